@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from math import floor, isfinite, log10
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from gangplan.instances import GraphProblem
 from gangplan.instances.quantities import quantity, short
-
-if TYPE_CHECKING:
-    from gangplan.instances import GraphProblem
 
 SLOWEST_LINK = 1e3
 """Bytes/s. Files that state transfers as times, in a unit they do not name, are kept as bytes over a link of 1."""

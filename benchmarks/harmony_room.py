@@ -10,7 +10,7 @@ import numpy as np
 from gangplan.instances.arrays import FloatArray, require_choice
 from gangplan.simulator.ground import against, evaluate
 from gangplan.simulator.snapshots import Long, Snapshots, Truth, offsets
-from gangplan.systems.harmony.colocate.policy import DELAY, SLACK, Joint
+from gangplan.systems.harmony.colocate.policy import DELAY, SLACK, Joint, Speeds
 from gangplan.systems.interference.baselines import CONSOLIDATE, PATIENCE, Places
 from gangplan.systems.interference.case import Case
 from gangplan.systems.interference.environment import Environment
@@ -126,7 +126,7 @@ def room(name: str, make: Callable[[int], Case], seeds: Sequence[int]) -> Iterat
     """Yield how far other searches under the same learned speeds are from `colocate` in mean JCT."""
     ships = make_policy("colocate", name)
     policy = ships(make(seeds[0]))
-    truth: Truth = policy.speeds_for(0.0)  # type: ignore[attr-defined]
+    truth: Truth = Speeds(policy.fitted)  # type: ignore[attr-defined]
     require_choice(policy.way, "way", _WAYS)  # type: ignore[attr-defined]
     words = _WAYS[policy.way]  # type: ignore[attr-defined]
 

@@ -11,9 +11,9 @@ from typing import Any
 from gangplan.hybrid.bench.makers import SCHEDULERS, Near
 from gangplan.instances import InstanceError
 from gangplan.simulator.gangs.mixes import SMALL
-from gangplan.systems.topdrl.bound import bound
 from gangplan.systems.topdrl.ground import Topdrl
 from gangplan.systems.topdrl.policies import make_policy, weights_of
+from gangplan.systems.topdrl.simulate import bound
 from gangplan.systems.topdrl.suites import SUITES, Suite, suite
 
 from .rows import Task, digest

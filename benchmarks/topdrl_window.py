@@ -12,9 +12,8 @@ from gangplan.simulator.gangs.arrays import begin, cluster_of, copy, jobs_of
 from gangplan.simulator.gangs.exact import best_end
 from gangplan.simulator.outcome import Outcome
 from gangplan.solvers.run import OPTIMAL_GAP
-from gangplan.systems.topdrl.bound import bound
 from gangplan.systems.topdrl.oracle import Oracle
-from gangplan.systems.topdrl.simulate import outcome_of
+from gangplan.systems.topdrl.simulate import bound, outcome_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
-from typing import TypeVar
+from math import inf
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -128,6 +129,31 @@ def heaviest_path(order: Iterable[int], before: Sequence[Sequence[int]], weight:
     while last[path[-1]] >= 0:
         path.append(last[path[-1]])
     return tuple(reversed(path))
+
+
+def one_machine(jobs: list[tuple[Any, Any, Any]]) -> Any:
+    """Return the least time by which one machine ends (head, time, tail) jobs if it may interrupt them.
+
+    Jackson's preemptive schedule: of the jobs that are there, always the one with the longest tail.
+    """
+    jobs, ready = sorted(jobs), list[tuple[Any, Any]]()
+    now: Any = 0
+    best, i = now, 0
+    while i < len(jobs) or ready:
+        now = now if ready else max(now, jobs[i][0])
+        while i < len(jobs) and jobs[i][0] <= now:
+            heappush(ready, (-jobs[i][2], jobs[i][1]))
+            i += 1
+        tail, left = ready[0]
+        until = jobs[i][0] if i < len(jobs) else inf
+        if now + left <= until:
+            heappop(ready)
+            now += left
+            best = max(best, now - tail)
+        else:
+            ready[0] = (tail, left - (until - now))
+            now = until
+    return best
 
 
 def topological_order(n: int, source: IntArray, target: IntArray, names: tuple[str, ...] | None = None) -> IntArray:

@@ -49,12 +49,8 @@ class Fit:
         return cls(data, model, parameters, len(error), float(np.median(error)), float(np.quantile(error, 0.9)))
 
 
-def fit_pairs(pairs: Pairs, ranks: tuple[int, ...] = (1, 2, 3), seed: int = 0) -> tuple[list[Fit], FloatArray]:
-    """Fit constant and low-rank tables, hold out a fifth of the pairs, and judge each on them.
-
-    Returns:
-        The fits, and the table of the last rank fitted to everything, float64 (n, n): what column adds to row.
-    """
+def fit_pairs(pairs: Pairs, ranks: tuple[int, ...] = (1, 2, 3), seed: int = 0) -> list[Fit]:
+    """Fit constant and low-rank tables, hold out a fifth of the pairs, and judge each on them."""
     added, train, test = _split(pairs, seed)
     measured = pairs.kept[test]
     flat = float(np.median(added[train]))
@@ -62,7 +58,7 @@ def fit_pairs(pairs: Pairs, ranks: tuple[int, ...] = (1, 2, 3), seed: int = 0) -
     for rank in ranks:
         table = low_rank(added, train, rank, seed)
         fits.append(Fit.judge(pairs.name, f"rank {rank}", 2 * rank * len(pairs.jobs), 1 / (1 + table[test]), measured))
-    return fits, low_rank(added, train | test, ranks[-1], seed)
+    return fits
 
 
 def _split(pairs: Pairs, seed: int) -> tuple[FloatArray, BoolArray, BoolArray]:
@@ -97,15 +93,12 @@ def low_rank(values: FloatArray, known: BoolArray, rank: int, seed: int = 0) -> 
     return np.asarray(u @ v.T)
 
 
-def fit_duty(pairs: Pairs, seed: int = 0) -> tuple[list[Fit], FloatArray]:
+def fit_duty(pairs: Pairs, seed: int = 0) -> list[Fit]:
     """Fit that job a keeps 1 / (1 + u_a d_b) of its throughput beside b, hold out a fifth of the pairs, judge.
 
     With s seconds of synchronisation that show in a step of t, and a link shared with one gang of duty d, a step takes
     t + s d: u = s / t is the share of its time that a job spends on links, and no more than 1, as is d. Fair sharing,
     for comparison, is d = 1. The jobs share links and nothing else.
-
-    Returns:
-        The fits, and (u, d) of each job fitted to everything, float64 (2, n).
     """
     added, train, test = _split(pairs, seed)
     fits = []
@@ -113,7 +106,7 @@ def fit_duty(pairs: Pairs, seed: int = 0) -> tuple[list[Fit], FloatArray]:
         u, d = _shares(added, train, free)
         kept = 1 / (1 + np.outer(u, d))
         fits.append(Fit.judge(pairs.name, name, len(u) * (1 + free), kept[test], pairs.kept[test]))
-    return fits, np.stack(_shares(added, train | test, True))
+    return fits
 
 
 def _shares(added: FloatArray, known: BoolArray, free: bool) -> tuple[FloatArray, FloatArray]:
@@ -130,15 +123,12 @@ def _shares(added: FloatArray, known: BoolArray, free: bool) -> tuple[FloatArray
     return u, d
 
 
-def fit_servers(servers: Servers) -> tuple[list[Fit], FloatArray]:
+def fit_servers(servers: Servers) -> list[Fit]:
     """Fit seconds = compute + a + gradient / bandwidth, with one a and one bandwidth a placement, both >= 0.
 
     One model type after the other is held out, with all its placements: what is judged is how fast a type runs that
-    was never measured. Its compute and its gradient are known. The relative error is minimised.
-
-    Returns:
-        The fits (compute alone, bandwidth, latency and bandwidth), and for each placement what the last was fitted
-        to with everything: seconds, and seconds a byte, float64 (3, 2).
+    was never measured. Its compute and its gradient are known. The relative error is minimised. The fits are of compute
+    alone, of a bandwidth, and of a latency too.
     """
     n = len(servers.models)
     if n < _LEAST:
@@ -149,16 +139,13 @@ def fit_servers(servers: Servers) -> tuple[list[Fit], FloatArray]:
     for name, columns in (("compute alone", bytes_only[:, :0]), ("bandwidth", bytes_only), ("latency too", both)):
         predicted = np.empty_like(servers.seconds)
         for i in range(n):
-            predicted[i] = servers.compute[i] + columns[i] @ _server_costs(servers, columns, np.arange(n) != i).T
+            train = np.arange(n) != i
+            for k, seconds in enumerate(servers.seconds.T):
+                beyond = np.maximum(seconds - servers.compute, 0.0)[train]
+                predicted[i, k] = servers.compute[i] + columns[i] @ _costs(columns[train], seconds[train], beyond)
         count = 3 * columns.shape[1]
         fits.append(Fit.judge(servers.name, name, count, predicted.ravel(), servers.seconds.ravel()))
-    return fits, _server_costs(servers, both, np.ones(n, dtype=bool))
-
-
-def _server_costs(servers: Servers, columns: FloatArray, train: BoolArray) -> FloatArray:
-    """Return the parameters of each placement, float64 (3, columns)."""
-    each = [(x, np.maximum(x - servers.compute, 0.0)) for x in servers.seconds.T]
-    return np.stack([_costs(columns[train], seconds[train], beyond[train]) for seconds, beyond in each])
+    return fits
 
 
 def _costs(columns: FloatArray, seconds: FloatArray, beyond: FloatArray) -> FloatArray:
@@ -169,14 +156,11 @@ def _costs(columns: FloatArray, seconds: FloatArray, beyond: FloatArray) -> Floa
     return np.asarray(found)
 
 
-def fit_steps(steps: Steps, seed: int = 0) -> tuple[list[Fit], FloatArray]:
+def fit_steps(steps: Steps, seed: int = 0) -> list[Fit]:
     """Fit seconds = a + b batch + 2 (W - 1)/W (g / link within a node, or g / NIC across), all >= 0.
 
-    A fifth of the placements is held out, with all their batches. The relative error is minimised.
-
-    Returns:
-        The fits (compute alone, ring, hierarchical), and what the ring was fitted to with everything: a, b and the
-        seconds to send the gradient once within a node and between nodes, float64 (4,).
+    A fifth of the placements is held out, with all their batches. The relative error is minimised. The fits are of
+    compute alone, of a ring, and of a ring in a node and one between nodes.
     """
     kinds = np.array(sorted(set(steps.placement)))
     if len(kinds) < 5:
@@ -195,7 +179,7 @@ def fit_steps(steps: Steps, seed: int = 0) -> tuple[list[Fit], FloatArray]:
         columns = np.stack(parts, axis=1)
         found = _costs(columns[~test], seconds[~test], seconds[~test])
         fits.append(Fit.judge(steps.name, name, len(parts), (columns @ found)[test], seconds[test]))
-    return fits, _costs(np.stack(designs["ring"], axis=1), seconds, seconds)
+    return fits
 
 
 def _ring(members: IntArray) -> FloatArray:

@@ -542,7 +542,7 @@ class Scheduler(WindowCalls, ChangeCalls, GraceCalls, ConfigureCalls):
         """Note the time, and what it changes alone."""
         state = self._state
         state.now = now
-        state.accounts.clock(now)
+        state.accounts.now = now
         if state.calendar.tick(now):
             state.closing()
         state.later.tick(state)

@@ -312,9 +312,16 @@ class ClusterState:
         accounts, degree = self.accounts, request.job.workers[0]
         return bool(self.sharing.queues) and accounts.borrows(accounts.leaf(request.terms), self.asks(request, degree))
 
-    def refuses(self, request: Request, degree: int) -> str | None:
-        """Return which limit of its user or queue keeps a job from starting, in words."""
-        return self.accounts.refuses(request.terms, self.asks(request, degree)) if self.accounts.bounded else None
+    def refuses(self, request: Request, degree: int, gone: Iterable[RunningJob] = ()) -> str | None:
+        """Return which limit of its user or queue keeps a job from starting once some are gone, in words."""
+        if not self.accounts.bounded:
+            return None
+        with self.accounts.without((x.request.terms, self.used(x.name)) for x in gone):
+            return self.accounts.refuses(request.terms, self.asks(request, degree))
+
+    def used(self, name: str) -> list[int]:
+        """Return what a running job holds of what queues share."""
+        return [int(x) for x in self.placer.uses(name)[1][:3].sum(axis=1)]
 
     def _count(self) -> None:
         """Tell the accounts what there is, and is up."""
@@ -408,6 +415,10 @@ class ClusterState:
         slow = 1.0 if self.places is None or self.patient is None else self.least(request, degree, now=False)
         return request.counts(degree) * (slow**self.patient.slowdown if self.patient else 1.0)
 
+    def place(self, request: Request) -> tuple[float, ...]:
+        """Return the place of a waiting job among those that are due: classes come first, then times."""
+        return -self.due.place(request.name)[0].group.level, request.due, request.serial
+
     def estimate(self, request: Request) -> None:
         """Have a waiting job be expected to last otherwise; it is due when it was."""
         shape, _ = self.queue.place(request.name)
@@ -484,7 +495,7 @@ class ClusterState:
     def _pay(self, job: RunningJob, used: np.ndarray, sign: int) -> None:
         """Tell the accounts what a job holds from now on, or no longer, int64 (4, nodes)."""
         if self.accounts.kept:
-            self.accounts.clock(self.now)
+            self.accounts.now = self.now
             self.accounts.hold(job.request.terms, used[:3].sum(axis=1).tolist(), sign)
 
     def turn(self, node: int, up: bool) -> None:

@@ -27,16 +27,12 @@ def check_solver(method: Method, objective: str = "throughput", *, problems: int
         checked = 0
         for seed in range(problems):
             problem = tools.random_problem(seed, variant)
-            if _suits(tools, method, problem):
+            run = Run(problem, time_limit=_LIMIT)
+            prepared = tools.prepare(run)
+            if run.infeasible or method.suits(prepared):
                 _check(tools, method, problem, f"{variant or objective}, random_problem({seed})")
                 checked += 1
         assert checked, f"{variant or objective}: none of {problems} problems suits the method"
-
-
-def _suits(tools: Suite, method: Method, problem: GraphProblem) -> bool:
-    run = Run(problem, time_limit=_LIMIT)
-    prepared = tools.prepare(run)
-    return run.infeasible or method.suits(prepared)
 
 
 def _check(tools: Suite, method: Method, problem: GraphProblem, where: str) -> None:

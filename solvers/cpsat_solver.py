@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ortools.sat.python import cp_model
@@ -67,6 +67,13 @@ def minimise(
         run.raise_bound(solver.best_objective_bound / scale + constant, by)
     if status in (cp_model.FEASIBLE, cp_model.UNKNOWN) and run.stop_reason is None:
         run.stop_reason = "time limit"  # its own clock may run out a moment before ours
+
+
+def start_from(model: Any, known: Iterable[tuple[Any, int]]) -> None:
+    """Give variables values to start from; one may play two parts, and twice in the hint it would make it invalid."""
+    model.clear_hints()
+    for variable, value in {x.index: (x, value) for x, value in known if not isinstance(x, int)}.values():
+        model.add_hint(variable, value)
 
 
 def parted(model: Any, here: Sequence[Any]) -> tuple[Any, ...]:

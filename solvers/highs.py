@@ -6,6 +6,8 @@ another number of threads before leaves a thread of the caller's with a schedule
 
 from __future__ import annotations
 
+from typing import Any
+
 import highspy
 
 _enable = highspy.Highs.enableCallbacks
@@ -21,6 +23,9 @@ def _silently(solver: highspy.Highs) -> None:
 highspy.Highs.enableCallbacks = _silently  # type: ignore[method-assign]  # PuLP makes solvers too
 
 
-def new_highs() -> highspy.Highs:
-    """Return a solver."""
-    return highspy.Highs()
+def new_highs(**options: Any) -> highspy.Highs:
+    """Return a solver with options of HiGHS."""
+    solver = highspy.Highs()
+    for name, value in options.items():
+        solver.setOptionValue(name, value)
+    return solver

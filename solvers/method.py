@@ -35,18 +35,6 @@ def without_plan(make: Callable[[Run, Any], Any]) -> Callable[[Run, Any], None]:
     return start
 
 
-def _always(prepared: Any) -> bool:
-    return True
-
-
-def _itself(run: Run) -> Run:
-    return run
-
-
-def _no_draft(run: Run, prepared: Any = None) -> None:
-    pass
-
-
 @dataclass(frozen=True, slots=True)
 class Method:
     """A way to solve a problem.
@@ -57,7 +45,8 @@ class Method:
         exact: whether it proves optimality, given time.
         variants: the variants of the problem it solves; none named means all.
         suits: whether the prepared problem is small enough for its model to be worth building.
-        library: a heavy one that it imports; who runs it in a process of its own loads that before.
+        library: a heavy one that it imports, by default numba if it has kernels; who runs it in a process of its own
+            loads that before.
         kernels: what it calls of compiled code.
         start: offers a plan to start from if there is none.
         draws: whether it finds other plans with another seed, once it has ended.
@@ -66,11 +55,15 @@ class Method:
     function: Callable[[Run, Any], None]
     exact: bool = False
     variants: tuple[str, ...] = ()
-    suits: Callable[[Any], bool] = _always
+    suits: Callable[[Any], bool] = lambda prepared: True
     library: str = ""
     kernels: Kernels | None = None
     start: Callable[[Run, Any], None] | None = None
     draws: bool = False
+
+    def __post_init__(self) -> None:
+        if self.kernels is not None and not self.library:
+            object.__setattr__(self, "library", "numba")
 
     def run(self, run: Run, prepared: Any) -> None:
         """Do it, from a plan to start from; leave a note where there is no time to import its library."""
@@ -138,9 +131,9 @@ class Suite:
     prepare: Callable[[Run], Any]
     optimum: Callable[[Any], float | None]
     random_problem: Callable[[int, str], Any]
-    draft: Callable[[Run, Any], None] = _no_draft
+    draft: Callable[[Run, Any], None] = lambda run, prepared: None
     repair: Callable[[Any, Any], Any] | None = None
-    bare: Callable[[Run], Any] = _itself
+    bare: Callable[[Run], Any] = lambda run: run
 
     def prepared(self, run: Run) -> Any:
         """Return what the methods of a run share."""

@@ -19,6 +19,8 @@ FINE = 0.5
 """Share of the unit from which an objective leaves numbers fine enough to prove it."""
 CAP = 2.0
 """Units that an amount counts at most: with more than one there is no plan, and digits of 1e9 would drown others."""
+ABOVE_ONE = 1.001
+"""The upper bound of times that need not exceed 1: with 1 itself HiGHS calls infeasible what lies on the edge."""
 TICKS = 1 << 29
 """Ticks of the unit in CP-SAT: of larger factors than 2^31 presolve of OR-Tools 9.15 loses some, with the optimum."""
 PARTS, FACTOR = 1 << 40, 1 << 24
@@ -277,9 +279,9 @@ class _Milp:
     def __init__(self, run: Run, unit: float, minimise: Minimise) -> None:
         import pulp
 
-        from .pulp_solvers import ABOVE_ONE, Model
+        from .pulp_solvers import Model
 
-        self._pulp, self._above_one, self._minimise, self._count = pulp, ABOVE_ONE, minimise, 0
+        self._pulp, self._minimise, self._count = pulp, minimise, 0
         self.run, self.unit, self.lp = run, unit, Model("plain", lambda: run.stopped)
         self._first: dict[tuple[int, int], Any] = {}
 
@@ -304,7 +306,7 @@ class _Milp:
         return self._variable(most, "Continuous", name, index)
 
     def amount(self, most: float, name: str, *index: int) -> Any:
-        return self._variable(most * self._above_one, "Continuous", name, index)
+        return self._variable(most * ABOVE_ONE, "Continuous", name, index)
 
     def defined(self, amount: Any, name: str, *index: int) -> Any:
         return amount
@@ -344,7 +346,7 @@ class _Milp:
                 self._first[u, v] = self.binary("y", u, v)
             first = self._first[u, v]
             for (*_, end, here), (start, _, _, there), turn in ((one, two, first), (two, one, 1 - first)):
-                self.row(end, start, here, there, turn, over=self._above_one)
+                self.row(end, start, here, there, turn, over=ABOVE_ONE)
 
     def minimise(self, objective: Any, plan: Callable[[Callable[[Any], float]], Any]) -> None:
         self.lp.setObjective(self._pulp.lpSum(objective))

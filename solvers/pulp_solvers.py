@@ -16,8 +16,6 @@ from .run import Run
 
 TOLERANCE = 1e-7
 """On rows and whole numbers: with 1e-8 HiGHS 1.14 cuts off more optima; 1e-6, its default, shows in bounds."""
-ABOVE_ONE = 1.001
-"""The upper bound of times that need not exceed 1: with 1 itself HiGHS calls infeasible what lies on the edge."""
 APT = 0.5
 """Tolerances are relative to the unit: if the optimum is below so much of it, solve again in a smaller one."""
 _ROWS = 32
@@ -60,18 +58,14 @@ def minimise_lp(run: Run, lp: Any, unit: float, plan: Callable[[], Any], by: str
             run.prove_infeasible(by)
         return
     if lp.sol_status in (pulp.LpSolutionOptimal, pulp.LpSolutionIntegerFeasible):
-        _offer(run, plan, by)
+        made = plan()
+        if made is not None and verify(run.problem, made).ok:
+            run.offer(made, by)
+        else:
+            run.note(f"{by}: the plan found is feasible only within the solver's tolerances, so it is dropped")
     apt = run.objective is not None and run.objective >= unit * APT
     if isfinite(bound):
         run.raise_bound((bound - (TOLERANCE if apt else _ROUNDING)) * unit, by)
-
-
-def _offer(run: Run, plan: Callable[[], Any], by: str) -> None:
-    made = plan()
-    if made is not None and verify(run.problem, made).ok:
-        run.offer(made, by)
-    else:
-        run.note(f"{by}: the plan found is feasible only within the solver's tolerances, so it is dropped")
 
 
 def _solve(run: Run, lp: Any, *, presolve: bool = False) -> float:

@@ -308,8 +308,10 @@ class Run:
             self.stop_reason = None
         self._changed()
 
-    def prove_infeasible(self, by: str = "") -> None:
-        """Record that `by` claims that there is no plan at all; refuse it beside a verified plan."""
+    def prove_infeasible(self, by: str = "", why: str = "") -> None:
+        """Record that `by` claims that there is no plan at all, and note why; refuse it beside a verified plan."""
+        if why:
+            self.note(why)
         if self.plan is not None:
             self.note("a claim that there is no plan, beside a verified one: refused")
             return

@@ -37,11 +37,24 @@ def imports(tree: ast.AST) -> Iterator[tuple[int, str]]:
             yield from ((node.lineno, stem + alias.name) for alias in node.names)
 
 
+REFERENCE = re.compile(r"gangplan(\.\w+)+(:[\w.]+)?")
+
+
+def references(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Yield each string that names a module or something in one, to be imported later."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and REFERENCE.fullmatch(node.value):
+            yield node.lineno, node.value.replace(":", ".")
+
+
 def faults(path: Path, source: str) -> list[str]:
     """Return what breaks the order in the module at `path`, relative to the root."""
-    folder = path.parts[0]
+    folder, tree = path.parts[0], ast.parse(source)
     found = []
-    for line, name in imports(ast.parse(source)):
+    for line, name in references(tree):
+        if (home := name.split(".")[1]) in ORDER and ORDER.index(home) > ORDER.index(folder):
+            found.append(f"{path}:{line}: {name!r} lies to the right")
+    for line, name in imports(tree):
         dots = len(name) - len(name.lstrip("."))
         parts = name[dots:].split(".")
         if dots:
@@ -62,7 +75,7 @@ def faults(path: Path, source: str) -> list[str]:
 
 @pytest.mark.parametrize("folder", ORDER)
 def test_imports_point_left(folder: str) -> None:
-    """No module imports from a folder to its right, across folders relatively, or its own folder absolutely."""
+    """No module reaches to its right, in imports or strings, or across folders relatively, or its own absolutely."""
     modules = sorted((ROOT / folder).rglob("*.py"))
     assert modules
     assert [x for m in modules for x in faults(m.relative_to(ROOT), m.read_text())] == []
@@ -75,6 +88,8 @@ def test_imports_point_left(folder: str) -> None:
         ("solvers/partition/a.py", "from ..run import Result", False),
         ("api/cli.py", "from . import solve", False),
         ("api/cli.py", "import gangplan.hybrid.solve", False),
+        ("learned/a.py", "A = 'gangplan.learned.b:c', 'gangplan.solvers'", False),
+        ("learned/a.py", "def f():\n    'See `gangplan.systems.b`.'", False),
         ("instances/a.py", "from gangplan.solvers import x", True),
         ("instances/readers/a.py", "def f():\n    import gangplan.api_thing", True),
         ("solvers/a.py", "from gangplan import hybrid", True),
@@ -83,6 +98,8 @@ def test_imports_point_left(folder: str) -> None:
         ("api/cli.py", "from .instances import OpGraph", True),
         ("api/cli.py", "from . import hybrid", True),
         ("api/cli.py", "from gangplan import solve", True),
+        ("learned/a.py", "A = {'b': 'gangplan.systems.b.recipe'}", True),
+        ("learned/a.py", "A = Later('gangplan.systems.b:c')", True),
     ],
 )
 def test_the_check_itself(path: str, source: str, bad: bool) -> None:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import platform
 import time
 from typing import Annotated, Any
 
+from gangplan.instances import json_schema
 from gangplan.instances.arrays import require_choice
 from gangplan.instances.kinds import DOCUMENTS
+from gangplan.solvers.kernels import folder
+from gangplan.solvers.method import OBJECTIVES, suite
 
 from . import options
 from .output import emit, emit_either, facts, progress, table
@@ -15,17 +20,11 @@ from .output import emit, emit_either, facts, progress, table
 def schema(kind: Annotated[str, ", ".join(DOCUMENTS), "KIND"]) -> None:
     """Print the JSON Schema of one kind of document."""
     require_choice(kind, "kind", DOCUMENTS)
-    import json
-
-    from gangplan.instances import json_schema
-
     emit(json.dumps(json_schema(kind), indent=2))
 
 
 def versions(as_json: options.AsJson = False) -> None:
     """List the versions of everything that can change a result."""
-    import platform
-
     from gangplan.hybrid.solve import versions as used
 
     found = {**used(), "platform": platform.platform()}
@@ -38,7 +37,6 @@ def methods(
 ) -> None:
     """List the methods that `gangplan solve --method` knows, by objective."""
     from gangplan.hybrid.table import named
-    from gangplan.solvers.method import OBJECTIVES, suite
 
     found: dict[str, dict[str, Any]] = {
         x: {
@@ -65,8 +63,6 @@ def warm_up(
     """
     from gangplan.hybrid import warm_up as warm
     from gangplan.hybrid.compiling import kernels
-    from gangplan.solvers.kernels import folder
-    from gangplan.solvers.method import OBJECTIVES
 
     chosen = objectives or list(OBJECTIVES)
     found = {}

@@ -12,6 +12,8 @@ from typer.core import TyperCommand, TyperGroup
 
 from gangplan.instances.errors import InstanceError, unknown
 
+from .output import emit
+
 
 class Help(TyperCommand):
     """A command whose help has its options by group, and an example."""
@@ -171,10 +173,10 @@ GROUPS: dict[str, dict[str, Entry]] = {
         "shadow": Entry("tell what gangplan would have decided beside another scheduler", "sacct.csv --cluster 20x8"),
     },
     "For other programs": {
-        "decide": Entry("answer events, JSON lines in and out", "--cluster 20x8 < events.jsonl"),
+        "decide": Entry("answer events, JSON lines in and out", "--cluster 20x8 < events.jsonl", "online:decide"),
         "serve": Entry("answer HTTP: solves, verdicts, schedulers", "--state gangplan-state"),
-        "slurm": Entry("place the jobs of a Slurm cluster", "--dry-run"),
-        "kubernetes": Entry("schedule pods, gang by gang", "--log cluster.jsonl"),
+        "slurm": Entry("place the jobs of a Slurm cluster", "--dry-run", "online:slurm"),
+        "kubernetes": Entry("schedule pods, gang by gang", "--log cluster.jsonl", "online:kubernetes"),
     },
     "Learning and measurement": {
         "learn": Entry("train, judge, export and list policies"),
@@ -213,8 +215,6 @@ class Front(Late):
 def _version(wanted: bool) -> None:
     if wanted:
         from importlib.metadata import version
-
-        from .output import emit
 
         emit(f"gangplan {version('gangplan')}")
         raise typer.Exit(0)

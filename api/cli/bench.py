@@ -10,14 +10,19 @@ from typing import Annotated, Any
 
 from gangplan.hybrid.bench.best_known import certified
 from gangplan.hybrid.bench.library import LIBRARY, Check, check_all, read_library
+from gangplan.hybrid.bench.passes import FELL, run_pass
 from gangplan.hybrid.bench.rows import ONLINE
+from gangplan.hybrid.bench.run import run as run_all
+from gangplan.hybrid.bench.submit import submit_bound, submit_plan
 from gangplan.hybrid.bench.suite import SIZES, Instance, from_file, make, suite
+from gangplan.hybrid.bench.task import BenchSettings
 from gangplan.instances import InstanceError, dump
 from gangplan.instances.errors import in_file
 from gangplan.instances.outlet import write_whole
 
 from . import options
 from .app import commands
+from .bench_report import write_report
 from .output import emit_blocks, emit_either, progress, table
 
 
@@ -60,8 +65,6 @@ Memory = Annotated[float | None, "that a solve may have", "GIB"]
 
 def _settings(place: Place, deadlines: Sequence[float], seeds: int, memory: float | None, **more: Any) -> Any:
     """Return how instances are run: so many seeds, `memory` in GiB."""
-    from gangplan.hybrid.bench.task import BenchSettings
-
     limits: dict[str, Any] = {"deadlines": deadlines, "memory": None if memory is None else memory * 2**30}
     return BenchSettings(Path(place.folder), seeds=tuple(range(seeds)), ledger=place.best, **limits, **more)
 
@@ -154,8 +157,6 @@ def run(
     What FOLDER has already is not run again, whatever ended the last run. Plans better than the best known are kept in
     FOLDER/plans, their verified values in the ledger.
     """
-    from gangplan.hybrid.bench.run import run as run_all
-
     options.require_positive(time_limit=time_limit, memory=memory, cpu=cpu)
     chosen_methods = tuple(filter(None, methods.split(",")))
     how: dict[str, Any] = {"methods": chosen_methods, "plugins": tuple(plugin or ()), "engine": engine, "cpu": cpu}
@@ -174,8 +175,6 @@ def write_reports(
     short: Annotated[str | None, "write a short report in Markdown too", "FILE"] = None,
 ) -> None:
     """Write FOLDER/report.md and FOLDER/report.html from the rows."""
-    from .bench_report import write_report
-
     folder, ledger = Path(place.folder), suite("all", ledger=place.best)
     written = write_report(folder, ledger, short=None if short is None else Path(short))
     emit_blocks(f"{written[0]} and {written[1]}")
@@ -201,12 +200,10 @@ def pass_(
     may be improved from the best plan on file; then looks for a certificate. FOLDER keeps records; ledger and library
     take what is better.
     """
-    from gangplan.hybrid.bench.passes import FELL, run_pass
-
     certify = time_limit if certify is None else certify
     options.require_positive(time_limit=time_limit, certify=certify, memory=memory)
     settings = _settings(place, (time_limit,), seeds, memory, methods=("auto",), jobs=jobs, workers=workers)
-    found = _with_problems(chosen.of(name, place.best, sample))
+    found = [x for x in chosen.of(name, place.best, sample) if x.objective != ONLINE]
     with progress(f"{len(found)} instances", hidden=False) as bar:
         done = run_pass(found, settings, certify, None if library is None else Path(library), bar)
     words = f"{done.steps} steps of {len(found)} instances, {done.fell} values fell by more than {FELL:.1%}"
@@ -229,7 +226,8 @@ def verify(
 
     Instances are generated anew. Exit code: 0 if all hold, 1 if not, with the names.
     """
-    found = _with_problems(chosen.of(name, None if ledger is None else Path(ledger)))
+    every = chosen.of(name, None if ledger is None else Path(ledger))
+    found = [x for x in every if x.objective != ONLINE]
     records = read_library(LIBRARY if library is None else Path(library))
     with progress(f"checking {len(found)} instances", hidden=as_json) as bar:
         checks = check_all(found, records, jobs, bar, inf if longest is None else longest)
@@ -240,10 +238,6 @@ def verify(
     last = f"{len(checks)} instances, {len(failed)} failed; {seconds:.0f} s of checks"
     emit_either(as_json, [asdict(x) for x in checks], _checked(checks), "\n".join([*left, *lines, last]))
     return 1 if failed else 0
-
-
-def _with_problems(found: Sequence[Instance]) -> list[Instance]:
-    return [x for x in found if x.objective != ONLINE]
 
 
 def _checked(checks: Sequence[Check]) -> Any:
@@ -274,8 +268,6 @@ def submit(
 
     FOLDER keeps the plan or the certificate among its records.
     """
-    from gangplan.hybrid.bench.submit import submit_bound, submit_plan
-
     kept: dict[str, Any] = {"by": by, "ledger": place.best, "folder": Path(place.folder)}
     if plan is not None and bound is None:
         known, value, better = submit_plan(options.read_result(plan)[0], instance, **kept)

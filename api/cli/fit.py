@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import asdict
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from gangplan.instances.errors import InstanceError, extra, in_file
 from gangplan.instances.readers.measured import Pairs, Servers, Steps, read_measured
 from gangplan.instances.readers.together import Together
+from gangplan.learned.speed import Fit, fit_duty, fit_pairs, fit_servers, fit_steps
 
 from . import options
 from .output import emit_either, progress, table
-
-if TYPE_CHECKING:
-    from gangplan.learned.speed import Fit
 
 
 def fit(
@@ -48,11 +46,9 @@ def fit(
 
 
 def _cost_model(data: Pairs | Steps | Servers, seed: int) -> list[Fit]:
-    from gangplan.learned.speed import fit_duty, fit_pairs, fit_servers, fit_steps
-
     if isinstance(data, Pairs):
-        return fit_pairs(data, seed=seed)[0] + (fit_duty(data, seed=seed)[0] if data.links else [])
-    return fit_servers(data)[0] if isinstance(data, Servers) else fit_steps(data, seed=seed)[0]
+        return fit_pairs(data, seed=seed) + (fit_duty(data, seed=seed) if data.links else [])
+    return fit_servers(data) if isinstance(data, Servers) else fit_steps(data, seed=seed)
 
 
 def _learned(data: Pairs | Together, seed: int, bar: Callable[[float], None]) -> list[dict[str, Any]]:

@@ -8,9 +8,12 @@ from typing import Annotated, Any, get_origin, get_type_hints
 
 import typer
 
+from gangplan.instances import dump
 from gangplan.instances.generators import COMMON, GENERATORS, JOBS, defaults
 from gangplan.instances.generators import generate as make
+from gangplan.instances.generators.fitted import fit_workload
 from gangplan.instances.outlet import write_whole
+from gangplan.instances.readers.traces import read_trace
 
 from . import options
 from .app import Late, made_of
@@ -51,9 +54,6 @@ def _like(
 ) -> None:
     """Make jobs that arrive, ask for GPUs and last like those of a trace."""
     options.check_output(out)
-    from gangplan.instances.generators.fitted import fit_workload
-    from gangplan.instances.readers.traces import read_trace
-
     read = read_trace(trace, skip_bad=skip_bad).workload
     model = fit_workload(read if queue is None else read.only(queue))
     _write(model.draw(jobs, seed, load), out)
@@ -62,8 +62,6 @@ def _like(
 def _write(made: Any, out: str | None) -> None:
     """Print a document, or a workload as CSV, or write it and say what it is."""
     if hasattr(made, "objective"):
-        from gangplan.instances import dump
-
         document = f"{dump(made)}\n"
     else:
         from gangplan.instances.readers.traces import as_csv

@@ -13,9 +13,15 @@ from inspect import Parameter, signature
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
+
 from gangplan.instances.errors import InstanceError, extra
 from gangplan.instances.intake import parse_json
 from gangplan.instances.published import DATA
+from gangplan.learned.policy import find, read_card, recipe, shipped, train_policy
+from gangplan.learned.policy.settings import shipped_configs
+from gangplan.simulator.metrics.compare import interval
+from gangplan.systems import RECIPES
 
 from ..early import INTERRUPTED
 from . import options
@@ -45,8 +51,6 @@ def train(
     Needs the extra learn. Ctrl-C ends it after the update under way, and --resume goes on to the same curve. Exit
     code: 0 when training has ended, 130 after Ctrl-C, 2 for bad input.
     """
-    from gangplan.learned.policy import train_policy
-
     if minutes is not None and not minutes >= 0:
         raise InstanceError("minutes", f"{minutes!r} is not a number from 0 on")
     if (trace is None) != (cluster is None):
@@ -111,8 +115,6 @@ def evaluate(
     as_json: options.AsJson = False,
 ) -> None:
     """Judge a policy on test seeds, none of which it was trained on. Needs the extra learn."""
-    from gangplan.learned.policy import find, read_card, recipe
-
     if seeds < 1:
         raise InstanceError("seeds", f"{seeds!r} is not a positive integer")
     path = find(name)
@@ -130,8 +132,6 @@ def export(
     as_json: options.AsJson = False,
 ) -> None:
     """Write a policy for ONNX Runtime, which runs it without PyTorch. Needs the extras learn and onnx."""
-    from gangplan.learned.policy import find, read_card, recipe
-
     path = find(name)
     made = recipe(read_card(path).policy)
     if made.export is None:
@@ -150,9 +150,6 @@ def export(
 
 def list_policies(as_json: options.AsJson = False) -> None:
     """List what can be trained, and the weights there are."""
-    from gangplan.learned.policy import RECIPES, read_card, recipe, shipped
-    from gangplan.learned.policy.settings import shipped_configs
-
     policies = [{"policy": name, "about": recipe(name).about} for name in RECIPES]
     cards = [read_card(path) for path in shipped().values()]
     weights = [
@@ -173,10 +170,6 @@ def means(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     The pair is the mean over the rows that have one and half the width of its 95% interval (Student's t), None for a
     single value. Columns that name instances are left out.
     """
-    import numpy as np
-
-    from gangplan.simulator.metrics.compare import interval
-
     columns = list(dict.fromkeys(key for row in rows for key in row))
     texts = [c for c in columns if c not in _NAMES and any(isinstance(row.get(c), str) for row in rows)]
     numbers = [c for c in columns if c not in _NAMES and any(_is_number(row.get(c)) for row in rows)]

@@ -193,7 +193,8 @@ def as_blocks(candidates: Sequence[Candidate], found: Sequence[dict[str, Any]]) 
     for first in range(0, len(found), MOST):
         shown = range(first, min(first + MOST, len(found)))
         rows = [(name, *(cell(found[i], units[i]) for i in shown)) for name, cell in ROWS.items()]
-        heads = [f"{i + 1}: {_short(candidates[i].label)}" for i in shown]
+        labels = [(i, candidates[i].label) for i in shown]
+        heads = [f"{i + 1}: {x if len(x) <= 16 else f'...{x[-14:]}'}" for i, x in labels]
         # a row in which no plan has anything to say would say nothing
         blocks.append(table(("", *heads), [row for row in rows if set(row[1:]) != {"-"}]))
     lines = []
@@ -205,10 +206,6 @@ def as_blocks(candidates: Sequence[Candidate], found: Sequence[dict[str, Any]]) 
     if not all(units) and "devices" in found[0]:
         lines.append("times are in the unit of the file")
     return [*blocks, *(["\n".join(lines)] if lines else [])]
-
-
-def _short(label: str) -> str:
-    return label if len(label) <= 16 else f"...{label[-14:]}"
 
 
 Cell = Callable[[dict[str, Any], str], str]

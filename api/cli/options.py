@@ -15,6 +15,7 @@ import typer
 
 from gangplan.instances.errors import JSON_BYTES, InstanceError, in_file
 from gangplan.instances.intake import parse_json, read_text
+from gangplan.instances.kinds import GRAPHS, PLANS, objective_of
 from gangplan.instances.outlet import check_writable
 
 
@@ -192,8 +193,6 @@ def problem(file: str, given: Given) -> Any:
 
 def answered(file: str, path: str, given: Given, kinds: Any = None) -> tuple[Any, Any]:
     """Read a plan, and the problem in `file` that it answers: the plan says what the options leave open."""
-    from gangplan.instances.kinds import GRAPHS, objective_of
-
     plan, _ = read_result(path, kinds)
     objective = objective_of(plan)
     if given.objective is None and objective in GRAPHS:
@@ -206,7 +205,6 @@ def answered(file: str, path: str, given: Given, kinds: Any = None) -> tuple[Any
 def read_result(path: str, kinds: Any = None) -> tuple[Any, dict[str, Any]]:
     """Read a plan of one of these kinds, and what `solve --json` says of it if that is what the file holds."""
     from gangplan.instances.documents import from_document
-    from gangplan.instances.kinds import PLANS
 
     text = read_text(path, limit=JSON_BYTES)
     claims: dict[str, Any] = {}

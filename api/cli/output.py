@@ -10,7 +10,7 @@ import shutil
 import signal
 import sys
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -92,6 +92,12 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) 
     for row in cells:
         result.add_row(*row)
     return result
+
+
+def table_of(columns: Mapping[str, Sequence[str]], left: int = 1) -> Any:
+    """Return the table of columns by their heads, without those that have no cells."""
+    shown = {head: cells for head, cells in columns.items() if cells}
+    return table(tuple(shown), zip(*shown.values(), strict=True), left)
 
 
 def facts(rows: Iterable[tuple[str, str]]) -> str:

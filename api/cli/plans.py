@@ -12,16 +12,20 @@ import numpy as np
 import typer
 
 from gangplan.instances import InstanceError, Plan, StepPlan, content_hash, verify, with_objective
+from gangplan.instances.certificates import certifies, verify_bound
+from gangplan.instances.errors import in_file
 from gangplan.instances.kinds import GRAPHS, objective_of
 from gangplan.instances.outlet import write_whole
 from gangplan.instances.partition import VARIANTS
 from gangplan.instances.quantities import counted
 from gangplan.instances.schedule import SchedulePlan
+from gangplan.instances.verify import clock_cost
 
 from ..units import amount, percent, words
 from . import options
 from .measure import Candidate, as_blocks, measure
 from .output import emit_blocks, emit_either, emit_json
+from .report import plan_blocks
 
 LISTS = ("load", "transfer", "memory", "finish", "gpus")
 """What verdicts have for each device, job or node."""
@@ -40,7 +44,8 @@ def verify_plan(
     """
     problem, answer = options.answered(instance, plan, given)
     verdict = verify(problem, answer)
-    proved = None if bound is None else _proved(problem, bound)
+    with in_file(bound):
+        proved = None if bound is None else float(verify_bound(problem, options.read_certificate(bound)))
     notes = [f"the plan {note}" for note in options.foreign(answer, content_hash(problem))]
     if as_json:
         found = as_found(problem, verdict)
@@ -51,8 +56,6 @@ def verify_plan(
     kind = f", {words(problem)}" if problem.objective in GRAPHS else ""
     lines = [f"note: {note}" for note in notes]
     if verdict.ok:
-        from .report import plan_blocks
-
         lines.append(f"feasible{kind}: objective {amount(problem, verdict.objective)}")
         if proved is not None:
             lines.append(_standing(problem, verdict.objective, proved))
@@ -73,20 +76,8 @@ def as_found(problem: Any, verdict: Any) -> dict[str, Any]:
     return found
 
 
-def _proved(problem: Any, path: str) -> float:
-    """Return what the certificate in a file proves of a problem."""
-    from gangplan.instances.certificates import verify_bound
-    from gangplan.instances.errors import in_file
-
-    with in_file(path):
-        return float(verify_bound(problem, options.read_certificate(path)))
-
-
 def _standing(problem: Any, objective: float, bound: float) -> str:
     """Return in words how far a plan is from a checked bound."""
-    from gangplan.instances.certificates import certifies
-    from gangplan.instances.verify import clock_cost
-
     zero = clock_cost(problem)
     if certifies(bound, objective, zero):
         return "bound checked: OPTIMAL (certified)"

@@ -16,10 +16,11 @@ from gangplan.instances.placement import PlacementPlan, PlacementProblem
 from gangplan.instances.quantities import counted, quantity, scale
 from gangplan.instances.schedule import SchedulePlan, ScheduleProblem, total
 from gangplan.instances.verify import PlacementVerdict, ScheduleVerdict
+from gangplan.instances.verify.stages import nesting
 from gangplan.solvers import Result
 
 from ..units import amount, column, percent, time_unit
-from .output import facts, table
+from .output import facts, table, table_of
 
 ROWS = 64
 """Devices shown, of more the busiest; or jobs, of more those that are slowed down most or start first."""
@@ -113,29 +114,26 @@ def _devices(problem: GraphProblem, plan: Plan, verdict: Verdict) -> list[Any]:
     shown = shown[np.argsort(stage[shown], kind="stable")]
     factor, seconds = scale(float(verdict.load.max()), unit)
     small, size = scale(float(verdict.memory.max()), "B")
-    suffix = f", {seconds}" if seconds else ""
-    numbers = zip(
-        *(column(x[shown] / factor) for x in (verdict.load - verdict.transfer, verdict.transfer, verdict.load)),
-        column(verdict.memory[shown] / small),
-        strict=True,
-    )
-    rows = []
-    for i, times in zip(shown.tolist(), numbers, strict=True):
-        kind = cluster.device_types[cluster.type_of[i]]
-        share = "-" if kind.memory is None else percent(verdict.memory[i] / kind.memory)
-        rows.append((kind.name, *([f"{stage[i]}"] if staged else []), f"{i}", f"{ops[i]}", *times, share))
-    seconds_of = (f"{name}{suffix}" for name in ("compute", "transfer", "load"))
-    where = ("type", *(["stage"] if staged else []), "device", "ops")
+    kinds = [cluster.device_types[t] for t in cluster.type_of[shown].tolist()]
+    times = {"compute": verdict.load - verdict.transfer, "transfer": verdict.transfer, "load": verdict.load}
+    memory = verdict.memory[shown]
+    columns = {
+        "type": [kind.name for kind in kinds],
+        "stage": [f"{x}" for x in stage[shown]] * staged,
+        "device": [f"{i}" for i in shown],
+        "ops": [f"{x}" for x in ops[shown]],
+        **{f"{x}, {seconds}".removesuffix(", "): column(of[shown] / factor) for x, of in times.items()},
+        f"memory, {size}": column(memory / small),
+        "full": ["-" if y.memory is None else percent(x / y.memory) for x, y in zip(memory, kinds, strict=True)],
+    }
     less, idle = len(used) - len(shown), cluster.n_devices - len(used)
     return [
-        table((*where, *seconds_of, f"memory, {size}", "full"), rows),
+        table_of(columns),
         *_rest(f"{less} less busy devices are not shown" * (less > 0), f"{counted(idle, 'device')} idle" * (idle > 0)),
     ]
 
 
 def _stages(problem: StagesProblem, plan: StagesPlan, verdict: Verdict) -> list[Any]:
-    from gangplan.instances.verify.stages import nesting
-
     unit = time_unit(problem)
     nest, _ = nesting(problem, plan)
     replicas = _replicas(nest)
@@ -158,9 +156,7 @@ def _stages(problem: StagesProblem, plan: StagesPlan, verdict: Verdict) -> list[
         f"memory, {size}": column(memory / small),
         "full": [] if limit is None else [percent(x / limit) for x in memory],
     }
-    shown = {name: cells for name, cells in columns.items() if cells}
-    blocks: list[Any] = [table(tuple(shown), zip(*shown.values(), strict=True), left=3)]
-    return [*blocks, "\n".join(_worth(problem, plan, verdict))]
+    return [table_of(columns, left=3), "\n".join(_worth(problem, plan, verdict))]
 
 
 def _replicas(nest: Any, outer: tuple[int, ...] = ()) -> dict[int, str]:

@@ -10,6 +10,7 @@ import numpy as np
 from gangplan.instances import OpGraph, RampTopology, TreeTopology, content_hash
 from gangplan.instances.documents import from_document
 from gangplan.instances.errors import in_file
+from gangplan.instances.graph import grouped, heaviest_paths
 from gangplan.instances.intake import parse_json, read_text
 from gangplan.instances.kinds import objective_of
 from gangplan.instances.placement import PlacementProblem
@@ -133,14 +134,8 @@ def _heaviest(problem: Any, fastest: Any, unit: str, count: int = 5) -> Any:
 
 def critical_path(graph: OpGraph, seconds: Any) -> float:
     """Return the length of the longest path through `graph` when op i takes `seconds[i]`."""
-    finish = seconds.copy()
-    successors: list[list[int]] = [[] for _ in range(graph.n_ops)]
-    for u, v in zip(graph.source.tolist(), graph.target.tolist(), strict=True):
-        successors[u].append(v)
-    for u in graph.topological_order().tolist():
-        for v in successors[u]:
-            finish[v] = max(finish[v], finish[u] + seconds[v])
-    return float(finish.max())
+    before = grouped(zip(graph.target.tolist(), graph.source.tolist(), strict=True), graph.n_ops)
+    return float(max(heaviest_paths(graph.topological_order().tolist(), before, seconds.tolist())[0]))
 
 
 def _gangs(file: str, problem: PlacementProblem) -> list[Any]:

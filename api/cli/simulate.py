@@ -14,12 +14,12 @@ from gangplan.simulator.metrics import columns, groups, to_csv, to_parquet
 from gangplan.simulator.trace import Outcome
 
 from ..early import INTERRUPTED
+from ..plot import render
 from . import options
 from .output import emit_either, progress
-from .simulation_cases import ONLINE, cases_of, policies_of
 from .simulation_runs import Setting, check_groups, play, setting_of
-from .simulation_study import Engine, Leases, Reading, Shown, Study, several
-from .simulation_tables import as_blocks, as_data
+from .simulation_study import ONLINE, Engine, Leases, Reading, Shown, Study, cases_of, policies_of, several
+from .simulation_tables import as_blocks, as_data, as_page
 
 _CLUSTER = (
     "20x8: 20 nodes of 8 GPUs; 4x8x8: racks first, gangs apart are slower; several: 20x8,24x8; in rounds 8xV100+8xK80"
@@ -63,9 +63,7 @@ def simulate(
         found.groups[label] = {name: groups(outcome, name, shown.gpu_hour_price) for name in by}
     epoch, pages = setting.epoch if epoch is None else epoch, {}
     if shown.html is not None:
-        from .simulation_report import report
-
-        pages[shown.html] = report(found, setting, Path(trace).name, epoch, many)
+        pages[shown.html] = as_page(found, setting, Path(trace).name, epoch, many)
     write_files(found.outcomes, trace, out, plot, panel, epoch=epoch, more=pages)
     emit_either(as_json, as_data(found, many), *as_blocks(found, setting, many))
     return INTERRUPTED if found.interrupted else 0
@@ -123,7 +121,5 @@ def write_files(
     if out is not None:
         files[out] = ENDINGS[Path(out).suffix.lower()](columns(outcomes))
     if plot is not None:
-        from ..plot import render
-
         files[plot] = render(plot, outcomes, None, name=Path(trace).name, panel=panel, epoch=epoch)
     write_whole(files)

@@ -20,13 +20,15 @@ from gangplan.instances.readers.gavel import is_gavel_trace, read_gavel_trace, r
 from gangplan.instances.readers.traces import Trace, read_trace
 from gangplan.instances.torch_model.load import OURS
 from gangplan.instances.workload import Workload
-from gangplan.simulator.metrics import Group
+from gangplan.simulator.engine import Outages, simulate_named
+from gangplan.simulator.engine.simulate import Rules, fitting
+from gangplan.simulator.metrics import Group, regret, summary
 from gangplan.simulator.metrics.groups import HOUR
 from gangplan.simulator.outcome import Outcome
+from gangplan.simulator.rounds import RoundOutcome, from_gavel, from_workload, parse_cluster, simulate_rounds
 
 from .options import by_name
-from .simulation_cases import Case, check_effects
-from .simulation_study import Engine, Maker, Reading, Study
+from .simulation_study import Case, Engine, Maker, Reading, Study, check_effects
 
 Step = Callable[[float], None]
 
@@ -69,9 +71,6 @@ def _on_trace(study: Study) -> Setting:
 
     Jobs that one of the clusters is too small for are left out of all, so that rows can be compared.
     """
-    from gangplan.simulator.engine import Outages, simulate_named
-    from gangplan.simulator.engine.simulate import Rules, fitting
-
     engine, like = study.engine, study.reading.like
     for name in ("speeds", "throughputs"):
         if getattr(study.leases, name) is not None:
@@ -137,8 +136,6 @@ def _leave_out(read: Trace, fits: BoolArray, small: str = "the cluster is") -> l
 
 def _in_rounds(study: Study) -> Setting:
     """Read a trace, Gavel's or another, for leases on a cluster like ``8xV100+8xK80``; durations are on speed 1."""
-    from gangplan.simulator.rounds import from_gavel, from_workload, parse_cluster, simulate_rounds
-
     reading, leases = study.reading, study.leases
     length, table, speeds = leases.rounds or 0.0, leases.throughputs, leases.speeds
     alien = [x.name for x in fields(Engine) if getattr(study.engine, x.name) != x.default] + ["like"] * reading.like
@@ -230,9 +227,6 @@ def _run(setting: Setting, case: Case, seed: int, progress: Step) -> Outcome:
 
 def figures(outcome: Outcome, price: float | None = None) -> dict[str, Any]:
     """Return the figures of a simulation; of rounds, also how many there were; with the price of a GPU-hour, costs."""
-    from gangplan.simulator.metrics import regret, summary
-    from gangplan.simulator.rounds import RoundOutcome
-
     known = asdict(summary(outcome))
     if price is not None:
         hours = float(outcome.held.sum()) / HOUR

@@ -1,16 +1,23 @@
-"""What `gangplan simulate` is told: how the trace is read, the cluster and its rules, leases, what is shown."""
+"""What `gangplan simulate` is told, and the rows of it: policies on clusters, in disciplines, at prices of stops."""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Annotated, Any
 
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import require_choice, require_number
+from gangplan.instances.torch_model.load import find_object
+from gangplan.simulator.engine import POLICIES
+from gangplan.simulator.engine.policy import DECISIONS, EnginePolicy
 from gangplan.simulator.engine.simulate import DISCIPLINE, Rules
+from gangplan.simulator.engine.told import RESERVES
 from gangplan.simulator.metrics.groups import GROUPINGS
+from gangplan.simulator.picking import EnginePick
 
 _LASTS = "seconds, for Pollux' workloads, which do not say: bert=7200,ncf=600"
 _COLUMNS = "of a CSV, what it calls our columns: id=job,gpus=n,submit=t,duration=s"
@@ -119,3 +126,148 @@ class Study:
     reading: Reading = Reading()
     engine: Engine = Engine()
     leases: Leases = Leases()
+
+
+ONLINE: dict[str, dict[str, Any]] = {
+    "online": {},
+    **{name: {"policy": name} for name in ("hybrid", "heuristic", "patient", "evolved", "gnn")},
+}
+"""Names by which `gangplan.Scheduler` decides, with its arguments; ``online`` is ``hybrid``, its default."""
+VARIES = ("cluster", "discipline", "policy", "price")
+"""Facts in which rows of a table may differ."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """Hold a row: a policy, facts about it (`VARIES` among them), and the keyword arguments of `Setting.run`."""
+
+    policy: Maker
+    about: dict[str, Any]
+    how: dict[str, Any]
+
+
+def cases_of(study: Study) -> dict[str, Case]:
+    """Return the rows of the table by their labels: every policy on every cluster in every discipline.
+
+    A policy that holds no reservations leaves out the disciplines that do, if it has another; `gangplan.Scheduler` has
+    a row for each price of a stop, and is its own discipline.
+    """
+    policies, engine = study.policies, study.engine
+    if (length := study.leases.rounds) is not None:
+        return {label: Case(maker, {"policy": label, "round": length}, {}) for label, maker in policies.items()}
+    rows, disciplines = list[Case](), engine.disciplines
+    for cluster in study.clusters:
+        for label, maker in policies.items():
+            scheduler = isinstance(maker, str) and maker in ONLINE
+            own = [name for name in disciplines if name not in RESERVES or _reserves(maker, engine)] or disciplines
+            if len(policies) * len(disciplines) > 1 and own[0] in RESERVES:
+                if scheduler:
+                    own = ["head"]
+                elif not _reserves(maker, engine):
+                    goes = f"which {label} does not go with: give one more, like {own[0]},overtake"
+                    raise InstanceError("discipline", f"{own[0]!r} holds reservations, {goes}")
+            for discipline in own[:1] if scheduler else own:
+                how = {"cluster": cluster, "discipline": discipline}
+                about: dict[str, Any] = {"policy": label, **how, "consolidate": engine.consolidate}
+                if not scheduler:
+                    rows.append(Case(maker, about, how))
+                    continue
+                about |= {"discipline": "its own"} if discipline not in disciplines or len(disciplines) > 1 else {}
+                told = {} if engine.estimates == "known" else {"told": False}
+                for price in [{"price": x} for x in engine.price or ()] or [{}]:
+                    rows.append(Case(made(maker, **told, **price), about | price, how))
+    apart = [name for name in VARIES if name != "policy" and len({row.about.get(name) for row in rows}) > 1]
+    words = [(row.about["policy"], *(as_word(row.about[name]) for name in apart if name in row.about)) for row in rows]
+    return {" ".join(label): row for label, row in zip(words, rows, strict=True)}
+
+
+def as_word(value: Any) -> str:
+    """Return a fact about a row in words."""
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _reserves(maker: Maker, engine: Engine) -> bool:
+    """Return whether a policy goes with disciplines that hold reservations."""
+    part = made(maker)()
+    stops = engine.preemptive if engine.preemptive is not None else getattr(part, "preemptive", False)
+    return not (stops or getattr(part, "shared", False) or hasattr(part, "place") or hasattr(part, "degree"))
+
+
+def made(maker: Maker, **options: Any) -> Callable[..., Any]:
+    """Return what makes a policy; `options` are of `SchedulerPolicy`."""
+    if not isinstance(maker, str):
+        return maker
+    if maker not in ONLINE:
+        return POLICIES[maker]
+    from gangplan.scheduler.policies.engine_policy import SchedulerPolicy
+
+    return partial(SchedulerPolicy, **ONLINE[maker] | options)
+
+
+def policies_of(names: Sequence[str], rounds: bool) -> dict[str, Maker]:
+    """Return policies by their labels, in order: of files what makes them."""
+    found: dict[str, Maker] = {}
+    for name in names:
+        if ":" in name:
+            found[name.rpartition(":")[2] if name not in found else name] = from_file(name, rounds)
+        elif rounds or name in POLICIES or name in ONLINE:
+            found[name] = name
+        else:
+            known = ", ".join((*POLICIES, *ONLINE))
+            raise InstanceError("policy", f"{name!r} is not one of {known}, nor FILE.py:Class")
+    return found
+
+
+def from_file(text: str, rounds: bool) -> Callable[..., Any]:
+    """Return what makes the policy of ``FILE.py:Class``, which is made once to see whether it can decide."""
+    name = text.rpartition(":")[2]
+    try:
+        maker: Callable[..., Any] = find_object(text)
+        part = None if rounds else maker()
+    except InstanceError as error:
+        raise InstanceError("policy", error.problem) from None
+    except Exception as error:
+        raise InstanceError("policy", f"{name}() fails: {type(error).__name__}: {error}") from error
+    if hasattr(part, "act"):
+        return lambda: EnginePick(maker())
+    if not rounds:
+        _check_methods(part, name)
+    return maker
+
+
+def _check_methods(part: Any, name: str) -> None:
+    """Raise if a policy has no method that the engine asks, or one that takes other arguments."""
+    found = [decision for decision in DECISIONS if hasattr(part, decision)]
+    if not found:
+        raise InstanceError("policy", f"{name} has none of the methods {', '.join(DECISIONS)}")
+    for decision in found:
+        wanted = [x for x in inspect.signature(getattr(EnginePolicy, decision)).parameters if x != "self"]
+        try:
+            inspect.signature(getattr(part, decision)).bind(*wanted)
+        except (TypeError, ValueError) as error:
+            raise InstanceError("policy", f"{name}.{decision} must take ({', '.join(wanted)}): {error}") from None
+
+
+def check_effects(engine: Engine, policies: Mapping[str, Any]) -> None:
+    """Refuse an option of the engine that changes nothing for any of the policies."""
+    parts = [made(maker)() for maker in policies.values()]
+    fails, stops = engine.mtbf is not None, any(getattr(x, "preemptive", False) or engine.preemptive for x in parts)
+    alone, degrees = set(policies) <= {"online", "hybrid", "heuristic"}, engine.degrees
+    own = {
+        "preempt": engine.preemptive and all(hasattr(part, "preempt") for part in parts),
+        "discipline": alone and "overtake" in engine.disciplines,
+        "consolidate": alone and engine.consolidate,
+    }
+    for name in filter(own.get, own):
+        raise InstanceError(name, "is decided by the policy itself")
+    if degrees and min(degrees) > 0 and not any(hasattr(part, "degree") for part in parts):
+        raise InstanceError("degrees", "are chosen by none of the policies; optimus and online do")
+    online = any(maker in ONLINE for maker in policies.values() if isinstance(maker, str))
+    for name, given, needs, wanted in (
+        ("price", engine.price, online, f"a policy of {', '.join(ONLINE)}"),
+        ("overhead", engine.overhead != 0.1, degrees, "--degrees"),
+        ("checkpoint_interval", engine.checkpoint_interval is not None, fails, "--mtbf and --mttr"),
+        ("preempt_cost", engine.preempt_cost > 0, fails or stops, "a policy that stops jobs, or --mtbf"),
+    ):
+        if given and not needs:
+            raise InstanceError(name, f"changes nothing without {wanted}")

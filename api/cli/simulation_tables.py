@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, fields
+from html import escape
 from statistics import fmean
 from typing import Any
 
@@ -12,10 +13,12 @@ import numpy as np
 from gangplan.instances.quantities import scale, short
 from gangplan.simulator.metrics import Group, interval
 
+from ..plot import html
+from ..plot.simulation import simulation_scene
 from ..units import column, plus_minus
 from .output import facts, table
-from .simulation_cases import VARIES, as_word
 from .simulation_runs import Found, Setting
+from .simulation_study import VARIES, as_word
 
 WIDEST = 80
 """Maximum number of characters of a table, unless labels alone are wider."""
@@ -54,8 +57,9 @@ def as_data(found: Found, many: bool) -> list[dict[str, Any]]:
             if None in values:
                 continue
             mean, margin = interval(np.array(values, dtype=float))
-            apart = [x - y[name] for x, y in zip(values, next(iter(found.figures.values())), strict=True)]
-            difference, width = interval(np.array(apart))
+            first = [run[name] for run in next(iter(found.figures.values()))]
+            apart = None if None in first else np.array(values) - first
+            difference, width = (None, None) if apart is None else interval(apart)
             known[name] = {"mean": mean, "margin": margin, "difference": difference, "difference_margin": width}
             known[name]["values"] = values
         rows.append({**found.about[label], "seeds": found.seeds, "figures": known})
@@ -74,6 +78,16 @@ def as_blocks(found: Found, setting: Setting, many: bool) -> list[Any]:
     for title, head, cells in group_tables(found):
         blocks += [title, table(head, cells)]
     return blocks
+
+
+def as_page(found: Found, setting: Setting, name: str, epoch: float | None, many: bool) -> bytes:
+    """Return the page; the axis of time is the calendar's if the trace's time 0 has a date, seconds from 1970."""
+    parts = [html.table(*one) for one in tables(found, many)]
+    for title, head, rows in group_tables(found):
+        parts.append(f"<details open><summary>{escape(title)}</summary>{html.table(head, rows)}</details>")
+    seed = f" of seed {found.seeds[0]}" if many else ""
+    scene = simulation_scene(found.outcomes, name, epoch)
+    return html.report(name, "gangplan simulate", told(found, setting, many), parts, f"Schedules{seed}", scene)
 
 
 def told(found: Found, setting: Setting, many: bool) -> list[tuple[str, str]]:
@@ -148,7 +162,7 @@ class _Column:
 
     def cell(self, runs: Sequence[dict[str, Any]], others: Sequence[dict[str, Any]] | None = None) -> str:
         """Return the mean of a row, or of its differences from another seed by seed, and the margin of 95%."""
-        if any(run[self.name] is None for run in runs):
+        if any(run[self.name] is None for run in (*runs, *(others or ()))):
             return ""
         less = [0.0] * len(runs) if others is None else [run[self.name] for run in others]
         values = np.array([(run[self.name] - x) / self.factor for run, x in zip(runs, less, strict=True)])

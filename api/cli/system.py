@@ -12,6 +12,7 @@ from gangplan.instances.outlet import write_whole
 from gangplan.instances.quantities import scale
 from gangplan.simulator.ground import Ground, Run, against, evaluate, values
 from gangplan.simulator.metrics.compare import interval
+from gangplan.simulator.outcome import Outcome
 from gangplan.systems import SYSTEMS, ground_of
 
 from ..units import plus_minus
@@ -81,8 +82,6 @@ def _compare(
     asked = {x.rpartition(":")[2]: x for x in policy or grounds[0].usual}
     names = list(asked)
     if plot is not None:
-        from gangplan.simulator.outcome import Outcome
-
         options.check_picture(plot, panel, Outcome)
     made = [{name: ground.find(x) for name, x in asked.items()} for ground in grounds]
     cases: list[list[Run]] = []

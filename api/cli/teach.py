@@ -58,8 +58,7 @@ def starter(
     suite: SuiteName = "homework",
 ) -> None:
     """Write a starter submission into DIR: the problems, and a solver that scores some points."""
-    from ..teach.starter import write_starter
-    from ..teach.suite import read_suite
+    from ..teach.suite import read_suite, write_starter
 
     asked = read_suite(suite)
     files = write_starter(asked, folder)

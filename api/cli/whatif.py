@@ -26,6 +26,8 @@ from gangplan.scheduler.journal.write import OF_LOG
 from gangplan.scheduler.queueing.sharing import Quota, Sharing
 
 from ..doors.clusters import has_begun, reopened
+from ..plot import html as page
+from ..plot.simulation import simulation_scene
 from . import options
 from .log import LONG, WORDS
 from .output import emit_either, facts, progress, table
@@ -164,14 +166,12 @@ def compare(
     lines += [("not compared", f"{count} {fate}: they are played, and hold GPUs") for fate, count in others.items()]
     lines += [("skipped", f"{played.skipped} calls that could not happen then")] if played.skipped else []
     if html is not None:
-        from ..plot.html import table as html_table
-        from ..plot.simulation import simulation_scene
-        from .simulation_report import page
-
         outcomes = {labels[0]: outcome_of(past, past.course), labels[1]: outcome_of(past, played.course)}
-        figures = [html_table(*each) for each in _tables(told, labels)]
+        figures = [page.table(*each) for each in _tables(told, labels)]
         scene = simulation_scene(outcomes)
-        write_whole({html: page(f"What if: {labels[1]}", "gangplan", [*head, *lines], figures, "Schedules", scene)})
+        write_whole(
+            {html: page.report(f"What if: {labels[1]}", "gangplan", [*head, *lines], figures, "Schedules", scene)}
+        )
     data = about | {"jobs": len(both), "left_out": others, "skipped": played.skipped}
     data |= {"decisions": played.decisions, "groups": [asdict(group) for group in told]}
     emit_either(as_json, data, facts([*head, *lines]), *(table(*each) for each in _tables(told, labels)))

@@ -25,9 +25,9 @@ from gangplan.instances.intake import decoded, io_error, parse_json
 
 from .child import SOLVE, checked_request
 from .core import error_of, text_of
+from .figures import Metrics
 from .guard import Guard, only_questions
 from .limits import Limits, Refusal, closing
-from .metrics import Metrics
 from .page import answer, routes
 from .sessions import Sessions, most, stateless
 from .solves import Solve, Solves

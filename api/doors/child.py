@@ -16,6 +16,7 @@ from contextlib import suppress
 from typing import Any, BinaryIO
 
 from gangplan.instances import InstanceError, verify
+from gangplan.instances.certificates import verify_bound
 from gangplan.instances.documents import from_document
 from gangplan.instances.errors import brief, did_you_mean, within
 from gangplan.instances.intake import decoded, parse_json
@@ -144,8 +145,6 @@ def _verify(body: Any, _: BinaryIO) -> Any:
     problem, plan = given["problem"], given["plan"]
     found = as_found(problem, verify(problem, plan))
     if "certificate" in given:
-        from gangplan.instances.certificates import verify_bound
-
         proved = float(verify_bound(problem, given["certificate"]))
         found["bound"] = proved if abs(proved) < float("inf") else None
     return found

@@ -8,17 +8,20 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
 from gangplan.instances import InstanceError, dump
 from gangplan.instances.documents import from_document
 from gangplan.instances.intake import decoded, parse_json
+from gangplan.scheduler import Decision
+from gangplan.scheduler.decision import whole
+from gangplan.scheduler.moving.mending import Mend
+from gangplan.scheduler.starting.starts import Start
+from gangplan.scheduler.stopping.notices import Stopping
+from gangplan.scheduler.stopping.stops import Stop
 
 from .core import text_of
-
-if TYPE_CHECKING:
-    from gangplan.scheduler import Decision
 
 Row = dict[str, Any]
 
@@ -206,17 +209,9 @@ class Session:
 
     def decide(self, **more: Any) -> Decision:
         """Return who starts where and who stops: what a deadline cuts short is gone on with until all has started."""
-        from gangplan.scheduler.decision import whole
-
         return whole(lambda: self._decide(**more))
 
     def _decide(self, **more: Any) -> Decision:
-        from gangplan.scheduler import Decision
-        from gangplan.scheduler.moving.mending import Mend
-        from gangplan.scheduler.starting.starts import Start
-        from gangplan.scheduler.stopping.notices import Stopping
-        from gangplan.scheduler.stopping.stops import Stop
-
         row = self.ask("decide", **more)
         kinds: dict[str, Callable[..., Any]] = {"starts": Start, "stops": Stop, "mends": Mend, "stopping": Stopping}
         made = {name: tuple(kind(**_tuples(each)) for each in row.get(name, ())) for name, kind in kinds.items()}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gangplan.instances import InstanceError
+from gangplan.instances import InstanceError, Level, TreeTopology
 from gangplan.instances.errors import brief, require_known
 from gangplan.instances.intake import cluster_sizes
 from gangplan.instances.placement import Fleet
@@ -23,6 +23,8 @@ Arguments = Mapping[str, Any]
 """Arguments of `Scheduler` by name."""
 _NODES = 100_000
 """Maximum number of nodes of a cluster that a few words describe."""
+LINK, NIC = 300e9, 25e9
+"""Bytes/s within a node and of its link, which Slurm, Kubernetes and Ray do not know."""
 
 
 def only_known(data: Any) -> None:
@@ -64,6 +66,21 @@ def cluster_of(data: Any, field: str = "cluster") -> Fleet:
         raise error.within(field) from None
     except (TypeError, ValueError, AttributeError, KeyError, IndexError, ArithmeticError) as error:
         raise InstanceError(field, f"cannot be read: {error}".replace("Fleet.regular()", "it")) from None
+
+
+def racks_of(racks: Sequence[str]) -> TreeTopology:
+    """Return the tree of a cluster, given the name of the rack of each node."""
+    known, m = list(dict.fromkeys(racks)), len(racks)
+    groups: Any = [[known.index(x) for x in racks], [0] * m]
+    return TreeTopology((Level("rack", NIC), Level("cluster", NIC * max(1, m) / 2)), groups)
+
+
+def fleet_of(types: Sequence[str], labels: Mapping[str, Any], **columns: Any) -> Fleet:
+    """Return nodes as a scheduler sees them: GPU type of each, labels with the nodes that carry them, other fields."""
+    kinds = tuple(dict.fromkeys(types))
+    columns |= {"gpu_type": [kinds.index(x) for x in types], "link": [LINK] * len(types)}
+    columns |= {"labels": tuple(labels), "labelled": [list(row) for row in labels.values()]}
+    return Fleet(gpu_types=kinds, **columns)
 
 
 def scheduler_of(data: Mapping[str, Any], log: Path | None = None, *, sync: bool = False) -> Scheduler:

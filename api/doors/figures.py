@@ -1,7 +1,9 @@
-"""Count what a cluster holds, who waits, and what queues and users have: for the page and for Prometheus."""
+"""Count what a cluster holds, who waits and who has what, requests and decisions: for the page and for Prometheus."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -76,3 +78,90 @@ def _row(request: Request, gpus: int, since: float, left: float) -> Row:
     terms = request.terms
     return {"job": request.name, "gpus": gpus, "user": terms.user, "queue": terms.queue, "priority": terms.priority,
             "since": since, "left": left}  # fmt: skip
+
+
+_BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0)
+
+
+class Times:
+    """A histogram of seconds."""
+
+    def __init__(self) -> None:
+        self.counts, self.sum = [0] * (len(_BOUNDS) + 1), 0.0
+
+    def note(self, seconds: float) -> None:
+        """Count a time."""
+        self.counts[next((i for i, bound in enumerate(_BOUNDS) if seconds <= bound), len(_BOUNDS))] += 1
+        self.sum += seconds
+
+    def lines(self, name: str) -> Iterator[str]:
+        """Yield it as Prometheus has it."""
+        total = 0
+        yield f"# TYPE {name} histogram"
+        for bound, count in zip((*_BOUNDS, "+Inf"), self.counts, strict=True):
+            total += count
+            yield f'{name}_bucket{{le="{bound}"}} {total}'
+        yield f"{name}_sum {self.sum}"
+        yield f"{name}_count {total}"
+
+
+class Metrics:
+    """Count what happens."""
+
+    def __init__(self) -> None:
+        self.requests: Counter[tuple[str, str, int]] = Counter()
+        self.seconds, self.decisions = Times(), Times()
+        self.events: Counter[tuple[str, bool]] = Counter()
+        self.stops: Counter[tuple[str, str]] = Counter()
+        self.tiers: Counter[tuple[str, str]] = Counter()
+        self.running = 0
+
+    def note(self, answers: Any, session: str = "") -> None:
+        """Count the events that were answered, and the stops and tiers of what a session decided."""
+        for answer in answers if isinstance(answers, list) else [answers]:
+            self.events[answer.get("event", "") if "error" not in answer else "", "error" in answer] += 1
+            if "seconds" in answer:
+                self.decisions.note(answer["seconds"])
+            if session and answer.get("event") in ("decide", "apply") and "error" not in answer:
+                self.stops.update((session, stop["cause"]) for stop in answer["answer"]["stops"])
+                self.tiers[session, answer["answer"]["tier"]] += 1
+
+    def text(self, gauges: Mapping[str, float], solves: Mapping[str, int], sessions: Mapping[str, Any]) -> str:
+        """Return all as Prometheus has it, of each session what its cluster holds."""
+        requests = (({"method": x, "route": y, "status": z}, n) for (x, y, z), n in sorted(self.requests.items()))
+        events = (({"event": x, "error": f"{y}".lower()}, n) for (x, y), n in sorted(self.events.items()))
+        stops = (({"session": x, "cause": y}, n) for (x, y), n in sorted(self.stops.items()))
+        tiers = (({"session": x, "tier": y}, n) for (x, y), n in sorted(self.tiers.items()))
+        lines = [
+            *_series("requests_total", requests, "counter"), *self.seconds.lines("gangplan_request_seconds"),
+            *_series("events_total", events, "counter"), *self.decisions.lines("gangplan_decision_seconds"),
+            *_series("solves_total", (({"state": x}, n) for x, n in solves.items()), "counter"),
+            *_series("stops_total", stops, "counter"), *_series("tiers_total", tiers, "counter"),
+            *_of_sessions(sessions),
+            *(line for name, value in gauges.items() for line in _series(name, [({}, value)])),
+        ]  # fmt: skip
+        return "\n".join(lines) + "\n"
+
+
+def _series(name: str, rows: Iterable[tuple[Mapping[str, Any], float]], kind: str = "gauge") -> Iterator[str]:
+    """Yield the kind of a series, and its values with their labels, which may be any text."""
+    yield f"# TYPE gangplan_{name} {kind}"
+    for labels, value in rows:
+        texts = (f"{x}".replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n") for x in labels.values())
+        given = ",".join(f'{key}="{text}"' for key, text in zip(labels, texts, strict=True))
+        yield f"gangplan_{name}{given and f'{{{given}}}'} {value}"
+
+
+def _of_sessions(sessions: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what clusters hold, by type, and what queues have."""
+    for name, part, label, parts in (
+        ("gpus", "types", "state", {"held": "held", "idle": "idle", "down": "down"}),
+        ("jobs", "queues", "state", {"running": "running", "waiting": "waiting"}),
+        ("queue_share", "queues", "of", {"held": "share", "guaranteed": "guaranteed", "most": "most"}),
+    ):
+        whose = part.removesuffix("s")
+        rows = ((session, row) for session, each in sessions.items() for row in each[part])
+        yield from _series(name, (
+            ({"session": session, whose: row[whose], label: x}, row[key])
+            for session, row in rows for x, key in parts.items() if row[key] is not None
+        ))  # fmt: skip

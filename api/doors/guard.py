@@ -10,8 +10,8 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
 from .core import text_of
+from .figures import Metrics
 from .limits import Limits, Refusal, busy, closing
-from .metrics import Metrics
 from .schema import QUESTIONS
 
 Scope = MutableMapping[str, Any]
@@ -83,7 +83,8 @@ class Guard:
             bears = given[0].lower() == b"bearer"
             right = bears and hmac.compare_digest(given[2].strip(), self._token)
             reads = bears and bool(self._reader) and hmac.compare_digest(given[2].strip(), self._reader)
-            if not (right or reads) and not _is_open(scope["path"]):
+            opens = scope["path"] in (*_OPEN, _PAGE[0]) or scope["path"].startswith(_PAGE[1])
+            if not (right or reads or opens):
                 raise Refusal(401, "authorization", "is no valid bearer token", {"www-authenticate": "Bearer"})
             scope["reads"] = reads and not right
             asks = scope["method"] in ("GET", "HEAD") or (scope["method"] == "POST" and scope["path"].endswith(_ASKING))
@@ -112,11 +113,6 @@ def only_questions(scope: Scope, events: Any) -> None:
     for event in (events if isinstance(events, list) else [events]) if scope.get("reads") else ():
         if not isinstance(event, dict) or not (event.get("event") in [*QUESTIONS] or event.get("dry_run") is True):
             raise only_reads()
-
-
-def _is_open(path: str) -> bool:
-    """Return whether anybody may read what is there."""
-    return path in (*_OPEN, _PAGE[0]) or path.startswith(_PAGE[1])
 
 
 def _is_local(host: str) -> bool:

@@ -1,23 +1,49 @@
-"""The page at `/`: its files, and what only a page needs of the service."""
+"""The page at `/`: its files, problems to begin with, and what only a page needs of the service."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from fastapi import APIRouter, Request
 from fastapi.responses import FileResponse, Response
 
+from gangplan.instances import dump
 from gangplan.instances.errors import brief
+from gangplan.instances.generators import generate
 
 from .core import text_of
-from .examples import EXAMPLES, example
 from .limits import Refusal
 from .pictures import cluster_picture, state_of
 from .sessions import Sessions
 from .solves import Solves
+
+EXAMPLES: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "throughput": ("GPT-2 small as a pipeline on 4 GPUs", "gpt", {"devices": 4}),
+    "step": ("A step of 80 ops on 4 GPUs", "layered", {"ops": 40, "layers": 8, "objective": "step", "seed": 1}),
+    "latency": (
+        "Latency of a forward pass of 60 ops on 4 GPUs",
+        "series_parallel",
+        {"ops": 60, "objective": "latency", "seed": 2},
+    ),
+    "stages": ("BERT in replicated stages on 8 GPUs", "bert", {"devices": 8, "objective": "stages"}),
+    "schedule": ("24 jobs over time on 32 GPUs", "moldable", {"jobs": 24, "seed": 1}),
+    "placement": ("24 gangs on two racks", "gangs", {"jobs": 24, "seed": 1}),
+}
+"""Title, generator and options of each example, by name."""
+
+
+@cache
+def example(name: str) -> str:
+    """Return the document of an example."""
+    if name not in EXAMPLES:
+        raise Refusal(404, "example", f"{name[:40]!r} is not one of {', '.join(EXAMPLES)}")
+    _, kind, options = EXAMPLES[name]
+    return dump(generate(kind, **options))
+
 
 STATIC = Path(__file__).parent / "static"
 _SMALL = 128

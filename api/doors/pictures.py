@@ -17,6 +17,10 @@ from gangplan.scheduler import Scheduler
 from gangplan.scheduler.journal.read import read_log
 from gangplan.scheduler.journal.replay import replay
 
+from ..plot import picture
+from ..plot.cluster import MOST_COLOURS, fleet_scene
+from ..plot.colours import FEW, colours
+from ..plot.svg import draw
 from .clusters import cluster_of
 from .core import FAULTS, Core, encoded
 from .figures import figures_of, rows_of
@@ -31,9 +35,6 @@ _ROWS = 200
 
 def picture_of(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the picture of a plan, and of each of its panels alone if it has several."""
-    from ..plot import picture
-    from ..plot.svg import draw
-
     problem = with_objective(given["problem"], given["objective"]) if "objective" in given else given["problem"]
     try:
         scene = picture(problem, given["plan"], status=given.get("status"), bound=given.get("bound"))
@@ -51,10 +52,6 @@ def cluster_picture(data: Mapping[str, Any]) -> dict[str, Any]:
 
     Jobs have a number each in `colours`, so that they keep their colour from picture to picture.
     """
-    from ..plot.cluster import MOST_COLOURS, fleet_scene
-    from ..plot.colours import FEW, colours
-    from ..plot.svg import draw
-
     fleet, palette = cluster_of(data["cluster"]), [*FEW, *colours(MOST_COLOURS)[len(FEW) :]]
     if len(fleet.names) > _NODES:
         raise InstanceError("cluster", f"{len(fleet.names)} nodes are more than {_NODES}")

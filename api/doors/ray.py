@@ -14,20 +14,17 @@ from pathlib import Path
 from typing import Any
 
 from gangplan.instances import InstanceError
-from gangplan.instances.cluster import Level, TreeTopology
 from gangplan.instances.errors import extra
 from gangplan.instances.placement import Demand, Fleet, GangJob
 from gangplan.scheduler import Decision, Scheduler
 from gangplan.scheduler.decision import whole
 from gangplan.scheduler.starting.starts import Start
 
-from .clusters import has_begun, reopened
+from .clusters import fleet_of, has_begun, racks_of, reopened
 
 NODE = "ray.io/node-id"
 """Label by which Ray knows a node."""
 _TYPE = "accelerator_type:"
-_LINK, _NIC = 300e9, 25e9
-"""Bytes/s within a node and of its link, which Ray does not know."""
 
 
 def _ray() -> Any:
@@ -52,19 +49,16 @@ def fleet(resource: str = "GPU", rack: str = "") -> Fleet:
         InstanceError: if Ray is absent.
     """
     rows = sorted((row for row in _ray().nodes() if row["Alive"]), key=lambda row: str(row["NodeID"]))
-    racks = [row.get("Labels", {}).get(rack, "") for row in rows]
-    types = [_type(row) for row in rows]
-    known, kinds, m = list(dict.fromkeys(racks)), list(dict.fromkeys(types)), len(rows)
-    groups: Any = [[known.index(x) for x in racks], [0] * m]
-    columns: dict[str, Any] = {
-        "gpu_type": [kinds.index(x) for x in types],
-        "gpus": [int(row["Resources"].get(resource, 0)) for row in rows],
-        "cpu": [row["Resources"].get("CPU", 0.0) for row in rows],
-        "memory": [row["Resources"].get("memory", 0.0) for row in rows],
-        "link": [_LINK] * m,
-    }
-    topology = TreeTopology((Level("rack", _NIC), Level("cluster", _NIC * max(1, m) / 2)), groups)
-    return Fleet(names=tuple(row["NodeID"] for row in rows), gpu_types=tuple(kinds), topology=topology, **columns)
+    has = [row["Resources"] for row in rows]
+    return fleet_of(
+        [_type(row) for row in rows],
+        {},
+        names=tuple(row["NodeID"] for row in rows),
+        gpus=[int(x.get(resource, 0)) for x in has],
+        cpu=[x.get("CPU", 0.0) for x in has],
+        memory=[x.get("memory", 0.0) for x in has],
+        topology=racks_of([row.get("Labels", {}).get(rack, "") for row in rows]),
+    )
 
 
 def _type(row: Mapping[str, Any]) -> str:

@@ -129,8 +129,7 @@ class Solves:
         solve.cancelled = True
         if solve.process is not None and solve.process.stdin is not None:
             solve.process.stdin.close()
-        async with solve.news:
-            solve.news.notify_all()
+        await _tell(solve)
 
     async def verify(self, body: Any, work: str = "verify") -> dict[str, Any]:
         """Return what the verifier says of a plan, or do other short work of a process: ``picture``, ``replay``."""

@@ -17,10 +17,12 @@ from gangplan.instances.placement import Fleet, PlacementProblem
 from gangplan.instances.schedule import ScheduleProblem
 from gangplan.simulator.trace import Outcome
 
+from .cluster import cluster_scene, fleet_scene
 from .gantt import gantt_scene
 from .partition import Drawn, partition_scene
 from .scene import Scene, check
 from .schedule import schedule_scene
+from .simulation import simulation_scene
 
 __all__ = ["Drawn", "Scene", "check", "check_panel", "picture", "plot", "render"]
 
@@ -81,14 +83,10 @@ def picture(
 
 def _scene(of: Any, plan: Any, name: str, status: str | None, bound: float | None, epoch: float | None = None) -> Scene:
     if isinstance(of, Outcome) or (isinstance(of, Mapping) and of and all(isinstance(x, Outcome) for x in of.values())):
-        from .simulation import simulation_scene
-
         return simulation_scene({"": of} if isinstance(of, Outcome) else of, name, epoch)
     if isinstance(of, list):  # plans beside one another, of graphs or of jobs, on one axis of time
         return (schedule_scene if isinstance(of[0].problem, ScheduleProblem) else gantt_scene)(of, name)
     if isinstance(of, Fleet):
-        from .cluster import fleet_scene
-
         held = {start.job: start.nodes for start in plan.starts} if hasattr(plan, "starts") else plan
         return fleet_scene(of, held, name)
     if not isinstance(of, GraphProblem | PlacementProblem | ScheduleProblem):
@@ -96,8 +94,6 @@ def _scene(of: Any, plan: Any, name: str, status: str | None, bound: float | Non
     if not isinstance(plan, PLANS[of.objective]):
         raise InstanceError("plan", f"a {type(plan).__name__} does not answer a {type(of).__name__}")
     if isinstance(of, PlacementProblem):
-        from .cluster import cluster_scene
-
         return cluster_scene(of, plan, name, status, bound)
     if isinstance(of, PartitionProblem):
         return partition_scene(of, plan, name, status, bound)

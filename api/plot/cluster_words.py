@@ -50,8 +50,9 @@ def nodes(problem: PlacementProblem, plan: PlacementPlan) -> tuple[str, ...]:
     ask, tasks = np.array([*asks])[plan.job], (plan.workers, plan.servers)
     held = (tasks[0] * ask[:, k] + tasks[1] * ask[:, k + 2] for k in (0, 1))
     cpu, memory = (np.bincount(plan.node, weights=x, minlength=fleet.n_nodes) for x in held)
+    kinds = [f"{fleet.gpu_types[t]} GPU" if n else "GPU" for t, n in zip(fleet.gpu_type, fleet.gpus, strict=True)]
     return tuple(
-        f"{name}: {gpus[n]:g} of {counted(fleet.gpus[n], _kind(problem, n))}"
+        f"{name}: {gpus[n]:g} of {counted(fleet.gpus[n], kinds[n])}"
         f"<br>{cpu[n]:g} of {fleet.cpu[n]:g} cores, {quantity(memory[n], 'B')} of {quantity(fleet.memory[n], 'B')}"
         + ("" if usable else "<br>not usable")
         for n, (name, usable) in enumerate(zip(fleet.names, np.asarray(fleet.usable).tolist(), strict=True))
@@ -136,11 +137,6 @@ def typed(problem: PlacementProblem, names: tuple[str, ...]) -> tuple[str, ...]:
         return names
     kinds = [fleet.gpu_types[t] if n else "" for t, n in zip(fleet.gpu_type.tolist(), fleet.gpus, strict=True)]
     return tuple(f"{name} ({kind})" if kind else name for name, kind in zip(names, kinds, strict=True))
-
-
-def _kind(problem: PlacementProblem, node: int) -> str:
-    fleet = problem.fleet
-    return f"{fleet.gpu_types[fleet.gpu_type[node]]} GPU" if fleet.gpus[node] else "GPU"
 
 
 MOST_NAMED = 6

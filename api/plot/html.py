@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
+from .scene import Scene
+from .svg import draw
+
 _STYLE = """
 :root { color-scheme: light dark; --paper: #fff; --ink: #1d2126; --line: #c9cfd6; --main: #0060a0; }
 @media (prefers-color-scheme: dark) {
@@ -142,6 +145,15 @@ def page(title: str, pictures: Sequence[tuple[str, str]]) -> bytes:
     for i, (told, svg) in enumerate(pictures):
         body.append(f'<figure data-told="{escape(told)}"{" hidden" if i else ""}>{svg}</figure>')
     return document(title, body)
+
+
+def report(
+    name: str, command: str, facts: Sequence[tuple[str, str]], tables: Sequence[str], title: str, scene: Scene
+) -> bytes:
+    """Return a page of names and values, tables, and pictures under a title."""
+    told = (f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in facts if name != "*")
+    parts = [f"<h1>{escape(name)}</h1><dl>{''.join(told)}</dl><h2>Figures</h2>", *tables, f"<h2>{title}</h2>"]
+    return document(f"{name}: {command}", [*parts, f"<figure>{draw(scene)}</figure>"])
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], words: int = 1) -> str:

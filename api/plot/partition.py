@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gangplan.instances import GraphProblem, OpGraph, PartitionPlan, PartitionProblem, verify
+from gangplan.instances.graph import grouped, heaviest_paths
 from gangplan.instances.quantities import quantity, scale
 
 from ..units import amount, percent, time_unit, words
@@ -169,12 +170,8 @@ def columns(graph: OpGraph) -> IntArray:
 def _depth(order: NDArray[np.int32], u: IntArray, v: IntArray) -> IntArray:
     """Return the longest path to each op, in edges; an op that nothing leads to stands right before its first use."""
     n = len(order)
-    depth = np.zeros(n, dtype=np.int64)
-    position = np.empty(n, dtype=np.int64)
-    position[order] = np.arange(n)
-    by_source = np.argsort(position[u], kind="stable")
-    for a, b in zip(u[by_source].tolist(), v[by_source].tolist(), strict=True):
-        depth[b] = max(depth[b], depth[a] + 1)
+    before = grouped(zip(v.tolist(), u.tolist(), strict=True), n)
+    depth = np.array(heaviest_paths(order.tolist(), before, [1] * n)[0]) - 1
     latest = np.full(n, np.iinfo(np.int64).max)
     np.minimum.at(latest, u, depth[v] - 1)
     source = np.bincount(v, minlength=n) == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from importlib import util
 from itertools import zip_longest
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gangplan.instances.errors import InstanceError, extra
+from gangplan.instances.outlet import write_whole
 
 from .colours import INK, ink_on
 
@@ -299,8 +301,6 @@ class Scene:
 
     def save(self, path: str | Path) -> None:
         """Write the picture; see `render`."""
-        from gangplan.instances.outlet import write_whole
-
         write_whole({str(path): self.render(str(path))})
 
     def _repr_html_(self) -> str:
@@ -315,12 +315,10 @@ class Scene:
 
 def check(path: str) -> str:
     """Return the ending of a file name; refuse one that says no known kind of picture, and PNG without its package."""
-    from importlib.util import find_spec
-
     ending = Path(path).suffix.lower()
     if ending not in ENDS:
         raise InstanceError("plot", f"{ending!r} is not one of {', '.join(ENDS)}", path)
-    if ending == ".png" and find_spec("matplotlib") is None:
+    if ending == ".png" and util.find_spec("matplotlib") is None:
         raise InstanceError("plot", f"needs matplotlib; {extra('plot')}", path)
     return ending
 

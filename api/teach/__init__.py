@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from .linear import symmetry as symmetry
     from .lists import list_cost as list_cost
     from .lists import list_scheduling as list_scheduling
+    from .names import formulation as formulation
     from .neighbourhoods import ruin_and_recreate as ruin_and_recreate
     from .patterns import column_generation as column_generation
     from .programme import Programme as Programme
@@ -45,6 +46,5 @@ if TYPE_CHECKING:
     from .tree import branch_and_bound as branch_and_bound
     from .tree import draw_tree as draw_tree
     from .tree import text_tree as text_tree
-    from .words import formulation as formulation
 else:
     __getattr__ = exported(__name__, __file__)

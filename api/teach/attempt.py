@@ -15,11 +15,14 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from select import select
 from typing import Any
 
+from gangplan.instances import InstanceError, verify
 from gangplan.instances.intake import parse_json
+from gangplan.instances.kinds import PLANS
 from gangplan.solvers.processes import Child
 
 from .confined import START
@@ -134,8 +137,6 @@ def _text(error: BaseException) -> str:
 
 def _call(request: dict[str, Any], begin: Callable[[], None]) -> Iterator[dict[str, Any]]:
     """Yield the document that the student's function returns."""
-    from importlib.util import module_from_spec, spec_from_file_location
-
     from gangplan.instances.documents import dump, from_document
 
     problem = from_document(request["problem"])
@@ -165,10 +166,8 @@ def _call(request: dict[str, Any], begin: Callable[[], None]) -> Iterator[dict[s
 
 def _judge(request: dict[str, Any], begin: Callable[[], None]) -> Iterator[dict[str, Any]]:
     """Yield what verifier and checker say of each item: a plan's objective or a certificate's bound."""
-    from gangplan.instances import InstanceError, verify
     from gangplan.instances.certificates import verify_bound
     from gangplan.instances.documents import from_document
-    from gangplan.instances.kinds import PLANS
 
     begin()
     for item in request["items"]:

@@ -9,6 +9,9 @@ import numpy as np
 
 from gangplan.instances.arrays import FloatArray
 from gangplan.instances.schedule import ScheduleProblem
+from gangplan.solvers.schedule.prepare import ShiftedRun
+from gangplan.solvers.schedule.prices import Prices
+from gangplan.solvers.schedule.starts import prices
 
 from .step import Recorder, Step, begin
 
@@ -27,10 +30,6 @@ def dual_ascent(problem: ScheduleProblem) -> Iterator[Step]:
     Raises:
         InstanceError: if the problem is of another kind or there is no plan.
     """
-    from gangplan.solvers.schedule.prepare import ShiftedRun
-    from gangplan.solvers.schedule.prices import Prices
-    from gangplan.solvers.schedule.starts import prices
-
     run, prepared = begin(problem, (ScheduleProblem,), "dual ascent")
     seen: list[tuple[Any, float | None, float, FloatArray, FloatArray]] = [
         (run.plan, run.bound, -np.inf, np.zeros(0), np.zeros(0))

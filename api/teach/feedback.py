@@ -34,21 +34,24 @@ def write_feedback(grades: list[Grade], suite: Suite, folder: str | Path) -> lis
         InstanceError: if the folder cannot be made or written.
     """
     make_folder(folder)
-    names = [_file(x.student) for x in grades]
+    names = ["".join(c if c.isalnum() or c in "-_. " else "_" for c in x.student)[:80] or "_" for x in grades]
     paths = [Path(folder, f"{name}{f'-{i}' * (name in names[:i])}.html") for i, name in enumerate(names)]
     write_whole({path: page(x, suite) for path, x in zip(paths, grades, strict=True)})
     return paths
-
-
-def _file(student: str) -> str:
-    return "".join(c if c.isalnum() or c in "-_. " else "_" for c in student)[:80] or "_"
 
 
 def page(grade: Grade, suite: Suite) -> bytes:
     """Return the page of a grade."""
     title = f"{grade.student}: {grade.points:g} of {suite.most:g} points"
     rows = [
-        (x.problem, x.kind, _value(x.value), _value(x.best), _gap(x), f"{x.points:g} of {x.most:g}")
+        (
+            x.problem,
+            x.kind,
+            _value(x.value),
+            _value(x.best),
+            "" if x.gap is None else percent(x.gap),
+            f"{x.points:g} of {x.most:g}",
+        )
         for x in grade.marks
     ]
     worth = ", ".join(f"{p:g} at {percent(g)}" for g, p in zip(suite.gaps, suite.points, strict=True))
@@ -72,7 +75,3 @@ def _part(x: Mark) -> str:
 
 def _value(value: float | None) -> str:
     return "none" if value is None else f"{value:.6g}"
-
-
-def _gap(x: Mark) -> str:
-    return "" if x.gap is None else percent(x.gap)

@@ -11,7 +11,9 @@ from gangplan.instances import InstanceError
 from gangplan.instances.errors import unknown
 from gangplan.instances.intake import file_name
 from gangplan.instances.outlet import check_writable, write_whole
+from gangplan.solvers.certificates.branch import loaded
 
+from .integers import Integers, minizinc, pseudo_boolean
 from .programme import Programme, cpsat, milp
 
 _FORMATS = {".lp": "milp", ".mps": "milp", ".mzn": "cpsat", ".opb": "cpsat", ".pbtxt": "cpsat"}
@@ -74,8 +76,6 @@ def export(problem: Any, path: str | Path, model: str | None = None, below: floa
     if path.suffix == ".pbtxt":
         write_whole({path: str(found.proto).encode()})
         return Exported(str(path), "cpsat", *size, 1.0)
-    from .integers import Integers, minizinc, pseudo_boolean
-
     model_of = Integers(found.proto)
     bits = path.suffix == ".opb"
     lines = pseudo_boolean(model_of) if bits else minizinc(model_of)
@@ -118,8 +118,6 @@ def _lp_name(name: str) -> str:
 
 def _mps(programme: Programme, path: Path) -> None:
     import highspy
-
-    from gangplan.solvers.certificates.branch import loaded
 
     check_writable(path)
     solver = loaded(programme.exact(1.0))

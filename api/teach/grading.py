@@ -15,6 +15,7 @@ from typing import Any
 from gangplan.instances import InstanceError, dump
 from gangplan.instances.errors import Limit, brief
 from gangplan.instances.intake import io_error, parse_json, read_text
+from gangplan.solvers.run import OPTIMAL_GAP, relative_gap
 
 from .confined import Limits, clean, confined
 from .suite import Assignment, Suite
@@ -232,8 +233,6 @@ def _marks(suite: Suite, tries: dict[Key, _Try], verdicts: dict[Key, dict[str, A
 
 def _gap(x: Assignment, kind: str, value: float) -> float:
     """Return how far a verified value is from the best known; negative if that is worse."""
-    from gangplan.solvers.run import OPTIMAL_GAP, relative_gap
-
     better = value < x.best - OPTIMAL_GAP * abs(x.best) if kind == "plan" else False
     upper, lower = (value, x.best) if kind == "plan" else (x.best, value)
     found = relative_gap(x.best, value, x.zero) if better else relative_gap(upper, lower, x.zero)

@@ -8,6 +8,9 @@ from fractions import Fraction
 from typing import Any
 
 from gangplan.instances import InstanceError
+from gangplan.instances.certificates.classes import classes_of
+from gangplan.instances.certificates.rows import apart
+from gangplan.solvers.certificates.branch import loaded
 
 from .names import Names, items
 from .programme import Column, Programme, Row, milp
@@ -66,8 +69,6 @@ def relaxation(problem: Any, below: float | None = None, rows: Sequence[Row] = (
 def _relaxed(programme: Programme) -> Relaxation:
     import highspy
 
-    from gangplan.solvers.certificates.branch import loaded
-
     goal = max((column.high for column in programme.columns if column.timed), default=1.0)
     model = programme.exact(goal)
     unit = float(model.unit) / programme.unit
@@ -101,9 +102,6 @@ def symmetry(problem: Any) -> tuple[Row, ...]:
     levels = getattr(problem.cluster.topology, "levels", ()) if objective == "step" else ()
     if objective not in ("throughput", "step") or getattr(problem, "variant", "") == "contiguous" or len(levels) > 1:
         raise InstanceError("problem", "has no symmetry that this breaks: free and convex throughput, and step, have")
-    from gangplan.instances.certificates.classes import classes_of
-    from gangplan.instances.certificates.rows import apart
-
     names, of = Names(problem), classes_of(problem)
     column = {c.name: j for j, c in enumerate(programme.columns)}
     op, device = (items(problem)[axis] for axis in ("op", "device"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,11 +13,11 @@ from gangplan.instances import InstanceError, OpGraph, StepPlan, StepProblem
 from gangplan.instances.errors import unknown
 from gangplan.instances.schedule import MoldableJob, ScheduleProblem
 from gangplan.solvers import Run
+from gangplan.solvers.partition.step.heft import one_by_one
+from gangplan.solvers.partition.step.schedule import Decoder as OpDecoder
+from gangplan.solvers.partition.step.schedule import Partial, mean_rank, ranked
 
 from .step import Recorder, Step, begin
-
-if TYPE_CHECKING:
-    from gangplan.solvers.partition.step.schedule import Partial
 
 GIVEN = "given"
 
@@ -124,11 +124,8 @@ def _part(problem: ScheduleProblem, placed: list[int]) -> ScheduleProblem:
 
 
 def _ops(run: Run, problem: StepProblem, prepared: Any) -> Iterator[Step]:
-    from gangplan.solvers.partition.step.heft import one_by_one
-    from gangplan.solvers.partition.step.schedule import Decoder, Partial, mean_rank, ranked
-
     rank, recorder, placed = mean_rank(prepared), Recorder("List scheduling (HEFT)"), list[int]()
-    order, partial = ranked(prepared, rank), Partial(Decoder(prepared))
+    order, partial = ranked(prepared, rank), Partial(OpDecoder(prepared))
     names, cluster = problem.graph.names, problem.cluster
     first = ", ".join(f"{names[v]} ({rank[v]:.3g} s)" for v in order[:6]) + ", ..." * (len(order) > 6)
     yield recorder.step(f"Ops by the longest way to the end: {first}", problem, None, run.bound)

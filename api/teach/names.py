@@ -1,4 +1,4 @@
-"""Names of variables and rows that can be read, ``x[op3,gpu1]`` and ``A[op3]``, for the numbers that models use."""
+"""Names of variables and rows that can be read, ``x[op3,gpu1]`` and ``A[op3]``, and the plain models in words."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from gangplan.instances import InstanceError
+from gangplan.instances.errors import unknown
 from gangplan.instances.lazy import Later
-from gangplan.solvers.method import suite
+from gangplan.solvers.method import OBJECTIVES, suite
 from gangplan.solvers.plain import Formulation, Variable
 
 _LONGEST = 40
@@ -40,8 +42,8 @@ class Names:
         """Return name, (letter, items) and family of what the model calls ``x_3_1``."""
         letter, *index = known.split("_")
         family = self._families.get(letter, Variable(letter, "value", "a constant"))
-        axes = family.axes.split()
-        labels = tuple(self._item(axis, int(i)) for axis, i in zip(axes, index, strict=False))
+        pairs = ((axis, int(i)) for axis, i in zip(family.axes.split(), index, strict=False))
+        labels = tuple(self._items[axis](i) if axis in self._items else f"{axis}{i}" for axis, i in pairs)
         return self.unique(letter, labels), (letter, labels), family
 
     def row(self, letter: str, variables: Sequence[tuple[str, Labels]]) -> str:
@@ -65,9 +67,6 @@ class Names:
         if (count := self._given[name]) == 1:
             return name
         return self.unique(f"{letter}.{count}", labels)
-
-    def _item(self, axis: str, i: int) -> str:
-        return self._items[axis](i) if axis in self._items else f"{axis}{i}"
 
 
 def items(problem: Any) -> dict[str, Callable[[int], str]]:
@@ -95,3 +94,36 @@ def _clean(names: Sequence[str], axis: str) -> Callable[[int], str]:
     cleaned = [re.sub(r"\W", "_", name, flags=re.ASCII) for name in names]
     usable = len({*cleaned}) == len(cleaned) and max(map(len, cleaned), default=0) <= _LONGEST and all(cleaned)
     return cleaned.__getitem__ if usable else lambda i: f"{axis}{i}"
+
+
+class Text(str):
+    """Text that a notebook shows as it is."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        """Return the text itself."""
+        return str(self)
+
+
+def formulation(kind: Any) -> Text:
+    """Return the plain model of a kind of problem: its variables, and its constraints by letter.
+
+    Args:
+        kind: an objective, such as ``step``, or a problem that has one.
+
+    Raises:
+        InstanceError: there is no such objective.
+    """
+    objective = getattr(kind, "objective", kind)
+    if objective not in OBJECTIVES:
+        raise InstanceError("kind", unknown(objective, OBJECTIVES))
+    words = formulation_of(objective)
+    names = [f"{v.letter}[{','.join(v.axes.split())}]".removesuffix("[]") for v in words.variables]
+    wide = max(map(len, names))
+    lines = [f"minimise {words.minimise}", "", "variables"]
+    lines += [f"  {name:<{wide}}  {v.words}" for name, v in zip(names, words.variables, strict=True)]
+    lines += ["", "constraints"]
+    for letter, formula, meaning in words.constraints:
+        lines += [f"  ({letter}) {meaning}", f"      {formula}"]
+    return Text("\n".join(lines))

@@ -7,6 +7,10 @@ from math import isclose, isfinite
 
 from gangplan.instances import InstanceError
 from gangplan.instances.placement import PlacementPlan, PlacementProblem
+from gangplan.solvers.placement.build import order_of
+from gangplan.solvers.placement.build import start as running_jobs
+from gangplan.solvers.placement.gpu_assignment import plan_of, rows_of
+from gangplan.solvers.placement.ruin_recreate.engine import RuinRecreate
 
 from .step import Recorder, Step, begin, named
 
@@ -29,11 +33,6 @@ def ruin_and_recreate(
     Raises:
         InstanceError: if the problem is of another kind, `rounds` negative, `start` no plan of it, or there is no plan.
     """
-    from gangplan.solvers.placement.build import order_of
-    from gangplan.solvers.placement.build import start as running_jobs
-    from gangplan.solvers.placement.gpu_assignment import plan_of, rows_of
-    from gangplan.solvers.placement.ruin_recreate.engine import RuinRecreate
-
     run, batch = begin(problem, (PlacementProblem,), "ruin and recreate", seed)
     if rounds < 0:
         raise InstanceError("rounds", f"{rounds} is negative")

@@ -6,6 +6,11 @@ from collections.abc import Iterator
 
 from gangplan.instances import InstanceError
 from gangplan.instances.placement import PlacementProblem
+from gangplan.solvers.placement.columns import Columns
+from gangplan.solvers.placement.gpu_assignment import rows_of
+from gangplan.solvers.placement.patterns import choose
+from gangplan.solvers.placement.prepare import suits_patterns
+from gangplan.solvers.placement.quick import quick
 
 from .step import Recorder, Step, begin
 
@@ -21,12 +26,6 @@ def column_generation(problem: PlacementProblem) -> Iterator[Step]:
         InstanceError: if the problem is of another kind, columns do not say all there is of it (see
             `gangplan.solvers.placement.prepare.suits_patterns`), or there is no plan.
     """
-    from gangplan.solvers.placement.columns import Columns
-    from gangplan.solvers.placement.gpu_assignment import rows_of
-    from gangplan.solvers.placement.patterns import choose
-    from gangplan.solvers.placement.prepare import suits_patterns
-    from gangplan.solvers.placement.quick import quick
-
     run, batch = begin(problem, (PlacementProblem,), "column generation")
     if not suits_patterns(batch):
         words = "column generation needs the goal slowdown, gangs of one size and whole GPUs, and nobody running"

@@ -16,7 +16,10 @@ from gangplan.instances.arrays import require_number
 from gangplan.instances.certificates.linear import Model
 from gangplan.solvers import Run
 from gangplan.solvers.method import OBJECTIVES, suite
+from gangplan.solvers.partition.step.plain import delays
+from gangplan.solvers.partition.textbook import Textbook
 from gangplan.solvers.plain import TICKS
+from gangplan.solvers.schedule.grain import common
 
 from .names import Names
 
@@ -184,14 +187,9 @@ def _tick(problem: Any) -> tuple[float | None, float]:
     """Return the largest tick that all times of a partition are multiples of, and what no best plan is above."""
     if getattr(problem, "objective", None) not in ("throughput", "latency", "step"):
         return None, 0.0
-    from gangplan.solvers.partition.textbook import Textbook
-    from gangplan.solvers.schedule.grain import common
-
     t = Textbook.of(problem)
     times = [*(x for row in t.time for x in row), *t.cost]
     if problem.objective == "step":
-        from gangplan.solvers.partition.step.plain import delays
-
         times += [delay for *_, delay in delays(problem, t)]
     worst = t.work + sum(t.cost) * (len(t.devices) + 1)
     tick = common(np.array(times), TICKS / (len(t.ops) + 1))

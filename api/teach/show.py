@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from io import BytesIO
 from itertools import pairwise
 from os import PathLike, fspath
 from pathlib import Path
@@ -16,7 +17,7 @@ from gangplan.instances.outlet import write_whole
 from gangplan.instances.quantities import STEPS
 from gangplan.instances.schedule import ScheduleProblem
 
-from ..plot import picture
+from ..plot import html, picture, svg
 from ..plot.colours import FEW
 from ..plot.scene import Axis, Boxes, Dots, Key, Lines, Mark, Panel, Scene, check
 from .step import Step
@@ -144,8 +145,6 @@ def gif(steps: Iterable[Step], path: str | PathLike[str], *, seconds: float = 1.
         InstanceError: if there are no or too many steps, `path` has another ending, a package is missing, or the file
             cannot be written.
     """
-    from io import BytesIO
-
     name = fspath(path)
     if Path(name).suffix.lower() != ".gif":
         raise InstanceError("path", f"{name!r} does not end in .gif")
@@ -178,12 +177,9 @@ def page(steps: Iterable[Step], path: str | PathLike[str]) -> None:
     Raises:
         InstanceError: if there are no or too many steps, `path` has another ending, or the file cannot be written.
     """
-    from ..plot.html import page as page_of
-    from ..plot.svg import draw as draw_svg
-
     name = fspath(path)
     if Path(name).suffix.lower() != ".html":
         raise InstanceError("path", f"{name!r} does not end in .html")
     every, scenes = _scenes(steps)
-    pictures = [(repr(step), draw_svg(one)) for step, one in zip(every, scenes, strict=True)]
-    write_whole({name: page_of(f"{every[0].method}, step by step", pictures)})
+    pictures = [(repr(step), svg.draw(one)) for step, one in zip(every, scenes, strict=True)]
+    write_whole({name: html.page(f"{every[0].method}, step by step", pictures)})

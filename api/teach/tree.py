@@ -6,19 +6,18 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import require_counts
+from gangplan.solvers.certificates.branch import Search
 
 from ..plot.colours import GREY, INK
+from ..plot.scene import Axis, Dots, Key, Lines, Mark, Panel, Scene, Words
+from .names import Text
 from .programme import Programme, Row, milp
-from .words import Text
-
-if TYPE_CHECKING:
-    from ..plot.scene import Mark, Scene
 
 _COLOURS = {
     "branched": "#9aa5b1",
@@ -69,8 +68,6 @@ def branch_and_bound(
         rows: to be added, such as `gangplan.teach.symmetry` or the rows of cuts.
         most: number of nodes; those beyond are ``left``.
     """
-    from gangplan.solvers.certificates.branch import Search
-
     require_counts(most=most)
     programme = problem if isinstance(problem, Programme) else milp(problem, below)
     programme = replace(programme, rows=(*programme.rows, *rows))
@@ -118,8 +115,6 @@ def draw_tree(nodes: Iterable[Node]) -> Scene:
 
     It takes trees that were cut short: draw `nodes[:k]` for each k and one sees it grow.
     """
-    from ..plot.scene import Axis, Dots, Key, Lines, Panel, Scene, Words
-
     nodes = [*nodes]
     if not nodes:
         raise InstanceError("nodes", "there are none to draw")

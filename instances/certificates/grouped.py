@@ -99,10 +99,10 @@ class _Search(Search):
         more = {(g, h): 0 for g in order for h in after[g] if pair_of(g, h) not in apart}
         users: dict[int, set[int]] = {}
         for u, v in self.edges:
-            if of[u] != of[v] and self.delay[u]:
+            if of[u] != of[v] and self.rooms[0].delay[u]:
                 users.setdefault(u, set()).add(of[v])
         for u, those in users.items():
-            a, cost = of[u], self.delay[u]
+            a, cost = of[u], self.rooms[0].delay[u]
             away = [g for g in those if pair_of(a, g) in apart]
             certain = bool(away) or any(pair_of(*x) in apart for x in combinations(those, 2))
             takes[a] += cost if certain else 0

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from heapq import heappop, heappush
 from math import inf
 from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
 
 from ..cluster import TreeTopology
 from .classes import numbered
@@ -28,10 +31,12 @@ class Room(NamedTuple):
     Attributes:
         delay: the least seconds to send the output of each op into a part of the level from outside.
         size: bytes of the largest part: a device, a node, a rack.
+        fan: the most parts in one part of the level above.
     """
 
     delay: Sequence[Any]
     size: Any
+    fan: int
 
 
 class Ops(NamedTuple):
@@ -102,30 +107,27 @@ def taken_in(
             yield first, ops.of[w]
 
 
-def rooms_of(problem: Any, sent: Callable[[float, float], list[Any]], capacity: list[Any]) -> list[Room]:
-    """Return the levels of a problem's tree, a mesh is one of devices; without those where there is room for all.
+def rooms_of(problem: Any, capacity: list[Any]) -> list[Room]:
+    """Return the levels of a problem's tree, delays in floats as the verifier has them; a mesh is one of devices.
 
     Args:
         problem: of step time.
-        sent: gives the seconds that each op's output takes at a latency and a bandwidth.
         capacity: bytes of each device.
     """
-    topology, every = problem.cluster.topology, range(problem.cluster.n_devices)
-    if not isinstance(topology, TreeTopology):
-        bandwidth, latency = topology.slowest_link()
-        return [Room(sent(latency, bandwidth), max(capacity))]
-    parts = [list(every), *topology.group.tolist()]
-    rooms = list[Room]()
-    delay: list[Any] = []
-    for level in reversed(range(len(topology.levels))):
-        if len({*parts[level]}) == len({*parts[level + 1]}):
+    topology, output = problem.cluster.topology, problem.graph.output_bytes()
+    tree = isinstance(topology, TreeTopology)
+    links = [(x.bandwidth, x.latency) for x in topology.levels] if tree else [topology.slowest_link()]
+    parts = [[*range(len(capacity))], *(topology.group.tolist() if tree else [[0] * len(capacity)])]
+    rooms, delay = list[Room](), np.full(len(output), np.finfo(float).max)
+    for below, above, (bandwidth, latency) in reversed([*zip(parts[:-1], parts[1:], links, strict=True)]):
+        if len({*below}) == len({*above}):
             continue  # it joins no two parts
-        own = sent(topology.levels[level].latency, topology.levels[level].bandwidth)
-        delay = [min(pair) for pair in zip(own, delay, strict=True)] if delay else own
-        size = dict.fromkeys(parts[level], capacity[0] * 0)
-        for part, room in zip(parts[level], capacity, strict=True):
+        delay = np.minimum(delay, np.where(output > 0, latency + output / bandwidth, 0.0))
+        size = dict.fromkeys(below, capacity[0] * 0)
+        for part, room in zip(below, capacity, strict=True):
             size[part] += room
-        rooms.insert(0, Room(delay, max(size.values())))
+        fan = max(Counter(whole for _, whole in {*zip(below, above, strict=True)}).values())
+        rooms.insert(0, Room(delay.tolist(), max(size.values()), fan))
     return rooms
 
 
@@ -183,13 +185,12 @@ class Rooms(Certificate):
         for u, v in sorted(set(zip(graph.source.tolist(), graph.target.tolist(), strict=True))):
             inputs[v].append(u)
         ops = Ops(graph.topological_order().tolist(), inputs, [int(x / unit) for x in fastest], of, size)
-        output = graph.output_bytes().tolist()
-
-        def delays(latency: float, bandwidth: float) -> list[int]:
-            return [int((Fraction(latency) + Fraction(x) / Fraction(bandwidth)) / unit) if x > 0 else 0 for x in output]
-
-        rooms = rooms_of(problem, delays, [x / byte for x in capacity]) if limited and cluster.n_devices > 1 else []
-        rooms = [Room(room.delay, int(room.size)) for room in rooms if room.size < sum(size)]
+        every = rooms_of(problem, [x / byte for x in capacity]) if limited else []
+        rooms = [
+            room._replace(delay=[int(x / unit) for x in exact(np.array([room.delay]))[0]], size=int(room.size))
+            for room in every
+            if room.size < sum(size)
+        ]
         left = [min(max(self.steps, 0), _STEPS)]
 
         def more() -> bool:

@@ -26,7 +26,7 @@ MODELS: dict[str, tuple[Fit, tuple[str, ...]]] = {
     "low rank": (low_rank_table, ()),
     "ridge": (ridge, ()),
     "trees": (boosted_trees, ("sklearn",)),
-    "sequence": (Later("gangplan.systems.harmony.reward:sequence_to_sequence"), ("torch",)),
+    "sequence": (Later(f"{__package__}.sequence:sequence_to_sequence"), ("torch",)),
     "graph": (Later(f"{__package__}.graph:graph"), ("torch", "torch_geometric")),
     "pressure": (Later(f"{__package__}.pressure:pressure"), ("torch",)),
 }

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from gangplan.instances import InstanceError
-from gangplan.instances.arrays import FloatArray, check_fields, limited
+from gangplan.instances.arrays import Checked, FloatArray, limited
 from gangplan.instances.generators.families import SPLITS
 from gangplan.instances.lazy import on_demand
 from gangplan.solvers.method import suite
@@ -30,7 +30,7 @@ _COMPILED, GRAPHS = on_demand("gangplan.learned", "graph.compiled offline.graphs
 
 
 @dataclass(frozen=True, slots=True)
-class OfflineSettings:
+class OfflineSettings(Checked):
     """Hyper-parameters of a policy and its training.
 
     Attributes:
@@ -71,11 +71,6 @@ class OfflineSettings:
     noise: float = limited(0.3, positive=True)
     draws: int = limited(8, positive=True)
     validate_every: int = limited(100, positive=True)
-
-    def __post_init__(self) -> None:
-        check_fields(self)
-        if not (self.imitation_updates or self.rl_updates):
-            raise InstanceError("rl_updates", "is 0, as is imitation_updates: nothing is trained")
 
 
 @dataclass(frozen=True, slots=True)

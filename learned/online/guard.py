@@ -157,11 +157,10 @@ def _share(jobs: Jobs, state: State, part: Cluster, share: int) -> tuple[Jobs, S
     holder = state.holder[:most]
     inside = np.bincount(holder[holder >= 0], minlength=len(jobs.submit))
     stay, waits = inside[:n] > 0, state.queue[: state.count[WAITING] : share]
-    finish = np.where(stay, state.finish[:n], -np.inf)  # as if the others were done
-    finish[waits] = np.inf
-    count = np.array([n, len(waits), np.count_nonzero(stay)])
+    runs = np.flatnonzero(stay)
+    count = np.array([n, len(waits), len(runs)])
     gpus = np.where(inside > 0, inside, np.minimum(jobs.gpus, most))
-    kept = {"free": state.free[:m], "holder": holder, "queue": waits, "count": count, "finish": finish}
+    kept = {"free": state.free[:m], "holder": holder, "queue": waits, "count": count, "running": runs}
     return jobs._replace(gpus=gpus), state._replace(**kept)
 
 

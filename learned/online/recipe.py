@@ -103,7 +103,6 @@ RECIPE = Recipe(
         ],
     ),
     load=Later(f"{__package__}.policy:GnnPolicy.load"),
-    judge=Later("gangplan.systems.topdrl.ground:judge_online"),
     verdict=verdict,
     torch=False,
     data="jobs like TopDRL's, Philly's, and of lognormal lengths, on loaded clusters of 32 to 2,048 GPUs",

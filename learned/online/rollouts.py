@@ -24,16 +24,14 @@ def imagine(jobs: Jobs, state: State, pool: Jobs, known: int, ahead: int) -> tup
         pool: the first `known` of these are what arrivals are drawn from.
         known: at least 1.
     """
-    live = state.count[WAITING] + state.count[RUNNING]
-    n, arrived = live + ahead, state.count[ARRIVED]
-    old, gpus = np.empty(live, np.int64), np.empty(n, np.int64)
+    waits, runs = state.queue[: state.count[WAITING]], state.running[: state.count[RUNNING]]
+    old = np.sort(np.append(waits, runs))  # in the order of arrival
+    live = len(old)
+    n, gpus = live + ahead, np.empty(live + ahead, np.int64)
     submit, work, intensity, first = np.empty(n), np.empty(n), np.empty(n), np.zeros(n + 1, np.int64)
-    at = 0
-    for job in range(arrived):
-        if state.finish[job] > state.clock[NOW]:  # of a job that waits it is infinite
-            old[at], submit[at], work[at] = job, jobs.submit[job], jobs.expected[job]
-            gpus[at], intensity[at] = jobs.gpus[job], jobs.intensity[job]
-            at += 1
+    for at in range(live):
+        submit[at], work[at] = jobs.submit[old[at]], jobs.expected[old[at]]
+        gpus[at], intensity[at] = jobs.gpus[old[at]], jobs.intensity[old[at]]
     time = state.clock[NOW]
     for at in range(live, n):
         job, gap = below(known), below(max(known - 1, 1)) + 1

@@ -26,15 +26,10 @@ from .weights import Card, files, read_card, save
 RECIPES: dict[str, str] = {
     "offline-throughput": "gangplan.learned.offline.throughput",
     "offline-placement": "gangplan.learned.offline.placement",
-    "pacml": "gangplan.systems.pacml.learned.recipe",
-    "pacml-published": "gangplan.systems.pacml.published.recipe",
-    "topdrl": "gangplan.systems.topdrl.published.recipe",
     "gnn": "gangplan.learned.online.recipe",
-    "harmony": "gangplan.systems.harmony.recipe",
-    "colocate": "gangplan.systems.harmony.colocate.recipe",
-    "marl": "gangplan.systems.marl.recipe",
 }
-"""Policies by name: the module that holds its `RECIPE`. Importing one loads no heavy package."""
+"""Policies by name: the module that holds its `RECIPE`. Importing one loads no heavy package. `gangplan.systems` enters
+its own when it is imported, and that of `gnn` with the ground on which that is judged."""
 SEEDS = {"training": "from 2000000", "validation": "from 1000000"}
 """Of the workloads of every policy, for model cards; those below a million are for tests."""
 
@@ -50,7 +45,7 @@ class Recipe:
         stages: from configuration and seed to the stages of training.
         load: from a file of weights to the policy.
         judge: from the policy and options of its own, which have defaults, to the grounds on which it is compared, what
-            makes it there, and the names of its rivals.
+            makes it there, and the names of its rivals; None where those lie to the right of the recipe.
         export: from a policy and a path to the ONNX files written, None if it has no such form.
         data: what it is trained on, for the model card; a phrase.
         verdict: from the policy and its settings to rows that say whether to use it, on what it was trained for.
@@ -63,7 +58,7 @@ class Recipe:
     config: type[Any]
     stages: Callable[[Any, int], list[Stage]]
     load: Callable[[Path], Any]
-    judge: Callable[..., tuple[Sequence[Ground], Maker, Sequence[str]]]
+    judge: Callable[..., tuple[Sequence[Ground], Maker, Sequence[str]]] | None = None
     export: Callable[[Any, Path], Sequence[Path]] | None = None
     data: str = ""
     verdict: Callable[[Any, Any], list[dict[str, Any]]] | None = None
@@ -72,6 +67,7 @@ class Recipe:
 
     def evaluate(self, policy: Any, seeds: Sequence[int], **options: Any) -> list[dict[str, Any]]:
         """Return a row of figures for the policy, called ``learned``, and each rival, on each ground and seed."""
+        assert self.judge is not None, f"{self.name} is judged on grounds that are not entered"
         grounds, mine, rivals = self.judge(policy, **options)
         runs = (evaluate(x, {"learned": mine, **{r: x.policy(r) for r in rivals}}, list(seeds)) for x in grounds)
         return [run.row for found in runs for run in found]
@@ -134,11 +130,12 @@ def train_policy(
     made = recipe(name)
     with in_file(config):
         settings = SETTINGS.read(made.config, {**table, **(instead or {})})
+        stages = made.stages(settings, seed)
     folder, plain = Path(folder), json.loads(json.dumps(asdict(settings)))
     with locked(folder, "out"):
         _claim(folder, {"policy": name, "seed": seed, "settings": plain}, resume)
         began = time.monotonic()
-        reports = train_stages(made.stages(settings, seed), folder, minutes=minutes, resume=resume, progress=progress)
+        reports = train_stages(stages, folder, minutes=minutes, resume=resume, progress=progress)
         seconds = None if resume else time.monotonic() - began
         weights, card = _export(made, plain, seed, folder, reports, seconds)
     interrupted = any(x.report.reason == INTERRUPTED for x in reports)

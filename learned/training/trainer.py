@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
 
+from gangplan.instances.errors import InstanceError
 from gangplan.instances.lazy import Later
 
 from .checkpoint import Tensors, under
@@ -85,13 +86,18 @@ def staged(trainer: str, steps: Callable[[S], Sequence[Step]]) -> Callable[[S, i
     Args:
         trainer: a class derived from `Trainer`, ``module:Class``; it is imported when training begins.
         steps: from settings to the stages; those without updates are left out.
+
+    Raises:
+        InstanceError: from what is returned, if no stage has updates.
     """
 
     def stages(settings: S, seed: int) -> list[Stage]:
-        made = cache(lambda: Later(trainer)(settings, seed))
+        made, declared = cache(lambda: Later(trainer)(settings, seed)), steps(settings)
+        if not any(x.updates for x in declared):
+            raise InstanceError("updates", f"of {', '.join(x.name for x in declared)} are 0: nothing is trained")
         return [
             Stage(x.name, lambda before, name=x.name: made().learner(name, before), x.updates, max(x.validate_every, 1))  # type: ignore[misc]
-            for x in steps(settings)
+            for x in declared
             if x.updates
         ]
 

@@ -81,7 +81,7 @@ def carry_out(scheduler: Scheduler, row: Mapping[str, Any]) -> None:
     for field, value in (("number", row["number"]), *after.get("promises", {}).items()):
         require_number(value, field, whole=field == "number")
     state.now = state.at(row["now"])
-    state.accounts.clock(state.now)
+    state.accounts.now = state.now
     if state.calendar.tick(state.now):
         state.closing()
     state.later.tick(state)

@@ -183,7 +183,7 @@ class _Search:
     def _places(self, jobs: Sequence[RunningJob], group: int, counts: Mapping[str, Counts]) -> dict[str, Nodes] | None:
         """Return GPUs of the gang, under the name "", and of each job; `None` if one has no place."""
         state, room, places = self._state, self._room, dict[str, Nodes]()
-        outside = np.flatnonzero(room.group != group)
+        outside, late = np.flatnonzero(room.group != group), state.delay(jobs)
         with without(state, jobs) as put:
             if room.gang is not None:
                 if (seats := self._put(room.gang, outside, counts.get(""), put)) is None:
@@ -191,11 +191,12 @@ class _Search:
                 places[""] = seats
             inside = np.flatnonzero(room.group == group) if room.gang is None else outside[:0]
             for job in sorted(jobs, key=lambda x: (-x.gpus, x.request.serial)):
-                gang, never = state.placed(job.request, job.degree), np.union1d(inside, closed(state, job, state.now))
+                gang = state.placed(job.request, job.degree)
+                never = np.union1d(inside, closed(state, job, state.now, late))
                 if (seats := self._put(gang, never, counts.get(job.name), put)) is None:
                     return None
                 places[job.name] = self._trimmed(job, seats)
-                if {*closed(state, job, state.now, seats)} & seats.keys():
+                if {*closed(state, job, state.now, late, seats)} & seats.keys():
                     return None
         return places
 

@@ -116,23 +116,14 @@ def in_order(state: ClusterState, places: Mapping[str, Nodes]) -> tuple[list[str
 
 def limited(state: ClusterState) -> set[str]:
     """Return the running jobs that could not start again by the limits of their users or queues."""
-    accounts, names = state.accounts, set[str]()
-    for name, job in state.running.items() if accounts.bounded else ():
-        terms, held = job.request.terms, state.placer.uses(name)[1][:3].sum(axis=1).tolist()
-        with accounts.without([(terms, held)]):
-            if accounts.refuses(terms, state.asks(job.request, job.degree)) is not None:
-                names.add(name)
-    return names
+    return {name for name, x in state.running.items() if state.refuses(x.request, x.degree, [x]) is not None}
 
 
-def closed(state: ClusterState, job: RunningJob, now: float, to: Nodes | None = None, late: float = 0.0) -> np.ndarray:
-    """Return the nodes that close before a job would end if it moved now, to some nodes or to its best place.
-
-    It moves after its grace, or in `late` seconds.
-    """
+def closed(state: ClusterState, job: RunningJob, now: float, late: float, to: Nodes | None = None) -> np.ndarray:
+    """Return the nodes that close before a job would end if it moved in `late` seconds, to its best place or some."""
     rest = job.request.stopped(job.degree, job.ran(now), now - job.since)
     slower = state.least(rest, job.degree) if to is None else state.slower(rest, job.degree, to)
-    return state.calendar.closed(rest, now, now + rest.lasts(job.degree, slower) + max(late, state.delay([job])))
+    return state.calendar.closed(rest, now, now + rest.lasts(job.degree, slower) + late)
 
 
 @contextmanager
@@ -166,7 +157,7 @@ def _checked(state: ClusterState, moves: Moves, now: float) -> dict[str, Nodes]:
         if job.degree != x.degree or state.named(job.nodes) != held or not movable(job, now):
             raise InstanceError("moves", f"{x.job!r} may not move from there any more: ask for a new proposal")
         wrong = verify_terms(job.request, job.degree, state.fleet, to)
-        if wrong or {*closed(state, job, now, to, late)} & to.keys():
+        if wrong or {*closed(state, job, now, late, to)} & to.keys():
             why = wrong[0] if wrong else f"a node closes before {x.job!r} would end"
             raise InstanceError("moves", f"{why}: ask for a new proposal")
     if names := limited(state) & places.keys():

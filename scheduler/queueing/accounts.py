@@ -90,6 +90,7 @@ class Accounts:
         kept: whether it is told who holds what.
         queues: number of the queue that each account is or is in, int64 (accounts,).
         total: what the whole cluster has, whether or not its nodes are up.
+        now: the time.
     """
 
     def __init__(self, sharing: Sharing) -> None:
@@ -101,7 +102,7 @@ class Accounts:
         self.queues = np.zeros(1, np.int64)
         self._number: dict[str, int] = {}
         self._users: dict[str, list[int]] = {}  # GPUs and jobs
-        self.total, self._up, self._now = [1, 1, 1], [0, 0, 0], 0.0
+        self.total, self._up, self.now = [1, 1, 1], [0, 0, 0], 0.0
         self._places: dict[int, tuple[Stamp, Rank]] = {}
         self._positions: dict[int, tuple[Stamp, Position]] = {}
         self._borrows: dict[tuple[int, Amounts], tuple[int, bool]] = {}
@@ -143,10 +144,6 @@ class Accounts:
         for account in self.all:
             account.changes += 1
 
-    def clock(self, now: float) -> None:
-        """Note the time."""
-        self._now = now
-
     def hold(self, terms: Terms, amounts: Sequence[int], sign: int = 1, *, limits: bool = True) -> None:
         """Note that a job holds so much from now on, or no longer if the sign is -1; `limits`: to limits too."""
         if terms.user and self.sharing.limits and limits:
@@ -155,7 +152,7 @@ class Accounts:
             user[1] += sign
         for number in (ROOT, *self.all[self.leaf(terms)].above):
             account = self.all[number]
-            account.average, account.at = self._level(account), self._now
+            account.average, account.at = self._level(account), self.now
             account.changes += 1
             for i, amount in enumerate(amounts):
                 account.used[i] += sign * amount
@@ -186,7 +183,7 @@ class Accounts:
         has = max(have / total for have, total in zip(account.used, self.total, strict=True))
         if self.sharing.halflife is None or has == account.average:
             return has
-        return has + (account.average - has) * exp(-_LN2 * (self._now - account.at) / self.sharing.halflife)
+        return has + (account.average - has) * exp(-_LN2 * (self.now - account.at) / self.sharing.halflife)
 
     def place(self, leaf: int) -> Rank:
         """Return the place of an account in the order."""
@@ -200,7 +197,7 @@ class Accounts:
 
     def _stamp(self, number: int) -> Stamp:
         """Return what changes when the place of an account, or of one below, may have."""
-        return self.all[number].changes, self._now if self.sharing.halflife is not None else 0.0
+        return self.all[number].changes, self.now if self.sharing.halflife is not None else 0.0
 
     def _among(self, number: int) -> Position:
         account, stamp, kept = self.all[number], self._stamp(number), self._positions.get(number)
@@ -229,6 +226,10 @@ class Accounts:
         """Return whether an account has, with so much more, no more than it is guaranteed."""
         return self.share(number, amounts) <= self.all[number].quota.share + ROUNDING
 
+    def owed(self, leaf: int, other: int, amounts: Sequence[int] = (0, 0, 0)) -> bool:
+        """Return whether so much more is guaranteed to one account whatever another one has."""
+        return any(self.within(x, amounts) for x in self.all[leaf].above if x not in self.all[other].above)
+
     def exceeds(self, number: int, more: Sequence[int] = (0, 0, 0), floor: float = 0.0) -> bool:
         """Return whether an account has, with so much more, more than it is guaranteed, and than a `floor`."""
         return self.share(number, more) > max(floor, self.all[number].quota.share) + ROUNDING
@@ -249,27 +250,22 @@ class Accounts:
             return f"queue {self.all[number].name} has {has} of the cluster, at most {most}"
         return None
 
-    def over_limit(self, terms: Terms, amounts: Sequence[int]) -> str | None:
-        """Return what of its user's limit keeps a job from starting, in words."""
+    def over_limit(self, terms: Terms, amounts: Sequence[int], count: int = 1) -> str | None:
+        """Return what of its user's limit keeps so many jobs from starting, in words."""
         if (limit := self.sharing.limit(terms.user)) is not None:
             gpus, jobs = self._users.get(terms.user, (0, 0))
             if limit.gpus is not None and gpus + amounts[0] > limit.gpus:
                 return f"user {terms.user} holds {gpus} GPUs of at most {limit.gpus}"
-            if limit.jobs is not None and jobs >= limit.jobs:
+            if limit.jobs is not None and jobs + count > limit.jobs:
                 return f"user {terms.user} runs {jobs} jobs of at most {limit.jobs}"
         return None
 
     def capped(self, leaf: int, amounts: Sequence[int]) -> list[int]:
         """Return the accounts on the way to one that would hold more than the most, from the root down."""
-        return [number for number in self.all[leaf].above if max(self.excess(number, amounts)) > 0]
-
-    def excess(self, number: int, amounts: Sequence[int]) -> list[float]:
-        """Return what an account would hold, with so much more, above the most that it may, of each amount."""
-        account = self.all[number]
-        if account.quota.most >= 1.0:
-            return [0.0] * len(amounts)
-        used = zip(account.used, account.leaving, amounts, self.total, strict=True)
-        return [have + leave + more - (account.quota.most + ROUNDING) * total for have, leave, more, total in used]
+        some = [number for number in self.all[leaf].above if self.all[number].quota.most < 1.0]
+        held = {number: np.add(self.all[number].used, self.all[number].leaving) + amounts for number in some}
+        most = {number: np.multiply(self.total, self.all[number].quota.most + ROUNDING) for number in some}
+        return [number for number in some if (held[number] > most[number]).any()]
 
     def never(self, terms: Terms, amounts: Amounts, total: Sequence[int] = ()) -> str | None:
         """Return which limit keeps a job from starting even if nobody else runs, on so many nodes or those up."""

@@ -65,9 +65,7 @@ class Stages:
         try:
             while self._lines:
                 self._open = min(self._lines)
-                lines = dict.fromkeys(
-                    self._lines.pop(self._open)
-                )  # one that stayed for later in two queues is there twice
+                lines = dict.fromkeys(self._lines.pop(self._open))  # those that stayed in two queues are there twice
                 for queue in queues:
                     queue.open, queue.stays = lines, self._stays if borrows else queue.stays
                 yield self._open
@@ -75,11 +73,9 @@ class Stages:
             for queue in queues:
                 queue.open, queue.stays = None, lambda _: True
 
-    def _of(self, shape: Shape) -> Stage:
-        return Stage(self._state.accounts.borrows(shape.group.queue, shape.asks), -shape.group.level)
-
     def _stays(self, lines: Alike | Shape) -> bool:
         """Return whether lines are still of the stage that is open; else they are of a later one."""
-        if (stage := self._of(lines if isinstance(lines, Shape) else lines.shape)) > self._open:
+        number, asks, level = (lines if isinstance(lines, Shape) else lines.shape).stage
+        if (stage := Stage(self._state.accounts.borrows(number, asks), -level)) > self._open:
             self._lines.setdefault(stage, []).append(lines)
         return stage <= self._open

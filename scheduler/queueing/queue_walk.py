@@ -11,11 +11,6 @@ from .accounts import ROOT
 from .queue import Alike, Entry, Place, Queue, Shape
 
 
-def never(_: Alike) -> bool:
-    """Return that lines are looked at."""
-    return False
-
-
 class Walk:
     """One pass over a queue: always the least key of those lines that are still open.
 
@@ -29,9 +24,9 @@ class Walk:
     """
 
     def __init__(
-        self, queue: Queue, some: Iterable[Alike | Shape] | None = None, idle: Callable[[Alike], bool] = never
+        self, queue: Queue, some: Iterable[Alike | Shape] | None = None, idle: Callable[[Alike], bool] | None = None
     ) -> None:
-        self._queue, self._lines, self._at, self._idle = queue, queue._lines, queue._at, idle
+        self._queue, self._lines, self._at, self._idle = queue, queue._lines, queue._at, idle or (lambda _: False)
         self._seen: set[Shape] = set()
         self._left: list[Alike] = []  # out
         self._heap: list[Entry] = []

@@ -156,7 +156,7 @@ def _load(document: Mapping[str, Any], state: ClusterState, faults: dict[str, in
     state.now = float(STATE.read(float, document["now"], "now"))
     state.serial, count = (STATE.read(int, document[field], field) for field in ("serial", "decisions"))
     state.accounts.load(document["shares"] if document["version"] == VERSION else [])
-    state.accounts.clock(state.now)
+    state.accounts.now = state.now
     _learned(document, state)
     faults.update(STATE.read(dict[str, int], document["faults"], "faults"))
     return int(count)

@@ -10,6 +10,8 @@ import numpy as np
 from gangplan.instances.placement import GangJob
 from gangplan.solvers.placement.online.capacity import Capacity, Kind
 
+from ..queueing.accounts import ROOT
+from ..queueing.request import Request
 from ..state import ClusterState
 
 Ints = np.ndarray
@@ -209,3 +211,15 @@ def reserve(state: ClusterState, gang: GangJob, promises: dict[str, float] | Non
     if promises is not None and best.time < inf:
         best.time = promises[gang.name] = min(best.time, promises.get(gang.name, inf))
     return best
+
+
+def covered(state: ClusterState, number: int, request: Request) -> float:
+    """Return when an account covers a waiting job if nobody starts but who is owed it; infinite if it never does."""
+    accounts, asks = state.accounts, state.asks(request, request.job.workers[0])
+    leaf, time, ends = accounts.leaf(request.terms), state.now, state.running.ends(state.now)
+    while time < inf and not accounts.within(number, asks):
+        time, name = next(ends, (inf, ""))
+        other = accounts.leaf(state.running[name].request.terms) if name else ROOT
+        if number in accounts.all[other].above and not accounts.owed(other, leaf):
+            asks = tuple(np.subtract(asks, state.used(name)).tolist())
+    return time

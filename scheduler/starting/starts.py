@@ -21,8 +21,8 @@ from ..queueing.queue_walk import Walk
 from ..queueing.request import Request
 from ..state import ClusterState
 from ..stopping.running_jobs import Nodes, RunningJob
-from .gpu_types import servers_of
-from .reservations import Reservation, reserve
+from .gpu_types import longest_of, servers_of
+from .reservations import Reservation, covered, reserve
 from .seating import DELAY, FULL, WINDOW, Seating
 
 HELD = "the policy makes it wait"
@@ -93,6 +93,7 @@ class Starts:
         self._held: list[Held] = []
         self._promised: dict[str, float] = {}  # of jobs that started
         self._kept: dict[int, str] = {}  # accounts, and for which job that is due what they may hold more is kept
+        self._first: dict[int | str, Request] | None = None  # see `_first_due`
         self.starts: list[Start] = []
         self.waits: dict[str, str] = {}
         self.allowed: dict[str, frozenset[int]] = {}
@@ -131,14 +132,11 @@ class Starts:
         """
         state, why, limit = self._state, "", None
         request = state.waiting[name]
-        if self._later(request):
-            self.waits[name] = DELAY
-            return False
         for degree in degrees:
             if (refusal := state.refuses(request, degree)) is not None:
                 limit = refusal
                 continue
-            seats = self._seat(request, degree, nodes)
+            seats = DELAY if self._later(request, degree) else self._seat(request, degree, nodes)
             if isinstance(seats, str):
                 why = seats
                 if nodes is not None and why not in (DELAY, WINDOW) and hold:
@@ -181,12 +179,47 @@ class Starts:
             for number in accounts.capped(leaf, asks) or ((ROOT,) if accounts.borrows(leaf, asks) else (ROOT, FREE)):
                 self._kept.setdefault(number, request.name)
 
-    def _later(self, request: Request) -> bool:
-        """Return whether what a job would take of a limit is kept for another one that is due."""
-        if not self._kept:
+    def _first_due(self) -> dict[int | str, Request]:
+        """Return the first due jobs of users, and of accounts that cover them once others of theirs have ended.
+
+        Not those that no account covers, whoever runs: others go before them.
+        """
+        state, accounts, first = self._state, self._state.accounts, dict[int | str, Request]()
+        ripe = state.due.ripe(state.now) if accounts.bounded else ()
+        for request in sorted((state.waiting[state.due.head(x)] for x in ripe), key=state.place):
+            terms, asks = request.terms, state.asks(request, request.job.workers[0])
+            way = reversed(accounts.all[accounts.leaf(terms)].above)
+            last = next((x for x in way if accounts.within(x, np.subtract(asks, accounts.all[x].used).tolist())), ROOT)
+            new: set[int | str] = {last, terms.user} if last or not state.sharing.queues else set()
+            new -= first.keys()
+            never = new and accounts.over_limit(terms, asks) and accounts.never(terms, asks)
+            if new and not (never or self._needless(request, True)):
+                first |= dict.fromkeys(new, request)
+        return first
+
+    def _later(self, request: Request, degree: int) -> bool:
+        """Return whether what a job would take of a limit, or of a guarantee, is kept for another one that is due.
+
+        Who ends before the other one would have that, or then would fit, may use it.
+        """
+        state, kept, first = self._state, self._kept, self._first or {}
+        if not (kept or first):
             return False
-        accounts, kept = self._state.accounts, self._kept
-        leaf, asks = accounts.leaf(request.terms), self._state.asks(request, request.job.workers[0])
+        accounts, asks = state.accounts, state.asks(request, degree)
+        leaf, end = accounts.leaf(request.terms), state.now + request.pays + longest_of(request)
+        for key in first.keys() & {request.terms.user, *accounts.all[leaf].above}:
+            other, until = first[key], state.now
+            if other.name not in state.waiting or state.place(request) <= state.place(other):
+                continue
+            both = np.add(asks, state.asks(other, other.job.workers[0])).tolist()
+            if isinstance(key, str):
+                fine = not accounts.over_limit(request.terms, both, 2)
+            elif not (fine := accounts.within(key, both) or accounts.owed(leaf, accounts.leaf(other.terms), asks)):
+                until = covered(state, key, other)
+            if not fine and end > until:
+                self._reservations(request)  # promises when the other one fits
+                if until > state.now or end > state.promises.get(other.name, until):
+                    return True
         takes = [*accounts.all[leaf].above, *([ROOT] if accounts.borrows(leaf, asks) else [])]
         takes += [] if accounts.owns(leaf, asks) else [FREE]
         return any(kept.get(number, request.name) != request.name for number in takes)
@@ -201,6 +234,7 @@ class Starts:
     def due(self) -> None:
         """Start the jobs that are due, and let nobody delay the first that does not fit."""
         state = self._state
+        self._first = self._first_due() if self._first is None else self._first
         walk = Walk(state.due, self._ripe())
         while (head := walk.next()) and not self.over():
             shape, name = head
@@ -324,8 +358,8 @@ class Starts:
         for held in self._held:
             held.reservation = None
 
-    def undo(self, names: Iterable[str]) -> None:
-        """Have jobs wait again that started in this round."""
+    def undo(self, names: Iterable[str], stopped: Sequence[RunningJob] = ()) -> None:
+        """Have jobs wait again that started in this round, and those run on that stopped."""
         self._state.undone += 1
         gone = {name: self._state.free(name).request for name in names}
         self.starts = [start for start in self.starts if start.job not in gone]
@@ -336,6 +370,10 @@ class Starts:
             self._state.wait(request)
             if name in self._promised:
                 self._state.promises[name] = self._promised.pop(name)
+        self.stopped.difference_update(job.name for job in stopped)
+        for job in stopped:
+            self._state.waiting[job.name] = job.request
+            assert self._state.put(job), f"{job.name} had these seats"
         self.renew()
 
     def holds(self, name: str) -> bool:
@@ -353,12 +391,9 @@ class Starts:
 
         Nor if nodes are closed for good, without which it never fits.
         """
-        if self._needless(request, strict):
-            return
         degree, state = request.job.workers[0], self._state
-        gang, ground = state.placed(request, degree), state.ground(request, degree)
-        if not state.calendar.windows or reserve(state, gang).time < np.inf:
-            self._held.append(Held(gang, strict, ground.nodes))
+        if not (self._needless(request, strict) or self._later(request, degree)):
+            self._held.append(Held(state.placed(request, degree), strict, state.ground(request, degree).nodes))
 
     def _needless(self, request: Request, strict: bool) -> bool:
         """Return whether a job needs no room that nobody else keeps, or never has it."""
@@ -369,8 +404,10 @@ class Starts:
         held = [x for x in self._held if x.gang.name in state.waiting and x.strict >= strict]
         most = state.borrows(request)  # who borrows by now goes after who does not
         others = [x.nodes for x in held if state.borrows(state.waiting[x.gang.name]) <= most]
-        covered = np.logical_or.reduce([np.zeros_like(ground.nodes), *others])
-        return ground.total < gang.workers[0] or not (ground.nodes & ~covered).any()
+        theirs = np.logical_or.reduce([np.zeros_like(ground.nodes), *others])
+        if ground.total < gang.workers[0] or not (ground.nodes & ~theirs).any():
+            return True
+        return bool(state.calendar.windows) and reserve(state, gang).time == np.inf
 
     def _hold_next(self) -> None:
         """Let nobody delay the first that is due, now that the one before it started."""

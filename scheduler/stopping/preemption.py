@@ -159,7 +159,7 @@ class Preemption:
         if left <= 0 or not victims.cause.any() or not request.terms.preempts:
             return False
         helpful = self._helpful(request, degree, victims)
-        if self._refused(request, degree, helpful):
+        if self._state.refuses(request, degree, map(self._named, helpful)):
             return False
         eviction = self._cheapest(request, degree, victims, helpful, min(SECONDS, left))
         if eviction is not None and self._carry_out(request, degree, victims, eviction):
@@ -222,15 +222,6 @@ class Preemption:
         some = np.flatnonzero((victims.cause != NOBODY) & (victims.cause != MOVE))
         cost = self._work(jobs)
         return sorted(some.tolist(), key=lambda i: (victims.level[i], cost[i], i))
-
-    def _refused(self, request: Request, degree: int, gone: Sequence[int]) -> bool:
-        """Return whether a limit keeps a job from starting once some of the running ones are gone."""
-        state, jobs = self._state, self._running()
-        if not state.accounts.bounded:
-            return False
-        held = [(self._named(i).request.terms, jobs.used[:, i].tolist()) for i in gone]
-        with state.accounts.without(held):
-            return state.accounts.refuses(request.terms, state.asks(request, degree)) is not None
 
     def _named(self, i: int) -> RunningJob:
         return self._state.running[self._state.running.parts[self._running().row[i]][0]]
@@ -305,7 +296,8 @@ class Preemption:
         chosen, rest = list(jobs), [i for i in helpful if i not in jobs]
 
         def refused(some: Sequence[int]) -> bool:
-            return self._refused(request, degree, [i for i in some if victims.cause[i] != MOVE])
+            gone = [self._named(i) for i in some if victims.cause[i] != MOVE]
+            return self._state.refuses(request, degree, gone) is not None
 
         if not helpful or not refused(chosen):
             return tuple(chosen)
@@ -336,7 +328,7 @@ class Preemption:
         if wrong:
             self.candidates.append(Candidate(work, cost, wrong[0]))
             return False
-        before, hold = (len(starts.starts), len(self.stops)), starts.clear
+        started, stopped, hold = len(starts.starts), len(self.stops), starts.clear
         starts.thaw()
         for job, cause in zip(jobs, causes, strict=True):
             held, left, price = state.named(job.nodes), job.left(state.now), job.request.price or 0.0
@@ -350,7 +342,8 @@ class Preemption:
         done = done and all(self._goes_on(job) for job in reversed(moves))
         starts.clear = hold
         if not done:
-            self._take_back(*before)
+            starts.undo([start.job for start in starts.starts[started:]], self._gone[stopped:])
+            del self.stops[stopped:], self._gone[stopped:]
             return False
         starts.stopped.update(names)
         proof = "no set costs less" if eviction.proved else f"no set costs less than {eviction.bound / 3600:.3g}"
@@ -367,17 +360,6 @@ class Preemption:
             return True
         self._stuck.add(request.serial)
         return False
-
-    def _take_back(self, starts: int, stops: int) -> None:
-        """Have those wait again that started since there were so many starts, and those run on that stopped."""
-        state, gone = self._state, self._gone[stops:]
-        self._starts.undo([start.job for start in self._starts.starts[starts:]])
-        self._starts.stopped.difference_update(job.name for job in gone)
-        del self.stops[stops:], self._gone[stops:]
-        for job in gone:
-            state.waiting[job.name] = job.request
-            assert state.put(job), f"{job.name} had these seats"
-        self._starts.renew()
 
     def _claims(
         self, request: Request, names: Sequence[str], causes: Sequence[str], over: Sequence[int]

@@ -182,7 +182,7 @@ class Stops:
             *((job.name, job.degree, None) for job in jobs[len(room.stopped) :]),
         ]:
             if not starts.one(name, (degrees,), TIER, nodes, hold=False):
-                self._put_back(begun, jobs)
+                starts.undo(begun, jobs)
                 return
             begun.append(name)
         starts.stopped.update(job.name for job in jobs)
@@ -197,14 +197,6 @@ class Stops:
         """Return so many idle GPUs of a node, first those that jobs left."""
         left = {gpu for job in jobs for gpu in job.nodes.get(node, ())}
         return tuple(sorted(sorted(self._state.placer.idle(node), key=lambda gpu: gpu not in left)[:count]))
-
-    def _put_back(self, begun: Sequence[str], jobs: Sequence[RunningJob]) -> None:
-        """Have jobs that were started wait again, and those run on that were stopped."""
-        self._starts.undo(begun)
-        self._starts.stopped.difference_update(job.name for job in jobs)
-        for job in jobs:
-            self._state.waiting[job.name] = job.request
-            assert self._state.put(job), f"{job.name} had these seats"
 
     def _settle(self) -> None:
         """Take back stops that gain no more than they cost, now that all starts are known, and what rests on them.
@@ -228,7 +220,7 @@ class Stops:
                 stops, starts = back, more
             gone = [x for x in self.stops if x.job in stops]
             self.stops = [x for x in self.stops if x.job not in stops]
-            self._put_back([s.job for s in self._made() if s.job in starts], [self._was.pop(x.job) for x in gone])
+            self._starts.undo([s.job for s in self._made() if s.job in starts], [self._was.pop(x.job) for x in gone])
             words = f"{loss.job} gives way to {loss.other}"
             self._refused.append(Candidate(words, loss.left, "it gains no more than it costs"))
 

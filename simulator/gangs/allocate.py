@@ -35,7 +35,7 @@ def choose(rule: int, need: int, cluster: Cluster, free: Ints, take: Ints) -> bo
         take: the answer, int64 (m,).
     """
     take[:] = 0
-    if total(free) < need:
+    if total(free) < max(need, 1):
         return False
     if rule == CLOSEST:
         closest(need, cluster.begin, free, take)

@@ -215,9 +215,7 @@ class Search:
 
 def loaded(model: Model) -> Any:
     """Return HiGHS with the linear programme of a model in it, in floats; the objective may exceed its bound."""
-    solver = new_highs()
-    for name, value in (("output_flag", False), ("presolve", "off"), ("threads", 1), ("simplex_strategy", 1)):
-        solver.setOptionValue(name, value)
+    solver = new_highs(output_flag=False, presolve="off", threads=1, simplex_strategy=1)
     lp = highspy.HighsLp()
     lp.num_col_, lp.num_row_ = len(model.cost), len(model.rows)
     lp.col_cost_ = np.array(model.cost, dtype=float)

@@ -19,7 +19,7 @@ from gangplan.instances.certificates.ideals import Ideals
 from gangplan.instances.certificates.rooms import Rooms
 from gangplan.instances.certificates.rows import model_of
 from gangplan.instances.certificates.stages import Recurrence
-from gangplan.instances.certificates.steps import Together
+from gangplan.instances.certificates.steps import Together, series_of
 
 from ..run import Run
 from .bounds import BELOW, LONGEST, longest, simple
@@ -82,6 +82,14 @@ def certify(run: Run, seconds: float) -> Proved | None:
     return best
 
 
+def _parts(run: Run) -> tuple[Fraction, ...]:
+    """Return how long the plan of a step is in each part of its graph's series, a little less."""
+    problem, plan = run.problem, run.plan
+    end = plan.start + problem.time()[problem.cluster.type_of[plan.device], np.arange(problem.graph.n_ops)]
+    ends = [[(end[[*begin]].max(initial=0.0), end[[*ops]].max()) for begin, ops in part] for part in series_of(problem)]
+    return tuple(sum((Fraction(b) - Fraction(a) for a, b in x), Fraction(0)) * (1 - _CLOSE) for x in ends)
+
+
 def _candidates(run: Run, left: Callable[[], float]) -> Iterator[Certificate | Proved]:
     try:
         yield from _made(run, left)
@@ -110,6 +118,9 @@ def _made(run: Run, left: Callable[[], float]) -> Iterator[Certificate | Proved]
     if problem.objective == "step":
         yield Rooms(int(_INPUTS * min(left(), LONGEST)))
     if problem.objective == "step" and run.objective:
+        parts = () if run.plan is None else _parts(run)
+        if len(parts) > 1:
+            yield Together(sum(parts, Fraction(0)), int(_PATHS * min(left() * _SHARE, LONGEST)), parts)
         yield Together(Fraction(run.objective) * (1 - _CLOSE), int(_PATHS * min(left(), LONGEST)))
     if problem.objective not in ("throughput", "stages") or not run.objective:
         return

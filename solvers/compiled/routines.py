@@ -12,6 +12,11 @@ _DEEPEST = 64
 """Stretches put off at once: each is the longer part of the one before, so that they are no more than the bits of n."""
 
 
+def ints(size: int) -> Ints:
+    """Return so many zeros, int64."""
+    return np.zeros(size, np.int64)
+
+
 @lean
 def sow(seed: int) -> None:
     """Begin anew with a seed."""

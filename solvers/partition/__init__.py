@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from math import fsum
 from typing import Any
 
@@ -42,6 +42,21 @@ def both_ways(edges: Iterable[tuple[int, int]], count: int) -> tuple[list[list[i
     """Return the predecessors and the successors of each of so many groups or items."""
     edges = list(edges)
     return grouped(((b, a) for a, b in edges), count), grouped(edges, count)
+
+
+def ragged(owner: NDArray[np.integer[Any]], value: NDArray[Any], count: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Return (values, first) by owner: those of owner i are ``values[first[i]:first[i + 1]]``, in their order."""
+    first = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=count))]).astype(np.int64)
+    return value[np.argsort(owner, kind="stable")], first
+
+
+def reached(order: Iterable[int], near: Sequence[Sequence[int]]) -> list[int]:
+    """Return what each can be reached from, as bit sets: those near it, which come before it in the order, and on."""
+    found = [0] * len(near)
+    for v in order:
+        for u in near[v]:
+            found[v] |= found[u] | 1 << u
+    return found
 
 
 def by_first(label: NDArray[np.integer[Any]]) -> IntArray:

@@ -5,7 +5,7 @@ It asks for no preparation, so that there is a plan at limits in which a large g
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -38,30 +38,23 @@ def draft(run: Run, prepared: object = None) -> None:
     """Offer the first of a few plain plans that the verifier accepts, if there is one."""
     problem = run.problem
     if isinstance(problem, StagesProblem):
-        _stages(run, problem)
-    if not isinstance(problem, PartitionProblem | LatencyProblem | StepProblem):
-        return
-    for device in _placements(problem):
-        plan = _plan(problem, device)
-        if verify(problem, plan).ok:
-            run.offer(plan, "draft")
-            return
+        plans: Iterable[Any] = _stages(problem)
+    else:
+        plans = (_plan(problem, device) for device in _placements(problem))
+    plan = next((plan for plan in plans if verify(problem, plan).ok), None)
+    if plan is not None:
+        run.offer(plan, "draft")
 
 
-def _stages(run: Run, problem: StagesProblem) -> None:
-    """Offer the first plan that fits: all ops on all devices as replicas, or a chain of stages with a device each."""
-    devices = problem.cluster.n_devices
-    plans = [(np.zeros(problem.graph.n_ops, np.int32), np.zeros(devices, np.int32))]
-    for share in (1.1, 2.0, np.inf):
-        stage = _chain(problem, share)
+def _stages(problem: StagesProblem) -> Iterator[StagesPlan]:
+    """Yield plans: all ops on all devices as replicas, or a chain of stages with a device each."""
+    devices = np.arange(problem.cluster.n_devices, dtype=np.int32)
+    for share in (0.0, 1.1, 2.0, np.inf):
+        stage = _chain(problem, share) if share else np.zeros(problem.graph.n_ops, np.int32)
         if stage is not None:
             count = int(stage.max()) + 1
-            plans.append((stage, np.where(np.arange(devices) < count, np.arange(devices), -1)))
-    for stage, serves in plans:
-        plan = StagesPlan(problem.graph.names, stage, serves, np.ones(int(stage.max()) + 1, np.int32))
-        if verify(problem, plan).ok:
-            run.offer(plan, "draft")
-            return
+            serves = np.where(devices < count, devices, -1) if share else np.zeros_like(devices)
+            yield StagesPlan(problem.graph.names, stage, serves, np.ones(count, np.int32))
 
 
 def _chain(problem: StagesProblem, share: float) -> IntArray | None:
@@ -69,7 +62,7 @@ def _chain(problem: StagesProblem, share: float) -> IntArray | None:
     ops, rank = problem.graph.n_ops, _ranks(problem.graph)
     rows = (problem.seconds()[0], *(row[0] for row in problem.need()))
     # from the last place on
-    seconds, once, kept = (np.concatenate([[0.0], np.cumsum(sums(rank, row, ops)[::-1])]) for row in rows)
+    seconds, once, kept = (_upto(ops - 1 - rank, row) for row in rows)
     limit, even = float(problem.capacity()[0]), share * seconds[-1] / problem.cluster.n_devices
     at, ends = 0, list[int]()
     while at < ops and len(ends) < problem.cluster.n_devices:
@@ -109,10 +102,7 @@ def _placements(problem: GraphProblem) -> Iterator[IntArray]:
 
 def _ranks(graph: OpGraph) -> NDArray[np.int64]:
     """Return places in topological order, int64 (n,): the ops of a class where its first one is."""
-    n, u, v = graph.n_ops, graph.source, graph.target
-    order = np.arange(n) if (u < v).all() else graph.topological_order()
-    rank = np.empty(n, dtype=np.int64)
-    rank[order] = np.arange(n)
+    n, rank = graph.n_ops, np.argsort(graph.topological_order())
     if (graph.colocation >= 0).any():
         first = np.full(int(graph.colocation.max()) + 1, n)
         member = graph.colocation >= 0
@@ -121,16 +111,18 @@ def _ranks(graph: OpGraph) -> NDArray[np.int64]:
     return rank
 
 
+def _upto(rank: NDArray[np.int64], amount: NDArray[Any]) -> FloatArray:
+    """Return what the ops before each place have, and all, float64 (n + 1,)."""
+    return np.concatenate([[0.0], np.cumsum(sums(rank, amount, len(rank)))])
+
+
 class _Blocks:
     def __init__(self, problem: GraphProblem, time: FloatArray) -> None:
-        graph = problem.graph
-        self.problem = problem
-        n, rank = graph.n_ops, _ranks(graph)
-        self.rank = rank
-        self.runs = [np.concatenate([[0.0], np.cumsum(sums(rank, ~np.isfinite(row), n))]) for row in time]
-        finite = np.where(np.isfinite(time), time, 0.0)
-        self.seconds = [np.concatenate([[0.0], np.cumsum(sums(rank, row, n))]) for row in finite]
-        self.memory = np.concatenate([[0.0], np.cumsum(sums(rank, graph.memory, n))])
+        graph, self.problem = problem.graph, problem
+        self.rank = rank = _ranks(graph)
+        self.runs = [_upto(rank, ~np.isfinite(row)) for row in time]
+        self.seconds = [_upto(rank, np.where(np.isfinite(row), row, 0.0)) for row in time]
+        self.memory = _upto(rank, graph.memory)
 
     def cut(self, seconds: float) -> IntArray | None:
         """Return devices filled one after the other within `seconds` and their memory, `None` if that leaves ops."""
@@ -164,8 +156,7 @@ def _plan(problem: Any, device: IntArray) -> Any:
 def _one_by_one(problem: StepProblem, device: IntArray) -> StepPlan:
     """Return the plan in which no two ops run at once, and an op's transfers go before the next op runs."""
     graph = problem.graph
-    u, v = graph.source, graph.target
-    order = np.arange(graph.n_ops) if (u < v).all() else graph.topological_order()
+    order = graph.topological_order()
     op, to = needed(problem, device)
     took = problem.delay(op, device[op], to)
     op, to, took = op[took > 0], to[took > 0], took[took > 0]

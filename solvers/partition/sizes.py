@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,7 @@ class Coarse(Protocol):
 
 
 M = TypeVar("M", bound=Coarse)
+P = TypeVar("P")
 _BITS = 40
 """Sizes of a million groups add up to less than 63 bits; a thousand are rounded by less than the tolerance."""
 _ULP = 2.0**-52
@@ -137,37 +138,36 @@ class Covers:
 
     found: list[tuple[float, tuple[int, ...]]] = field(default_factory=list)
 
-    def accepts(self, run: Run, plan: Any, group_of: NDArray[Any], by: str) -> bool:
-        """Return whether `plan` fits in memory; if it does not, learn which groups are at fault.
+    def kept(self, run: Run, plan: P, group_of: NDArray[Any], by: str) -> P | None:
+        """Return `plan` if it fits in memory; if it does not, learn which groups are at fault.
 
         Args:
             group_of: the group of each op, -1 for one that has none, int (n,).
         """
-        limit, memory = run.problem.capacity(), verify(run.problem, plan).memory
-        over = np.flatnonzero(memory > limit * (1 + TOLERANCE))
+        limit, placed = run.problem.capacity(), cast(Any, plan)
+        over = np.flatnonzero(verify(run.problem, placed).memory > limit * (1 + TOLERANCE))
         for d in over.tolist():
-            cover = float(limit[d]), _least(run.problem.graph.memory, plan.device == d, group_of, float(limit[d]))
+            cover = float(limit[d]), _least(run.problem.graph.memory, placed.device == d, group_of, float(limit[d]))
             if cover not in self.found:
                 self.found.append(cover)
         if len(over):
             run.note(f"{by}: a plan found fits in memory only within the rounding of sizes, so it is dropped")
-        return not len(over)
+        return None if len(over) else plan
 
     def of(self, limit: float) -> Iterator[tuple[int, ...]]:
         """Yield the groups that do not go together on a device of `limit` bytes."""
         return (groups for bytes_, groups in self.found if limit <= bytes_)
 
 
-def refine(run: Run, name: str, build: Callable[[Covers], M], solve: Callable[[M], None], apt: float = 1.0) -> None:
+def refine(run: Run, name: str, build: Callable[[Covers], M], solve: Callable[[M], None]) -> None:
     """Solve a model of `run`'s problem, and again while it was too coarse to tell, or let too much into memory.
 
     Args:
         build: makes the model; its `ceiling` is the seconds that numbers in it are as fine as.
         solve: looks for plans in it and raises the bound.
-        apt: the share of the ceiling from which a plan leaves it fine enough.
     """
     covers, known, ceiling = Covers(), -1, np.inf
-    while not run.stopped and (len(covers.found) > known or (run.objective or np.inf) < ceiling * apt):
+    while not run.stopped and (len(covers.found) > known or (run.objective or np.inf) < ceiling):
         known = len(covers.found)
         with run.phase(f"{name} model"):
             model = build(covers)

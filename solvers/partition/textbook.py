@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -15,6 +15,8 @@ from gangplan.instances.arrays import FloatArray, IntArray
 from ..plain import Rows
 from ..run import Run
 from .sizes import Covers, Sizes, whole
+
+P = TypeVar("P")
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +130,6 @@ class Textbook:
         for ops in self.covers.of(float(self.limits[kind])):
             model.row(model.sum([*(here[v] for v in ops), *given]), len(ops) - 1 + len(given))
 
-    def accepts(self, run: Run, plan: Any, by: str) -> bool:
-        """Return whether a plan fits in memory, and learn from it if not."""
-        return self.covers.accepts(run, plan, self.op_of, by)
+    def kept(self, run: Run, plan: P, by: str) -> P | None:
+        """Return a plan if it fits in memory, and learn from it if not."""
+        return self.covers.kept(run, plan, self.op_of, by)

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from gangplan.instances.arrays import BoolArray, FloatArray
+from gangplan.instances.arrays import BoolArray
 from gangplan.instances.verify import TOLERANCE
 from gangplan.instances.verify.placement import Fragmentation
 
 from .best_case import BestCase
-from .build import stays
+from .build import start, stays
 from .gpu_assignment import undecided
 from .prepare import Batch
 from .state import PlacementState
@@ -60,18 +60,15 @@ def _together(batch: Batch) -> str | None:
     must = [j for j, job in enumerate(batch.jobs) if job.value is None]
     least = np.array([job.workers[0] for job in batch.jobs])
     servers = np.array([job.servers for job in batch.jobs])
-    resources: dict[str, tuple[Any, FloatArray, FloatArray]] = {
-        "GPUs": (fleet.gpus, batch.each * batch.share, np.zeros(len(batch.jobs))),
-        "cores": (fleet.cpu, batch.worker_cpu, batch.server_cpu),
-        "bytes of memory": (fleet.memory, batch.worker_memory, batch.server_memory),
-        "bytes/s of NICs": (batch.nic, batch.worker_nic, batch.server_nic),
-    }
+    gpus: Any = fleet.gpus, batch.each * batch.share, np.zeros(len(batch.jobs))
+    resources = [gpus, *zip(batch.amounts, batch.worker, batch.server, strict=True)]
+    names = "GPUs", "cores", "bytes of memory", "bytes/s of NICs"
     # workers go where they can compute, servers wherever the job may be
     reach = [(batch.room[j] > 0) | (batch.allowed[j] if batch.jobs[j].servers else False) for j in must]
     sets: dict[bytes, BoolArray] = {x.tobytes(): x for x in reach}
     for inside in sets.values():
         confined = [j for j, own in zip(must, reach, strict=True) if not (own & ~inside).any()]
-        for name, (has, worker, server) in resources.items():
+        for name, (has, worker, server) in zip(names, resources, strict=True):
             need = float((least * worker + servers * server)[confined].sum())
             total = float((has[batch.sample] * count)[inside].sum())
             if need > total * (1 + TOLERANCE):
@@ -93,7 +90,8 @@ def left_over(batch: Batch) -> float:
 def _stranded(batch: Batch, measure: Fragmentation) -> float:
     """Return what is left, once the jobs fill them, of nodes that a kind of task cannot use even if they are empty."""
     fleet = batch.problem.fleet
-    gpus, count = fleet.gpus[batch.sample], _usable(batch)
+    gpus, usable = fleet.gpus[batch.sample], np.asarray(fleet.usable)[batch.sample]
+    count = np.bincount(batch.kind, minlength=len(batch.sample)) * usable.astype(float)
     most = np.array([job.workers[-1] for job in batch.jobs])
     total = 0.0
     for task, share in measure.kinds:
@@ -120,7 +118,9 @@ def _whole(batch: Batch, measure: Fragmentation) -> float:
     most = sum(job.workers[-1] * int(each) for job, each in zip(batch.jobs, batch.each, strict=True))
     if fewest > gpus or len(usable) * gpus > _LARGEST:
         return 0.0
-    harm = [_harm(batch, measure, n) for n in batch.sample.tolist()]
+    # expected fragments of a node of each kind with 0, 1, 2, ... of its GPUs free
+    free_gpus = ((n, range(int(fleet.gpus[n]) + 1)) for n in batch.sample.tolist())
+    harm = [np.array([measure(n, [1.0] * free, _all(batch, n)) for free in upto]) for n, upto in free_gpus]
     least = np.zeros(1)
     for node in usable.tolist():
         kind = int(batch.kind[node])
@@ -134,31 +134,16 @@ def _whole(batch: Batch, measure: Fragmentation) -> float:
     return float(least[max(0, gpus - most) : gpus - fewest + 1].min())
 
 
-def _harm(batch: Batch, measure: Fragmentation, node: int) -> FloatArray:
-    """Return the expected fragments of a node with 0, 1, 2, ... of its GPUs free, (GPUs + 1,)."""
-    gpus = int(batch.problem.fleet.gpus[node])
-    return np.array([measure(node, [1.0] * free, _all(batch, node)) for free in range(gpus + 1)])
-
-
 def _all(batch: Batch, node: int) -> tuple[float, float, float]:
-    fleet = batch.problem.fleet
-    return float(fleet.cpu[node]), float(fleet.memory[node]), float(batch.nic[node])
-
-
-def _usable(batch: Batch) -> FloatArray:
-    usable = np.asarray(batch.problem.fleet.usable)[batch.sample]
-    return np.asarray(np.bincount(batch.kind, minlength=len(batch.sample)) * usable, dtype=np.float64)
+    cpu, memory, nic = batch.amounts[:, node].tolist()
+    return cpu, memory, nic
 
 
 def bound(batch: Batch, *, brief: bool = False) -> tuple[float, str]:
     """Return a bound on the goal that costs little and what proves it; `brief`: running jobs as if placed at best."""
     best = BestCase(batch)
     floor = np.array([best.floor(j) if brief else best.cost(j) for j in range(len(batch.jobs))])
-    state = PlacementState(batch)
-    for j, rows in () if brief else batch.pinned.items():
-        if stays(state, j, rows):
-            state.add(j, rows)
-    state.settle()
+    state = PlacementState(batch) if brief else start(batch, stay=False)
     for j in batch.pinned:
         if state.rows[j] and batch.problem.goal != "fragmentation":
             floor[j] = max(floor[j], state.cost[j])

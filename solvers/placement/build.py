@@ -87,7 +87,9 @@ def build(run: Run, batch: Batch, policies: Sequence[Policy], by: str) -> Placem
         for j in order:
             if run.stopped:
                 return None
-            if not state.rows[j] and not _insert(state, j, policies):
+            if not state.rows[j]:
+                cheapest(state, j, policies)
+            if not state.rows[j] and batch.jobs[j].value is None:
                 failed = j
                 break
         if failed is None:
@@ -158,11 +160,6 @@ def cheapest(state: PlacementState, j: int, policies: Sequence[Policy], before: 
     if best:
         state.add(j, best)
     state.settle()
-
-
-def _insert(state: PlacementState, j: int, policies: Sequence[Policy]) -> bool:
-    cheapest(state, j, policies)
-    return bool(state.rows[j]) or state.batch.jobs[j].value is not None
 
 
 def order_of(batch: Batch) -> list[int]:

@@ -93,11 +93,11 @@ def load_balance(offer: Offer, degree: int) -> dict[int, int]:
     state = offer.state
     fleet, demand = state.batch.problem.fleet, state.batch.jobs[offer.job].worker
     gpus, cores = np.maximum(fleet.gpus, 1e-300), np.maximum(fleet.cpu, 1e-300)
-    load = np.maximum(1 - state.free_gpu / gpus, 1 - state.free_cpu / cores)
+    load = np.maximum(1 - state.free_gpu / gpus, 1 - state.free[0] / cores)
 
     def score(node: int, count: int) -> float:
         by_gpu = 1 - (state.free_gpu[node] - count * demand.gpu) / gpus[node]
-        return float(max(by_gpu, 1 - (state.free_cpu[node] - count * demand.cpu) / cores[node]))
+        return float(max(by_gpu, 1 - (state.free[0, node] - count * demand.cpu) / cores[node]))
 
     return spread(score, load, offer.room, degree)
 
@@ -114,7 +114,7 @@ def pack(offer: Offer, degree: int) -> dict[int, int]:
     # of what no node has nobody who fits needs anything
     largest = np.array([float(x.max()) or 1.0 for x in (fleet.gpus, fleet.cpu, fleet.memory, fleet.nic)])
     weight = need / largest**2
-    aligned = weight @ np.stack([state.free_gpu, state.free_cpu, state.free_memory, state.free_nic])
+    aligned = weight @ np.stack([state.free_gpu, *state.free])
     less = float(weight @ need)
     return spread(lambda node, count: count * less - float(aligned[node]), -aligned, offer.room, degree)
 
@@ -144,8 +144,8 @@ class NodesView:
             free = [int(x * GPU + 1e-3) for x in state.idle(node)]
             self.free[node, : self._gpus[node, 0]] = 0
             self.free[node, : len(free)] = free
-        self.cpu = cores(np.maximum(state.free_cpu, 0.0))
-        self.memory = np.clip(state.free_memory, 0.0, MOST).astype(np.int64)
+        self.cpu = cores(np.maximum(state.free[0], 0.0))
+        self.memory = np.clip(state.free[1], 0.0, MOST).astype(np.int64)
         self.marks = np.zeros(len(self.cpu), dtype=np.int64)
         for node, here in state.at.items():
             for j, (w, _) in here.items():

@@ -56,9 +56,7 @@ class Master:
 
     def __init__(self, batch: Batch, kin: Kinship, nodes: Indices, high: float) -> None:
         self.batch, self.kin, self.nodes = batch, kin, nodes
-        self.lp = new_highs()
-        self.lp.setOptionValue("output_flag", False)
-        self.lp.setOptionValue("threads", 1)
+        self.lp = new_highs(output_flag=False, threads=1)
         self.degree = [batch.jobs[j].workers[0] for j in kin.lead]
         self.most = [min(d, int(batch.room[j].max())) for d, j in zip(self.degree, kin.lead, strict=True)]
         self.count = [len(jobs) for jobs in kin.members]
@@ -271,15 +269,11 @@ class Columns:
             for n, (w, p) in row.items():
                 if w:
                     at.setdefault(n, []).append((family[j], w, p))
-        key = {
-            q: {
-                k: i
-                for i, k in enumerate(
-                    zip(*(x.tolist() for x in (opts.family, opts.workers, opts.servers)), strict=True)
-                )
-            }
+        tasks = {
+            q: list(zip(opts.family.tolist(), opts.workers.tolist(), opts.servers.tolist(), strict=True))
             for q, opts in self.options.items()
         }
+        key = {q: {task: i for i, task in enumerate(rows)} for q, rows in tasks.items()}
         kinds = {n: int(self.kind[n]) for n in at}
         return Counter((q, tuple(sorted(key[q][task] for task in at[n]))) for n, q in kinds.items())
 

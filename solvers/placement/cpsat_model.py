@@ -47,11 +47,8 @@ class Assignment:
         self.batch, self.model = batch, cp_model.CpModel()
         jobs = range(len(batch.jobs))
         self.size = [{k: self.model.new_bool_var("") for k in job.workers} for job in batch.jobs]
-        self.w: list[dict[int, Any]] = [{} for _ in jobs]
-        self.p: list[dict[int, Any]] = [{} for _ in jobs]
-        self.busy: list[dict[int, Any]] = [{} for _ in jobs]
-        self.here: list[dict[int, Any]] = [{} for _ in jobs]
-        self.card: list[dict[int, list[Any]]] = [{} for _ in jobs]
+        of_jobs: list[list[dict[int, Any]]] = [[{} for _ in jobs] for _ in range(5)]
+        self.w, self.p, self.busy, self.here, self.card = of_jobs
         self.moved: dict[int, Any] = {}
         self.whole: dict[int, Any] = {}
         self.used: dict[int, list[Any]] = {}
@@ -148,14 +145,8 @@ class Assignment:
 
     def loads(self, n: int) -> list[tuple[float, list[tuple[float, Any]]]]:
         """Return of the cores, the memory and the NIC of node n: how much there is, and (need, tasks) for each job."""
-        batch, fleet = self.batch, self.batch.problem.fleet
-        rows = (
-            (fleet.cpu, batch.worker_cpu, batch.server_cpu),
-            (fleet.memory, batch.worker_memory, batch.server_memory),
-            (batch.nic, batch.worker_nic, batch.server_nic),
-        )
-        found = []
-        for has, worker, server in rows:
+        batch, found = self.batch, []
+        for has, worker, server in zip(batch.amounts, batch.worker, batch.server, strict=True):
             terms = [(float(worker[j]), x[n]) for j, x in enumerate(self.w) if n in x and worker[j]]
             terms += [(float(server[j]), x[n]) for j, x in enumerate(self.p) if n in x and server[j]]
             found.append((float(has[n]), terms))

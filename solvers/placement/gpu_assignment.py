@@ -195,13 +195,5 @@ def as_plan(batch: Batch, rows: Sequence[Rows], shared: Callable[[int], list[dic
                 need = int(batch.each[j]) * flat[r][2]
                 grants += [(r, card + i) for i in range(need)]
                 card += need
-    node, job, workers, servers = (list(x) for x in zip(*flat, strict=True)) if flat else ([], [], [], [])
-    return PlacementPlan(
-        tuple(job.name for job in batch.jobs),
-        np.array(job, dtype=np.int32),
-        np.array(node, dtype=np.int32),
-        np.array(workers, dtype=np.int32),
-        np.array(servers, dtype=np.int32),
-        np.array([r for r, _ in grants], dtype=np.int32),
-        np.array([c for _, c in grants], dtype=np.int32),
-    )
+    table, given = (np.array(x, dtype=np.int32).reshape(-1, n) for x, n in ((flat, 4), (grants, 2)))
+    return PlacementPlan(tuple(job.name for job in batch.jobs), *table.T[[1, 0, 2, 3]], *given.T)

@@ -69,10 +69,8 @@ def _prepare(run: Run) -> Batch:
 
 
 def _proved_impossible(run: Run, batch: Batch) -> bool:
-    reason = impossible(batch)
-    if reason is not None:
-        run.note(reason)
-        run.prove_infeasible("sums")
+    if (reason := impossible(batch)) is not None:
+        run.prove_infeasible("sums", reason)
     return run.infeasible
 
 
@@ -91,10 +89,8 @@ def _one_by_one(name: str, policy: Policy) -> Callable[[Run, Any], None]:
 _SEARCH = compiled(search.search)
 METHODS: dict[str, Method] = {
     **{name: Method(_one_by_one(name, policy)) for name, policy in BATCH_POLICIES.items()},
-    "local_search": Method(
-        local_search.local_search, suits=suits_local_search, library="numba", kernels=_SEARCH, draws=True
-    ),
-    "bounds": Method(pattern_bound.bounds, suits=suits_bounds, library="numba", kernels=compiled(pricing.search)),
+    "local_search": Method(local_search.local_search, suits=suits_local_search, kernels=_SEARCH, draws=True),
+    "bounds": Method(pattern_bound.bounds, suits=suits_bounds, kernels=compiled(pricing.search)),
     "patterns": Method(patterns.patterns, suits=suits_patterns, library=CPSAT, kernels=compiled(pricing.search)),
     "cpsat": Method(cpsat.cpsat, exact=True, suits=suits_cpsat, library=CPSAT),
     **plain_methods(plain, start=without_plan(quick)),

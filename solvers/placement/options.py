@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -123,16 +123,15 @@ class Options:
 
 def options_of(batch: Batch, kin: Kinship, kind: int) -> Options:
     """Return the options on a node of `kind`."""
-    rows = []
+    rows = list[Row]()
     for f, j in enumerate(kin.lead):
         job = batch.jobs[j]
-        degree = job.workers[0]
+        degree, adds = job.workers[0], job.collective == "hierarchical"
         for a in range(1, min(int(batch.room[j, kind]), degree) + 1):
             for p in range(job.servers + 1):
                 split = a < degree or p < job.servers
-                found = _sync(batch, j, kind, degree, a, p)
-                rows.append(_row(batch, f, j, kind, degree, a, p, split, found, job.collective == "hierarchical"))
-    return _table(batch, kind, rows)
+                rows.append(Row(f, j, degree, a, p, split, *_sync(batch, j, kind, degree, a, p), adds))
+    return _fitting(_columns(batch, kind, rows))
 
 
 def relaxed_options(batch: Batch, families: Sequence[Sequence[int]], kind: int) -> Options:
@@ -142,7 +141,7 @@ def relaxed_options(batch: Batch, families: Sequence[Sequence[int]], kind: int) 
     share that is no whole number of them what is above counts nothing.
     """
     best, parts = BestCase(batch), parts_of(batch)
-    rows: list[tuple[float, ...]] = []
+    rows = list[Row]()
     for f, jobs in enumerate(families):
         j, ways = jobs[0], {(batch.jobs[i].collective, batch.jobs[i].servers): i for i in jobs}
         for degree in batch.jobs[j].workers:
@@ -158,8 +157,8 @@ def relaxed_options(batch: Batch, families: Sequence[Sequence[int]], kind: int) 
                     fixed, nic = min(max(x) for x in found), 0.0
                 elif not batch.even:  # others may load the NIC less than all of the time
                     fixed, nic = max(fixed, nic), 0.0
-                rows.append(_row(batch, f, j, kind, degree, a, 0, a < degree, (max(fixed, floor), nic), False))
-    options, lead = _table(batch, kind, rows), [jobs[0] for jobs in families]
+                rows.append(Row(f, j, degree, a, 0, a < degree, max(fixed, floor), nic, False))
+    options, lead = _fitting(_columns(batch, kind, rows)), [jobs[0] for jobs in families]
     worker = np.floor(batch.each[lead] * batch.share[lead] * parts + TOLERANCE).astype(np.int64)
     gpus, cpu, memory = options.room
     return replace(options, gpus=options.workers * worker[options.family], room=(gpus * parts, cpu, memory))
@@ -176,29 +175,37 @@ def staying(state: PlacementState, node: int) -> Options:
 
     It costs what the job does if that is due to who is here, and else nothing: the job spans nodes or shares a GPU.
     """
-    batch, jobs = state.batch, []
-    rows: list[tuple[float, ...]] = []
+    batch, rows = state.batch, list[Row]()
+    kind = int(batch.kind[node])
     for j, (a, p) in state.at[node].items():
-        if not a:
-            continue
-        job, degree = batch.jobs[j], sum(w for w, _ in state.rows[j].values())
-        kind = int(batch.kind[node])
-        split, sync = len(state.rows[j]) > 1, _sync(batch, j, kind, degree, a, p)
-        rows.append(_row(batch, len(rows), j, kind, degree, a, p, split, sync, job.collective == "hierarchical"))
-        jobs.append(j)
+        if a:
+            degree, adds = sum(w for w, _ in state.rows[j].values()), batch.jobs[j].collective == "hierarchical"
+            sync = _sync(batch, j, kind, degree, a, p)
+            rows.append(Row(len(rows), j, degree, a, p, len(state.rows[j]) > 1, *sync, adds))
     zero = np.zeros(len(rows))
-    found = replace(_columns(batch, int(batch.kind[node]), rows), gpus=zero.astype(np.int64), cpu=zero, memory=zero)
+    found = replace(_columns(batch, kind, rows), gpus=zero.astype(np.int64), cpu=zero, memory=zero)
     every = tuple(range(len(rows)))
     slower = found.slower(every, batch.host)
-    cost, real = found.cost(slice(None), slower, int(found.split.sum())), np.array([state.cost[j] for j in jobs])
+    cost, real = (
+        found.cost(slice(None), slower, int(found.split.sum())),
+        np.array([state.cost[row.job] for row in rows]),
+    )
     return replace(found, rate=np.where(~found.split & np.isclose(cost, real, rtol=1e-9, atol=0.0), found.rate, 0.0))
 
 
 def within(options: Options, gpus: int) -> Options:
     """Return the options on a node of which so many parts of GPUs are idle."""
-    fits = options.gpus <= gpus
-    columns = {x.name: getattr(options, x.name)[fits] for x in fields(options) if x.name != "room"}
-    return Options(**columns, room=(gpus, *options.room[1:]))
+    return _some(options, options.gpus <= gpus, (gpus, *options.room[1:]))
+
+
+def _fitting(options: Options) -> Options:
+    _, cpu, memory = options.room
+    return _some(options, (options.cpu <= cpu) & (options.memory <= memory), options.room)
+
+
+def _some(options: Options, kept: BoolArray, room: tuple[int, float, float]) -> Options:
+    columns = {x.name: getattr(options, x.name)[kept] for x in fields(options) if x.name != "room"}
+    return Options(**columns, room=room)
 
 
 def joined(first: Options, second: Options) -> Options:
@@ -272,41 +279,32 @@ class Pricing:
         return found.reduced[order], found.cost[order], chosen, bool(complete)
 
 
-def _row(
-    batch: Batch,
-    family: int,
-    j: int,
-    kind: int,
-    degree: int,
-    a: int,
-    p: int,
-    split: bool,
-    sync: tuple[float, float],
-    adds: bool,
-) -> tuple[float, ...]:
-    cpu = a * batch.worker_cpu[j] + p * batch.server_cpu[j]
-    memory = a * batch.worker_memory[j] + p * batch.server_memory[j]
-    rate = float(batch.weight[j] * batch.best[j]) / degree * a / degree
-    return (
-        *(family, a, p, split, a * int(batch.each[j]), cpu, memory, rate, float(batch.alone[j, kind])),
-        *(1 - float(batch.overlap[j]), int(batch.model[j]), *sync, adds, a / degree),
-    )
+class Row(NamedTuple):
+    """An option of a job; see `Options`."""
+
+    family: int
+    job: int
+    degree: int
+    workers: int
+    servers: int
+    split: bool
+    fixed: float
+    nic: float
+    adds: bool
 
 
-def _table(batch: Batch, kind: int, rows: list[tuple[float, ...]]) -> Options:
-    fleet, node = batch.problem.fleet, int(batch.sample[kind])
-    has = float(fleet.cpu[node]) * (1 + TOLERANCE), float(fleet.memory[node]) * (1 + TOLERANCE)
-    return _columns(batch, kind, [row for row in rows if row[5] <= has[0] and row[6] <= has[1]])
-
-
-def _columns(batch: Batch, kind: int, rows: list[tuple[float, ...]]) -> Options:
-    fleet, node = batch.problem.fleet, int(batch.sample[kind])
-    has = float(fleet.cpu[node]) * (1 + TOLERANCE), float(fleet.memory[node]) * (1 + TOLERANCE)
-    columns = [np.array(x) for x in zip(*rows, strict=True)] if rows else [np.zeros(0)] * 15
-    kinds = [np.int64] * 3 + [np.bool_, np.int64] + [np.float64] * 5 + [np.int64] + [np.float64] * 2
-    arrays: list[Any] = [x.astype(t) for x, t in zip(columns, [*kinds, np.bool_, np.float64], strict=True)]
-    arrays.append((int(fleet.gpus[node]), *has))
-    return Options(*arrays)
+def _columns(batch: Batch, kind: int, rows: list[Row]) -> Options:
+    table, node = np.array(rows, dtype=np.float64).reshape(-1, len(Row._fields)).T, int(batch.sample[kind])
+    family, j, degree, workers, servers = table[:5].astype(np.int64)
+    cpu, memory = workers * batch.worker[:2, j] + servers * batch.server[:2, j]
+    has = batch.amounts[:2, node] * (1 + TOLERANCE)
+    return Options(
+        family, workers, servers, split=table[5] > 0, gpus=workers * batch.each[j], cpu=cpu, memory=memory,
+        rate=batch.weight[j] * batch.best[j] / degree * workers / degree, compute=batch.alone[j, kind],
+        hidden=1 - batch.overlap[j], model=batch.model[j].astype(np.int64), fixed=table[6], nic=table[7],
+        adds=table[8] > 0, cover=workers / degree,
+        room=(int(batch.problem.fleet.gpus[node]), float(has[0]), float(has[1])),
+    )  # fmt: skip
 
 
 def _sync(batch: Batch, j: int, kind: int, degree: int, a: int, p: int) -> tuple[float, float]:

@@ -295,9 +295,7 @@ class PatternBound:
 
     def _programme(self) -> highspy.Highs:
         """Return the linear programme with a row a family and a row a kind of node, and gangs alone on their nodes."""
-        lp, inf, families = new_highs(), highspy.kHighsInf, len(self.count)
-        lp.setOptionValue("output_flag", False)
-        lp.setOptionValue("threads", 1)
+        lp, inf, families = new_highs(output_flag=False, threads=1), highspy.kHighsInf, len(self.count)
         for count in self.count:
             lp.addRow(count, count, 0, [], [])
         for count in self.nodes:

@@ -10,8 +10,7 @@ from ortools.sat.python import cp_model
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from ..cpsat_solver import cpsat_solver
-from ..processes import interruptible
+from ..cpsat_solver import Value, cpsat_solver, search
 from ..run import Run
 from .columns import Columns, Pattern
 from .gpu_assignment import as_plan, rows_of
@@ -195,11 +194,10 @@ def _choose(run: Run, columns: Columns, found: list[Pattern], margin: float) -> 
     model = PatternModel(columns, found)
     state = PlacementState(batch)
 
-    class Watcher(cp_model.CpSolverSolutionCallback):
-        def on_solution_callback(self) -> None:
-            chosen = [t for t, x in zip(found, model.x, strict=True) for _ in range(self.value(x))]
-            for evenly in (False, True):
-                _offer(run, columns, state, assign_nodes(columns, chosen, evenly))
+    def placed(value: Value) -> None:
+        chosen = [t for t, x in zip(found, model.x, strict=True) for _ in range(value(x))]
+        for evenly in (False, True):
+            _offer(run, columns, state, assign_nodes(columns, chosen, evenly))
 
     beyond = columns.bound + margin
 
@@ -220,7 +218,7 @@ def _choose(run: Run, columns: Columns, found: list[Pattern], margin: float) -> 
         for t, x in zip(found, model.x, strict=True):
             model.model.add_hint(x, held[t.kind, t.options])
         model.model.add(model.total <= int(columns.objective * UNITS) + 1)
-    status = interruptible(lambda: solver.solve(model.model, Watcher()), solver.stop_search, lambda: run.stopped)
+    status = search(run, solver, model.model, placed, "patterns")
     if status in (cp_model.OPTIMAL, cp_model.FEASIBLE, cp_model.UNKNOWN):
         better(solver.best_objective_bound)
     elif status == cp_model.INFEASIBLE and columns.objective is not None:

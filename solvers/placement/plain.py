@@ -17,7 +17,7 @@ from gangplan.instances.placement import PlacementPlan, PlacementProblem, Runnin
 from gangplan.instances.placement.rate import model_of, ring_bytes
 
 from ..partition.sizes import most
-from ..plain import New, Rows, both, refine
+from ..plain import ABOVE_ONE, New, Rows, both, refine
 from ..run import Run
 from .formulation import FORMULATION  # noqa: F401  # where others look for it
 from .plain_goals import Seen, most_cost, prices, slower, total
@@ -83,7 +83,9 @@ class Gangs:
         for name, build in zip("AMULKS", builders, strict=False):
             model.letter(name)
             build()
-        model.minimise(total(self), self._plan)
+        cost = total(self)
+        model.row(cost, model.units(ABOVE_ONE * self.unit))  # the plan known, or the worst, costs one
+        model.minimise(cost, self._plan)
 
     def given(self, j: int) -> Iterator[tuple[int, tuple[Any, ...]]]:
         """Yield each number of workers of a job, and the condition that it has so many if there is a choice."""

@@ -77,15 +77,11 @@ def most_cost(problem: PlacementProblem) -> float:
 def total(gangs: Gangs) -> Any:
     """Return the goal of a model, in units."""
     problem, units = gangs.problem, gangs.model.units
-    goals = {"slowdown": _slowdowns, "throughput": _losses, "communication": _communication}
-    cost = goals.get(problem.goal, _fragments)(gangs)
+    goals = {"throughput": _losses, "communication": _communication, "fragmentation": _fragments}
+    cost = goals[problem.goal](gangs) if problem.goal in goals else sum(gangs.steps())
     absent = sum(units(job.value) * x for job, x in zip(problem.jobs, gangs.out, strict=True) if job.value is not None)
     moved = (units(run.migration) * x for run, x in zip(problem.running, gangs.moved, strict=True) if run.movable)
     return cost + absent + sum(moved)
-
-
-def _slowdowns(gangs: Gangs) -> Any:
-    return sum(gangs.steps())
 
 
 def _losses(gangs: Gangs) -> Any:

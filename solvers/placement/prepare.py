@@ -61,7 +61,8 @@ class Batch:
         model, weight, best, gradient, overlap, duty: of each job; `best` is its rate alone. even: whether all duties
             are 1, so that links are shared by the number of gangs.
         each, share: GPUs that a worker holds or has a share of, int (J,), and the share of each, float64 (J,).
-        nic: bytes/s that tasks may set aside on each node, float64 (m,); reserves: whether any does.
+        amounts: cores, bytes, and bytes/s of the NIC that tasks may set aside, of each node, float64 (3, m).
+        worker, server: what a worker, and a parameter server, of each job takes of these, float64 (3, J).
         apart: the jobs that each job may share no node with, both ways.
         pinned: the rows of jobs that run and stay.
         standing: the rows of jobs that run and may move, and what moving costs.
@@ -86,16 +87,11 @@ class Batch:
         self.alone = np.where(self.allowed, alone, np.inf)
         self.each = np.array([job.worker.grants for job in jobs])
         self.share = np.array([min(1.0, job.worker.gpu) for job in jobs])
-        self.worker_cpu, self.worker_memory = (
-            np.array([getattr(job.worker, field) for job in jobs], dtype=float) for field in ("cpu", "memory")
+        self.amounts = np.stack([fleet.cpu, fleet.memory, fleet.nic])
+        self.worker, self.server = (
+            np.array([[getattr(task, field) for task in tasks] for field in ("cpu", "memory", "nic")], dtype=float)
+            for tasks in ([job.worker for job in jobs], [job.server for job in jobs])
         )
-        self.server_cpu, self.server_memory = (
-            np.array([getattr(job.server, field) for job in jobs], dtype=float) for field in ("cpu", "memory")
-        )
-        self.worker_nic = np.array([job.worker.nic for job in jobs], dtype=float)
-        self.server_nic = np.array([job.server.nic for job in jobs], dtype=float)
-        self.nic = fleet.nic
-        self.reserves = bool(self.worker_nic.any() or self.server_nic.any())
         self.room = self._room()
         topology = fleet.topology
         self.members: list[list[int]] = [list(range(fleet.n_nodes)), *(row.tolist() for row in topology.group)]
@@ -128,12 +124,7 @@ class Batch:
     def _room(self) -> IntArray:
         fleet = self.problem.fleet
         room = np.where(np.isfinite(self.alone), 2.0**31 - 1, 0.0)
-        amounts = (
-            (fleet.cpu, self.worker_cpu),
-            (fleet.memory, self.worker_memory),
-            (self.nic, self.worker_nic),
-        )
-        for has, need in amounts:
+        for has, need in zip(self.amounts, self.worker, strict=True):
             room = np.minimum(room, fits(has[self.sample], need[:, None]))
         room = np.minimum(
             room, gpu_room(fleet.gpus[self.sample].astype(float), self.each[:, None], self.share[:, None])
@@ -236,7 +227,7 @@ def suits_patterns(batch: Batch) -> bool:
         batch.problem.goal == "slowdown"
         and not batch.pinned
         and not batch.standing
-        and not batch.reserves
+        and not (batch.worker[2].any() or batch.server[2].any())
         and batch.even
         and all(len(job.workers) == 1 for job in batch.jobs)
         and bool((batch.share[batch.each > 0] == 1).all())

@@ -46,9 +46,9 @@ class _Nodes:
         self.batch, self.dense = batch, dense
         fleet = batch.problem.fleet
         self.gpus = fleet.gpus.tolist()
-        self.free = [(has * (1 + TOLERANCE)).tolist() for has in (fleet.cpu, fleet.memory, batch.nic)]
-        self.worker: Need = [x.tolist() for x in (batch.worker_cpu, batch.worker_memory, batch.worker_nic)]
-        self.server: Need = [x.tolist() for x in (batch.server_cpu, batch.server_memory, batch.server_nic)]
+        self.free = (batch.amounts * (1 + TOLERANCE)).tolist()
+        self.worker: Need = batch.worker.tolist()
+        self.server: Need = batch.server.tolist()
         self.kind = batch.kind.tolist()
         self.each, self.share = batch.each.tolist(), batch.share.tolist()
         self.together = [

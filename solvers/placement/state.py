@@ -24,7 +24,7 @@ class PlacementState:
         rows: of each job, empty while it is not placed.
         at: node -> job -> (workers, servers), of nodes in use.
         free_gpu: int (m,), idle GPUs, those counted that packing the shares leaves.
-        free_cpu, free_memory, free_nic: float64 (m,).
+        free: cores, bytes and bytes/s of NICs, float64 (3, m).
         present: int (m, K), jobs of each model with workers on the node.
         taken, crossing: int (m,), jobs on the node, and those that use its NIC.
         cost: of each job, in the unit of the goal; for fragmentation that of its nodes, in equal parts with the others
@@ -38,8 +38,7 @@ class PlacementState:
         self.rows: list[Rows] = [{} for _ in jobs]
         self.at: defaultdict[int, Rows] = defaultdict(dict)
         self.free_gpu = fleet.gpus.astype(float)
-        self.free_cpu, self.free_memory = fleet.cpu.copy(), fleet.memory.copy()
-        self.free_nic = batch.nic.copy()
+        self.free = batch.amounts.copy()
         self.present = np.zeros((fleet.n_nodes, len(batch.problem.speeds.models)), dtype=np.int32)
         self.taken = np.zeros(fleet.n_nodes, dtype=np.int32)
         self.crossing = np.zeros(fleet.n_nodes, dtype=np.int32)
@@ -48,9 +47,9 @@ class PlacementState:
         self.meets: dict[int, dict[int, set[int]]] = {}
         self.crossers: list[defaultdict[int, set[int]]] = [defaultdict(set) for _ in batch.bandwidth]
         self.touched: list[list[set[int]]] = [[] for _ in jobs]
-        self._gpus, self._cpu, self._memory = fleet.gpus.tolist(), fleet.cpu.tolist(), fleet.memory.tolist()
-        beside = batch.worker_cpu, batch.worker_memory, batch.server_cpu, batch.server_memory
-        self._need = list(zip(*(x.tolist() for x in (batch.each, batch.share, *beside)), strict=True))
+        self._gpus, self._amounts = fleet.gpus.tolist(), batch.amounts.T.tolist()
+        needs = batch.each, batch.share, batch.worker.T, batch.server.T
+        self._need = list(zip(*(x.tolist() for x in needs), strict=True))
         self._model = batch.model.tolist()
         self.fragment = np.zeros(fleet.n_nodes)
         self._measure: Fragmentation | None = None
@@ -146,11 +145,7 @@ class PlacementState:
         """Return how many workers of job j, which is not placed, each node could take now, (m,)."""
         batch = self.batch
         room = np.minimum(batch.room[j][batch.kind], gpu_room(self.free_gpu, batch.each[j], batch.share[j]))
-        for free, has, need in (
-            (self.free_cpu, batch.problem.fleet.cpu, batch.worker_cpu[j]),
-            (self.free_memory, batch.problem.fleet.memory, batch.worker_memory[j]),
-            (self.free_nic, batch.nic, batch.worker_nic[j]),
-        ):
+        for free, has, need in zip(self.free, batch.amounts, batch.worker[:, j], strict=True):
             if need:
                 room = np.minimum(room, fits(free, need, has))
         if batch.share[j] < 1 and batch.each[j]:
@@ -162,10 +157,8 @@ class PlacementState:
         """Return how many servers of job j each node could take beside `workers`, its own rows to be, (m,)."""
         batch = self.batch
         room = np.where(batch.allowed[j][batch.kind], 2.0**31 - 1, 0.0)
-        for free, has, worker, server in (
-            (self.free_cpu, batch.problem.fleet.cpu, batch.worker_cpu[j], batch.server_cpu[j]),
-            (self.free_memory, batch.problem.fleet.memory, batch.worker_memory[j], batch.server_memory[j]),
-            (self.free_nic, batch.nic, batch.worker_nic[j], batch.server_nic[j]),
+        for free, has, worker, server in zip(
+            self.free, batch.amounts, batch.worker[:, j], batch.server[:, j], strict=True
         ):
             left = free.copy()
             for node, (w, _) in workers.items():
@@ -183,10 +176,7 @@ class PlacementState:
         if workers > batch.room[j][kind] or (servers and not batch.allowed[j][kind]):
             return False
         each, share, *needs = self._need[j]
-        nic = float(batch.worker_nic[j]), float(batch.server_nic[j])
-        has = self._cpu[node], self._memory[node], float(batch.nic[node])
-        each_of = zip(self.left(node), has, (*needs[:2], nic[0]), (*needs[2:], nic[1]), strict=True)
-        for left, whole, one, other in each_of:
+        for left, whole, one, other in zip(self.left(node), self._amounts[node], *needs, strict=True):
             taken = workers * one + servers * other
             if taken > 0 and taken > left + TOLERANCE * whole:
                 return False
@@ -226,23 +216,21 @@ class PlacementState:
 
     def _refresh(self, node: int) -> None:
         here = self.at[node]
-        cpu = memory = 0.0
+        cpu = memory = nic = 0.0
         whole = 0
         shares = []
         for j, (w, p) in here.items():
-            each, share, worker_cpu, worker_memory, server_cpu, server_memory = self._need[j]
-            cpu += w * worker_cpu + p * server_cpu
-            memory += w * worker_memory + p * server_memory
+            each, share, worker, server = self._need[j]
+            cpu += w * worker[0] + p * server[0]
+            memory += w * worker[1] + p * server[1]
+            nic += w * worker[2] + p * server[2]
             if share < 1 and each:
                 if w:
                     shares.append((j, share, w))
             else:
                 whole += w * each
-        self.free_cpu[node], self.free_memory[node] = self._cpu[node] - cpu, self._memory[node] - memory
-        if self.batch.reserves:
-            worker, server = self.batch.worker_nic, self.batch.server_nic
-            used = sum(float(w * worker[j] + p * server[j]) for j, (w, p) in here.items())
-            self.free_nic[node] = self.batch.nic[node] - used
+        has = self._amounts[node]
+        self.free[:, node] = has[0] - cpu, has[1] - memory, has[2] - nic
         if node in self.held:
             del self.held[node], self.meets[node]
         if shares:
@@ -267,7 +255,8 @@ class PlacementState:
 
     def left(self, node: int) -> tuple[float, float, float]:
         """Return cores, bytes and bytes/s of the NIC that are free on a node."""
-        return float(self.free_cpu[node]), float(self.free_memory[node]), float(self.free_nic[node])
+        cpu, memory, nic = self.free[:, node].tolist()
+        return cpu, memory, nic
 
     def idle(self, node: int) -> list[float]:
         """Return what is free of each GPU of a node that is not taken as a whole, the emptiest first."""
@@ -284,12 +273,8 @@ class PlacementState:
     def _share_room(self, j: int, node: int) -> int:
         """Return how many tasks of job j, each a share of a GPU, fit beside the shares on the node."""
         batch = self.batch
-        most = min(
-            int(fits(self.free_cpu[node], batch.worker_cpu[j], self._cpu[node])),
-            int(fits(self.free_memory[node], batch.worker_memory[j], self._memory[node])),
-            int(fits(self.free_nic[node], batch.worker_nic[j], batch.nic[node])),
-            batch.jobs[j].workers[-1],
-        )
+        room = fits(self.free[:, node], batch.worker[:, j], batch.amounts[:, node])
+        most = min(int(room.min()), batch.jobs[j].workers[-1])
 
         def full(count: int) -> bool:
             return pack(*self.shares(node, j, count + 1), lambda a, b: 0.0) is None

@@ -221,11 +221,9 @@ def lists(run: Run, p: Prepared, most: int | None = None) -> None:
     if p.n > LONG:
         # as they come: there may be no time for all of them
         for name, keys, wish, penalty in islice(_waiting(p) if p.slope.any() else _counting(p), most):
-            goal = decoder.decode(np.argsort(keys, kind="stable"), wish, penalty, lambda: run.stopped)
+            decoder.offer(run, f"list: {name}", np.argsort(keys, kind="stable"), wish, penalty)
             if run.stopped:
-                return
-            if goal < (np.inf if run.objective is None else run.objective):
-                run.offer(decoder.plan(), f"list: {name}")
+                break
         return
     found = base(p, lambda: run.stopped)
     best = found.cost, f"{found.order}, price {found.price:g}", found.rank, np.full(p.n, CHEAPEST), found.penalty

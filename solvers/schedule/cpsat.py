@@ -112,10 +112,8 @@ class Model:
             self.cp.new_optional_fixed_size_interval_var(self.s[o], q, self.x[o], f"run{o}")
             for o, q in enumerate(self.runs)
         ]
-        self.cp.add_cumulative(intervals, self._held(self.p.gpus.tolist()), self.p.total)
-
-    def _held(self, gpus: list[int]) -> list[int]:
-        return [g if q else 0 for g, q in zip(gpus, self.runs, strict=True)]
+        held = [g if q else 0 for g, q in zip(self.p.gpus.tolist(), self.runs, strict=True)]
+        self.cp.add_cumulative(intervals, held, self.p.total)
 
     def nodes(self) -> None:
         """Have a job be on one node, or fill as many as it can and have the rest on one more."""

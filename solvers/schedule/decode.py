@@ -72,9 +72,9 @@ class Decoder:
         return self.p.plan(self.made.option, self.made.start, self.made.rows[:, : self.used])
 
     def offer(self, run: Run, by: str, order: Any, wish: Any = None, penalty: Any = None) -> float:
-        """Offer the schedule of a list unless the run has stopped, and return its goal."""
+        """Offer the schedule of a list if it is the best and the run has not stopped, and return its goal."""
         goal = np.inf if run.stopped else self.decode(order, wish, penalty, lambda: run.stopped)
-        if np.isfinite(goal):
+        if goal < (np.inf if run.objective is None else run.objective) and not run.stopped:
             run.offer(self.plan(), by)
         return goal
 

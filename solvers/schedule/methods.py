@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
-from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,8 +30,8 @@ def _prepare(run: Run) -> Prepared:
     stuck = np.flatnonzero((np.diff(p.first) == 0) & ~np.isfinite(p.price))
     if len(stuck):
         job = run.problem.jobs[stuck[0]]
-        run.note(f"job {job.name} must run, and with none of its degrees it fits and is in time")
-        run.prove_infeasible("each job alone")
+        why = f"job {job.name} must run, and with none of its degrees it fits and is in time"
+        run.prove_infeasible("each job alone", why)
         return p
     # however little time there is, there is a plan; compiled lists of a long queue take less than this, and are better
     listed = p.n > LONG and p.n * p.nodes <= ROOM and in_memory(_LISTS) and not np.isfinite(p.deadline).any()
@@ -81,33 +79,22 @@ _PRICING = (*_SERIAL, prices.cheapest, prices.answer)
 _SEARCHING = (*_PRICING, labels.at_least, labels.extend, labels.dominated)
 
 
-def _shifted(method: Callable[[Run, Prepared], None]) -> Callable[[Run, Prepared], None]:
+def _shifted(method: Callable[..., None], **options: Any) -> Callable[[Run, Prepared], None]:
     """Return `method` on a run whose plan, objective and bound are those of the prepared problem."""
-    return lambda run, p: method(ShiftedRun(run, p), p)
+    return lambda run, p: method(ShiftedRun(run, p), p, **options)
 
 
-_SEARCHES: dict[str, Method] = {
-    "dual": Method(classic.dual, suits=suits_dual, library="numba", kernels=_LISTS),
-    "lists": Method(classic.lists, library="numba", kernels=_LISTS),
-    "local_search": Method(
-        local_search.local_search, library="numba", kernels=compiled(*_ANNEALING), start=_start, draws=True
-    ),
-    "lp": Method(
-        starts.lp, suits=suits_prices, library="numba", kernels=compiled(*_PRICING), start=partial(_start, most=1)
-    ),
-    "starts": Method(starts.starts, suits=suits_starts, library="numba", kernels=compiled(*_SEARCHING), start=_start),
-    "cpsat": Method(cpsat.cpsat, exact=True, suits=suits_cpsat, library=CPSAT, start=_start),
-}
+_BEGIN = _shifted(_start)
 METHODS: dict[str, Method] = {
-    name: replace(
-        method,
-        function=_shifted(method.function),
-        start=method.start and _shifted(method.start),
-    )
-    for name, method in _SEARCHES.items()
-}
-METHODS |= {
-    "milp": Method(plain.plain_milp, exact=True, suits=plain.suits_milp, library="pulp", start=_shifted(_start)),
+    "dual": Method(_shifted(classic.dual), suits=suits_dual, kernels=_LISTS),
+    "lists": Method(_shifted(classic.lists), kernels=_LISTS),
+    "local_search": Method(
+        _shifted(local_search.local_search), kernels=compiled(*_ANNEALING), start=_BEGIN, draws=True
+    ),
+    "lp": Method(_shifted(starts.lp), suits=suits_prices, kernels=compiled(*_PRICING), start=_shifted(_start, most=1)),
+    "starts": Method(_shifted(starts.starts), suits=suits_starts, kernels=compiled(*_SEARCHING), start=_BEGIN),
+    "cpsat": Method(_shifted(cpsat.cpsat), exact=True, suits=suits_cpsat, library=CPSAT, start=_BEGIN),
+    "milp": Method(plain.plain_milp, exact=True, suits=plain.suits_milp, library="pulp", start=_BEGIN),
     "plain_cpsat": Method(plain.plain_cpsat, exact=True, suits=plain.suits_cpsat, library=CPSAT),
     "plain_milp": Method(plain.plain_milp, exact=True, suits=plain.suits_milp, library="pulp"),
 }

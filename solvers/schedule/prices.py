@@ -21,7 +21,7 @@ from gangplan.instances.arrays import FloatArray
 from ..compiled.kernel import Floats, by_reference, inner, kernel
 from ..run import Run
 from .decode import data_of
-from .prepare import Ints, Prepared
+from .prepare import Prepared
 from .profile import Data
 
 Levels = tuple[tuple[int, int], ...]
@@ -53,6 +53,10 @@ class Grid(NamedTuple):
     total: Floats
     zero: float
     step: float
+
+    def at(self, times: FloatArray) -> FloatArray:
+        """Return the prices at some times, at the nearest end of the grid for those outside."""
+        return np.asarray(self.pi[np.clip((times - self.zero) / self.step, 0, len(self.pi) - 1).astype(int)])
 
 
 def grid_of(pi: Floats, zero: float, step: float) -> Grid:
@@ -210,7 +214,7 @@ def ascend(
             break
         step = (end - zero) / intervals or 1.0
         middle = np.asarray(zero + step * (np.arange(intervals) + 0.5), dtype=np.float64)
-        first = _about(run, p, middle) if best is None else best.grid.pi[_place(best.grid, middle)]
+        first = _about(run, p, middle) if best is None else best.grid.at(middle)
         found = _Level(run, p, grid_of(first, zero, step), best).ascend(tell, most, often)
         best = found if best is None or found.bound > best.bound else best
         priced = np.flatnonzero(best.grid.pi > 1e-9 * best.grid.pi.max(initial=0.0))
@@ -218,10 +222,6 @@ def ascend(
             break
         end = zero + best.grid.step * float(min(len(best.grid.pi), priced[-1] + 2))
     return best
-
-
-def _place(grid: Grid, at: FloatArray) -> Ints:
-    return np.asarray(np.clip((at - grid.zero) / grid.step, 0, len(grid.pi) - 1), dtype=int)
 
 
 def _about(run: Run, p: Prepared, at: FloatArray) -> FloatArray:

@@ -50,9 +50,7 @@ def prices(
     def tell(found: Prices) -> None:
         run.raise_bound(rounded_up(p, found.bound - TOLERANCE * abs(found.bound)), "time-indexed LP")
         for order, wish in rounded(p, found):
-            cost = decoder.decode(order, wish, stopped=lambda: run.stopped)
-            if cost < (np.inf if run.objective is None else run.objective) and not run.stopped:
-                run.offer(decoder.plan(), BY_PRICES)
+            decoder.offer(run, BY_PRICES, order, wish)
         watch(found)
 
     found = ascend(run, p, _end(run, p), tell, levels, often)

@@ -94,8 +94,6 @@ class HarmonySettings:
             require_choice(getattr(self, name), name, names)
         if self.case in DATA_CASES and not self.data:
             raise InstanceError("data", f"is empty, and {self.case} needs it")
-        if not (self.imitation_updates or self.rl_updates):
-            raise InstanceError("rl_updates", "is 0, as is imitation_updates: nothing is trained")
         if self.architecture == "attention" and self.width % self.heads:
             raise InstanceError("width", f"{self.width} is not divisible by {self.heads} heads")
 

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 
-from gangplan.instances.arrays import BoolArray, require_number
+from gangplan.instances.arrays import BoolArray
 from gangplan.instances.errors import InstanceError
 
 from .agents import AWARD, BID, JOB, Team
@@ -30,15 +30,14 @@ class Market(Team):
     """Agents bid by how much the remaining times on their racks add up to more with a job; jobs go where that is least.
 
     Bids are cleared in rounds: in each the jobs of the least bids, as many as agents, go to one agent each by an
-    assignment of least cost in which a job may also stay for the next round, at its least bid and `defer` seconds. Then
-    agents with an award bid again. What nobody bids for waits. An agent that does not answer in time is passed over; a
-    job that was awarded to it goes on waiting. Bids that make no sense are ignored, and logged; who wins with a place
-    that does not hold the job is asked no more.
+    assignment of least cost in which a job may also stay for the next round, at its least bid. Then agents with an
+    award bid again. What nobody bids for waits. An agent that does not answer in time is passed over; a job that was
+    awarded to it goes on waiting. Bids that make no sense are ignored, and logged; who wins with a place that does not
+    hold the job is asked no more.
 
     Args:
         local: makes the bidder of an agent from the case of its racks.
         ask: agents that are told of a job at an interval besides its own, drawn anew; all of them by default.
-        defer: seconds, see above.
         bidders: how agents are reached: `Here`, `Processes` or `Actors`.
         words: others of `Team`.
 
@@ -52,14 +51,12 @@ class Market(Team):
         local: Local,
         *,
         ask: int | None = None,
-        defer: float = 0.0,
         bidders: Callable[[Sequence[Case], Local], Bidders] = Here,
         **words: Any,
     ) -> None:
         super().__init__(case, lambda part: Rule("first"), **words)
-        require_number(defer, "defer")
         self.bidders = bidders(self.cases, local)
-        self._ask, self._defer = len(self.servers) if ask is None else ask, defer
+        self._ask = len(self.servers) if ask is None else ask
 
     def place(self, env: Environment) -> None:
         """Clear the market of all that waits."""
@@ -81,7 +78,7 @@ class Market(Team):
         while jobs := [job for job in jobs if bids.get(job)]:
             jobs.sort(key=lambda job: min(more for _, more in bids[job].values()))
             costs = [{k: more for k, (_, more) in bids[job].items()} for job in jobs[: len(self.servers)]]
-            offers = {k: (jobs[at], bids[jobs[at]].pop(k)[0]) for at, k in cleared(costs, self._defer).items()}
+            offers = {k: (jobs[at], bids[jobs[at]].pop(k)[0]) for at, k in cleared(costs).items()}
             self.traffic.count(len(offers), AWARD)
             awarded = {job for job, _ in offers.values()}
             again = {k: [job for job in jobs if k in bids[job] and job not in awarded] for k in offers}
@@ -131,19 +128,18 @@ class Market(Team):
         return [*first, *self._rng.choice(np.flatnonzero(able), self._ask, replace=False).tolist()]
 
 
-def cleared(bids: Sequence[Mapping[int, float]], defer: float) -> dict[int, int]:
+def cleared(bids: Sequence[Mapping[int, float]]) -> dict[int, int]:
     """Return which jobs go to which agents by an assignment of least cost, an agent one job at most.
 
     Args:
         bids: of each job, what it costs at agents, seconds; one at least.
-        defer: seconds over its least bid for which a job stays.
     """
     agents = sorted({k for mine in bids for k in mine})
     column, n = {k: at for at, k in enumerate(agents)}, len(bids)
     row = np.repeat(np.arange(n), [len(mine) for mine in bids])
     at = np.array([column[k] for mine in bids for k in mine], dtype=np.int64)
     cost = np.array([more for mine in bids for more in mine.values()])
-    stay = np.minimum.reduceat(cost, np.flatnonzero(np.diff(row, prepend=-1))) + defer + 1e-3
+    stay = np.minimum.reduceat(cost, np.flatnonzero(np.diff(row, prepend=-1))) + 1e-3
     # all costs are raised alike, for the library takes 0 for no edge
     every = np.concatenate([cost, stay]) - cost.min() + 1.0
     rows, columns = np.concatenate([row, np.arange(n)]), np.concatenate([at, len(agents) + np.arange(n)])

@@ -171,7 +171,7 @@ class Agents(ActorCritic):
     def _values(self, intervals: Sequence[Interval]) -> Tensor:
         """Return the values of all agents in intervals, one interval after the other."""
         shapes = [shape for x in intervals for shape in x.plan.inside]
-        racks = racks_of(self.critic.body.graph, shapes, np.concatenate([x.racks for x in intervals]))
+        racks = racks_of(shapes, np.concatenate([x.racks for x in intervals]))
         pods = [int(x.plan.pod.max()) + 1 for x in intervals]
         pod = np.concatenate([x.plan.pod + at for x, at in zip(intervals, np.cumsum(pods) - pods, strict=True)])
         core, extras = np.repeat(np.arange(len(pods)), pods), np.concatenate([x.extras for x in intervals])

@@ -61,7 +61,7 @@ class Asked(NamedTuple):
     mask: Tensor
 
 
-def racks_of(graph: str, shapes: Sequence[tuple[np.ndarray, np.ndarray]], groups: np.ndarray) -> Racks:
+def racks_of(shapes: Sequence[tuple[np.ndarray, np.ndarray]], groups: np.ndarray) -> Racks:
     """Return racks as one graph.
 
     Args:
@@ -73,18 +73,17 @@ def racks_of(graph: str, shapes: Sequence[tuple[np.ndarray, np.ndarray]], groups
     before = np.cumsum(sizes, axis=0) - sizes
     socket = np.concatenate([a for a, _ in shapes]) + before[rack[0], 1]
     server = np.concatenate([b for _, b in shapes]) + before[rack[1], 2]
-    up = {"hierarchical": (socket, server, rack[2]), "outer": (server[socket], rack[2]), "flat": (rack[0],)}[graph]
     given = torch.from_numpy(np.asarray(groups, dtype=np.float32))
-    return Racks(given, tuple(torch.from_numpy(x) for x in up), torch.from_numpy(rack[0]))
+    return Racks(given, tuple(torch.from_numpy(x) for x in (socket, server, rack[2])), torch.from_numpy(rack[0]))
 
 
-def asked_of(graph: str, plans: Sequence[Plan], seen: Sequence[Decision], first: Sequence[int]) -> Asked:
+def asked_of(plans: Sequence[Plan], seen: Sequence[Decision], first: Sequence[int]) -> Asked:
     """Return decisions as one batch.
 
     Args:
         first: number of the first rack of each one's cluster in what is told.
     """
-    racks = racks_of(graph, [p.inside[x.agent] for p, x in zip(plans, seen, strict=True)],
+    racks = racks_of([p.inside[x.agent] for p, x in zip(plans, seen, strict=True)],
                      np.concatenate([x.groups for x in seen]))  # fmt: skip
     agents = np.array([len(p.pod) for p in plans])
     of = np.repeat(np.arange(len(seen)), agents)
@@ -111,17 +110,20 @@ def _edges(up: Tensor) -> Tensor:
     return torch.stack([torch.arange(len(up)), up])
 
 
+DEPTH = 3
+"""Levels above groups of GPUs: sockets, servers, racks."""
+
+
 class Hierarchy(nn.Module):
     """Vectors of groups, sockets, servers and racks, and of the network above."""
 
     def __init__(self, settings: MarlSettings) -> None:
         super().__init__()
         wide, (groups, job) = settings.width, widths(settings.types)
-        self.graph, depth = settings.graph, {"hierarchical": 3, "outer": 2, "flat": 1}[settings.graph]
         self.group, self.job = nn.Linear(groups, wide), nn.Linear(job, wide)
-        self.sums = nn.ModuleList(nn.Linear(settings.types + 3, wide) for _ in range(depth))
-        self.up = nn.ModuleList(SAGEConv((wide, wide), wide, aggr="sum") for _ in range(depth))
-        self.down = nn.ModuleList(SAGEConv((wide, wide), wide) for _ in range(depth))
+        self.sums = nn.ModuleList(nn.Linear(settings.types + 3, wide) for _ in range(DEPTH))
+        self.up = nn.ModuleList(SAGEConv((wide, wide), wide, aggr="sum") for _ in range(DEPTH))
+        self.down = nn.ModuleList(SAGEConv((wide, wide), wide) for _ in range(DEPTH))
         self.above = nn.ModuleList(SAGEConv((wide, wide), wide, aggr="mean") for _ in range(4))
         self._seen = settings.types + 3
 
@@ -135,8 +137,7 @@ class Hierarchy(nn.Module):
             raw = raw.new_zeros(n, self._seen).index_add(0, up, raw)
             rack = rack.new_zeros(n).scatter(0, up, rack)
             own = sums(raw / (1.0 + at)) + (0.0 if given is None else given[rack])
-            silent = self.graph == "outer" and at == 0
-            found.append(own.relu() if silent else conv((found[-1] * 0.5, own), _edges(up), (len(up), n)).relu())
+            found.append(conv((found[-1] * 0.5, own), _edges(up), (len(up), n)).relu())
         return found
 
     def spread(self, racks: Tensor, pod: Tensor, core: Tensor) -> Tensor:

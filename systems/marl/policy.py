@@ -150,13 +150,13 @@ class Lane:
 
 def batch(network: Actor, steps: Sequence[Step]) -> tuple[Asked, Tensor]:
     """Return the decisions of steps as one batch, and what agents told one another."""
-    graph, first = network.body.graph, np.cumsum([0, *(len(x.plan.pod) for x in steps)])
+    first = np.cumsum([0, *(len(x.plan.pod) for x in steps)])
     shapes = [shape for x in steps for shape in x.plan.inside]
-    racks = racks_of(graph, shapes, np.concatenate([x.racks for x in steps]))
+    racks = racks_of(shapes, np.concatenate([x.racks for x in steps]))
     told = network.told(racks, torch.from_numpy(np.concatenate([x.state for x in steps])))
     each = [(x.plan, seen, int(at)) for x, at in zip(steps, first, strict=False) for seen in x.seen]
     plans, seen, begin = zip(*each, strict=True)
-    return asked_of(graph, plans, seen, begin), told
+    return asked_of(plans, seen, begin), told
 
 
 def decide(network: Actor, steps: Sequence[Step], rng: np.random.Generator | None) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import check_fields, limited, require_choice
@@ -25,8 +25,6 @@ class MarlSettings:
     """Hyper-parameters of the policy and its training.
 
     Attributes:
-        graph: ``hierarchical``, as published; ``outer``: without messages inside servers; ``flat``: one level, from
-            groups of GPUs to racks.
         cases: what it is trained on, of `CASES` with racks.
         servers, jobs: of an episode.
         types: of jobs.
@@ -42,7 +40,8 @@ class MarlSettings:
         validate_every, validation_seeds: updates from one validation to the next, and workloads of each case.
     """
 
-    graph: Literal["hierarchical", "outer", "flat"] = "hierarchical"
+    RETIRED: ClassVar[frozenset[str]] = frozenset({"graph"})
+
     cases: tuple[str, ...] = ("leaf-spine", "fat-tree")
     servers: int = limited(32, positive=True)
     jobs: int = limited(150, positive=True)
@@ -80,8 +79,6 @@ class MarlSettings:
             require_choice(name, "cases", CENTRES)
         if not self.cases:
             raise InstanceError("cases", "is empty")
-        if not (self.rounds or self.rl_updates):
-            raise InstanceError("rl_updates", "is 0, as are rounds: nothing is trained")
 
     def make(self, case: str, seed: int, jobs: int | None = None) -> Case:
         """Return the case of a seed, with the true cluster."""
@@ -96,11 +93,8 @@ def judge(policy: Any, *, case: str = "") -> tuple[list[Agents], Maker, tuple[st
     Args:
         case: of `CENTRES`, by default the first that it was trained on, with 64 servers.
     """
-    from ..interference.cases import CENTRES
-
-    name = case or policy.settings.cases[0]
     rivals = ("lif", "tetris", "lb", "agents-lif", "agents-random", "market", "lif-near")
-    return [Agents(name, make=CENTRES[name])], lambda drawn, seed: policy, rivals
+    return [Agents(case or policy.settings.cases[0])], lambda drawn, seed: policy, rivals
 
 
 RECIPE = Recipe(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,31 +47,17 @@ GIVEN = -1
 """The allocator that takes the GPUs of each node that are given."""
 
 
-class JobRows(NamedTuple):
-    """The `Jobs` of B episodes, an episode a row; rows are as long as the longest needs."""
-
-    submit: Floats2
-    work: Floats2
-    expected: Floats2
-    gpus: Ints2
-    intensity: Floats2
-    first: Ints2
+def _rows_of(one: type) -> Any:
+    """Return a named tuple of the fields of `one`, an episode a row; rows are as long as the longest needs."""
+    more, fields = {Floats: Floats2, Ints: Ints2}, get_type_hints(one, include_extras=True)
+    return NamedTuple(f"{one.__name__}Rows", [(name, more[kind]) for name, kind in fields.items()])
 
 
-class StateRows(NamedTuple):
-    """The `State`s of B episodes, an episode a row; rows are as long as the longest needs."""
-
-    clock: Floats2
-    count: Ints2
-    queue: Ints2
-    running: Ints2
-    free: Ints2
-    holder: Ints2
-    held: Ints2
-    start: Floats2
-    finish: Floats2
-    urgency: Floats2
-    cost: Floats2
+if TYPE_CHECKING:
+    JobRows = Jobs
+    StateRows = State
+else:
+    JobRows, StateRows = _rows_of(Jobs), _rows_of(State)
 
 
 @lean_kernel

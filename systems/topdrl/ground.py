@@ -16,6 +16,7 @@ from gangplan.instances.intake import cluster_sizes
 from gangplan.instances.placement import Fleet
 from gangplan.instances.published import DATA
 from gangplan.instances.workload import Workload
+from gangplan.learned.online.recipe import RECIPE as GNN
 from gangplan.simulator.ground import Figure, Ground, Maker, refuse, setting
 from gangplan.simulator.picking import WAIT, Picks, Scene, ask, refuse_to_wait
 
@@ -174,15 +175,18 @@ class Topdrl(Ground):
 
     def bound(self, drawn: Drawn, time_limit: float) -> float:
         """See `Ground`."""
-        from .bound import bound
+        from .simulate import bound
 
         return bound(drawn[0], self.on.fleet, self.on.proximity)
 
 
-def judge_online(policy: Any) -> tuple[list[Topdrl], Maker, tuple[str, ...]]:
+def judge(policy: Any) -> tuple[list[Topdrl], Maker, tuple[str, ...]]:
     """Compare a policy of an online cluster with the rules that are best here; see `Recipe.judge`."""
     grounds = [Topdrl(name) for name in ("small", "expensive", "mixed", "loaded", "uncertain", "rush")]
     return grounds, grounds[0].always(policy), ("patient", "least_work", "sjf", "tetris")
+
+
+RECIPE = replace(GNN, judge=judge)
 
 
 class TopdrlPick:

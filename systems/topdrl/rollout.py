@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gangplan.instances.arrays import BoolArray, Checked, FloatArray, limited
+from gangplan.instances.arrays import Checked, limited
 from gangplan.simulator.gangs.allocate import ALLOCATORS, allocate
-from gangplan.simulator.gangs.arrays import ARRIVED, NOW, RUNNING, WAITING, Cluster, Jobs, State, copy
+from gangplan.simulator.gangs.arrays import ARRIVED, NOW, RUNNING, WAITING, Cluster, Jobs, State, begin, copy
 from gangplan.simulator.gangs.listing import Listing, decode, restore, sort_in
 from gangplan.simulator.gangs.step import advance, begin_job, pass_time, start, total_jct
 from gangplan.solvers.compiled.kernel import Floats, Ints, Ints2, by_reference, kernel
@@ -17,7 +17,9 @@ from gangplan.solvers.compiled.kernel import Floats, Ints, Ints2, by_reference, 
 from .rules import Patient
 
 
-def future(jobs: Jobs, state: State, rng: np.random.Generator, *, ahead: int) -> tuple[Jobs, State, Ints]:
+def future(
+    jobs: Jobs, cluster: Cluster, state: State, rng: np.random.Generator, *, ahead: int
+) -> tuple[Jobs, State, Ints]:
     """Return the jobs that are present with `ahead` more, their state, and which jobs the present ones are.
 
     Nothing is read of jobs that have not arrived, nor of true durations.
@@ -26,47 +28,28 @@ def future(jobs: Jobs, state: State, rng: np.random.Generator, *, ahead: int) ->
         jobs: all jobs; of the present ones the expected durations count.
         ahead: how many jobs arrive, a stretch of those that have arrived.
     """
-    now, waiting, running = float(state.clock[NOW]), state.count[WAITING], state.count[RUNNING]
-    present = np.sort(np.concatenate([state.queue[:waiting], state.running[:running]]))
-    n = int(state.count[ARRIVED])
+    now, n = float(state.clock[NOW]), int(state.count[ARRIVED])
+    present = np.sort(np.append(state.queue[: state.count[WAITING]], state.running[: state.count[RUNNING]]))
     come = (int(rng.integers(max(n, 1))) + np.arange(ahead if n > 1 else 0)) % max(n, 1)
     gaps = np.diff(jobs.submit[:n])
     gap = np.append(gaps.mean() if len(gaps) else 0.0, gaps)[come]
-    expected = np.concatenate([jobs.expected[present], jobs.expected[come]])
-    gpus = np.concatenate([jobs.gpus[present], jobs.gpus[come]])
-    intensity = np.concatenate([jobs.intensity[present], jobs.intensity[come]])
-    submit = np.concatenate([jobs.submit[present], now + np.cumsum(gap)])
-    slower = 1 + jobs.intensity[present] * state.cost[present]
-    runs = np.isfinite(state.start[present])
+    expected, gpus, intensity = (x[np.append(present, come)] for x in (jobs.expected, jobs.gpus, jobs.intensity))
+    submit = np.append(jobs.submit[present], now + np.cumsum(gap))
     table = Jobs(submit, expected, expected, gpus, intensity, np.append(0, np.cumsum(gpus)))
-    return table, _state(table, state, present, runs, slower), present
-
-
-def _state(table: Jobs, state: State, present: Ints, runs: BoolArray, slower: FloatArray) -> State:
-    """Return the state of the jobs of `table`, of which the first ones are those present."""
-    n, now = len(table.submit), float(state.clock[NOW])
-    start, finish, cost = np.full(n, np.inf), np.full(n, np.inf), np.zeros(n)
-    running = np.flatnonzero(runs)
-    start[running], cost[running] = state.start[present[running]], state.cost[present[running]]
+    then, runs = begin(table, cluster), np.isfinite(state.start[present])
+    running, waiting = np.flatnonzero(runs), np.flatnonzero(~runs)
+    then.start[running], then.cost[running] = state.start[present[running]], state.cost[present[running]]
     # who has run longer than expected is about to end
-    finish[running] = np.maximum(now, start[running] + table.work[running] * slower[running])
-    holder, held = np.full(len(state.holder), -1), np.zeros(int(table.first[-1]), dtype=np.int64)
-    place = np.full(len(state.start), -1)
-    place[present] = np.arange(len(present))
-    busy = state.holder >= 0
-    holder[busy] = place[state.holder[busy]]
-    gpus = np.flatnonzero(busy)
-    gpus = gpus[np.argsort(holder[gpus], kind="stable")]
-    rows = np.concatenate([np.arange(table.first[j], table.first[j + 1]) for j in running] or [gpus])
-    held[rows] = gpus
-    heap, queue = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
-    heap[: len(running)] = running[np.argsort(finish[running], kind="stable")]
-    waiting = np.flatnonzero(~runs)
-    queue[: len(waiting)] = waiting
-    count = np.array([len(present), len(waiting), len(running)])
-    return State(
-        np.array([now]), count, queue, heap, state.free.copy(), holder, held, start, finish, -finish, cost
-    )  # fmt: skip
+    seconds = expected[running] * (1 + intensity[running] * then.cost[running])
+    then.finish[running] = np.maximum(now, then.start[running] + seconds)
+    then.urgency[:], then.clock[:], then.free[:] = -then.finish, now, state.free
+    then.count[:] = len(present), len(waiting), len(running)
+    then.running[: len(running)] = running[np.argsort(then.finish[running], kind="stable")]
+    then.queue[: len(waiting)] = waiting
+    held = np.flatnonzero(state.holder >= 0)
+    then.holder[held] = np.searchsorted(present, state.holder[held])
+    then.held[np.repeat(np.isfinite(then.start), gpus)] = held[np.argsort(then.holder[held], kind="stable")]
+    return table, then, present
 
 
 WAIT, AS_THE_RULE = -1, -2
@@ -140,7 +123,7 @@ class Rollout(Checked):
         if len(at) == 1:
             return Candidates(at, by, take, value[:1], 0)
         for f in range(self.futures):
-            table, now, present = future(jobs, state, rng, ahead=self.ahead)
+            table, now, present = future(jobs, cluster, state, rng, ahead=self.ahead)
             job, found = np.append(np.searchsorted(present, state.queue[at]), [AS_THE_RULE]), np.zeros(len(at) + 1)
             job[-2] = WAIT
             _play(table, cluster, now, copy(now), self.base.listing(table, cluster), job, take, found)
@@ -152,29 +135,19 @@ class Rollout(Checked):
     def _candidates(self, jobs: Jobs, cluster: Cluster, state: State) -> tuple[Ints, Ints, Ints2]:
         """Return places in the queue, allocators, and GPUs of nodes."""
         waiting, idle = int(state.count[WAITING]), int(state.free.sum())
-        order = np.argsort(self.base.listing(jobs, cluster).key[state.queue[:waiting]], kind="stable")
-        at: list[int] = []
-        by, takes, tried = [], [], 0
+        order = np.argsort(self.base.listing(jobs, cluster).key[state.queue[:waiting]], kind="stable").tolist()
         own = ALLOCATORS.index(self.base.allocator)
-        others = [rule for rule in range(len(ALLOCATORS)) if rule != own]
-        for place in order.tolist():
-            need = int(jobs.gpus[state.queue[place]])
-            if need > idle or tried == self.width:
-                continue
-            tried += 1
-            seen = []
-            for allocator in (own, *others):
+        rules = sorted(range(len(ALLOCATORS)), key=lambda x: x != own)
+        found = list[tuple[int, int, Ints]]()
+        for place in [x for x in order if jobs.gpus[state.queue[x]] <= idle][: self.width]:
+            seen = list[list[int]]()
+            for allocator in rules:
                 take = np.zeros_like(state.free)
-                allocate(allocator, need, cluster, state.free, take)
-                if take.tolist() in seen:
-                    continue
-                seen.append(take.tolist())
-                at.append(place)
-                by.append(allocator)
-                takes.append(take)
-        at.append(WAIT)
-        by.append(own)
-        takes.append(np.zeros_like(state.free))
+                allocate(allocator, int(jobs.gpus[state.queue[place]]), cluster, state.free, take)
+                if take.tolist() not in seen:
+                    seen.append(take.tolist())
+                    found.append((place, allocator, take))
+        at, by, takes = zip(*found, (WAIT, own, np.zeros_like(state.free)), strict=True)
         return np.array(at), np.array(by), np.array(takes)
 
 

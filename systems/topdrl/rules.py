@@ -55,10 +55,8 @@ class Rule:
 
     def vector(self) -> FloatArray:
         """Return the weights in the order of `FEATURES`."""
-        weights = np.zeros(len(FEATURES))
-        for name, value in self.weights:
-            weights[FEATURES.index(name)] = value
-        return weights
+        weights = dict(self.weights)
+        return np.array([weights.get(name, 0.0) for name in FEATURES], dtype=np.float64)
 
     def noise(self, n: int) -> FloatArray:
         """Return the random numbers of n jobs."""

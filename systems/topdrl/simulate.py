@@ -1,4 +1,4 @@
-"""The front: run a policy over a workload, and return a checked schedule."""
+"""The front: run a policy over a workload, and return a checked schedule; and what no policy beats there."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from gangplan.instances.placement.proximity import Proximity
 from gangplan.instances.workload import Workload
 from gangplan.simulator.check import assert_sound, check
 from gangplan.simulator.gangs.arrays import Cluster, Jobs, State, begin, cluster_of, jobs_of, order_of
+from gangplan.simulator.gangs.step import at_best
 from gangplan.simulator.outcome import Outcome
+from gangplan.solvers.schedule.workload_bounds import mean_jct_bound
 
 
 class Finishes(Protocol):
@@ -89,3 +91,15 @@ def check_rates(outcome: Outcome, fleet: Fleet, proximity: Proximity) -> list[st
             words = f"runs at rate {outcome.row_rate[rows][0]:.6g}, its GPUs give {rate:.6g}"
             found.append(f"job {work.names[job]} {words}")
     return found
+
+
+def bound(workload: Workload, fleet: Fleet, proximity: Proximity) -> float:
+    """Return a mean JCT that no schedule is below, seconds.
+
+    Take any schedule of gangs on GPUs that are told apart. Let each gang end as soon after its start as it could have
+    on the closest GPUs of an empty cluster (`least_cost`): no JCT grows, and no GPU is held longer. Forget which GPUs
+    are held: of no instant are there more than all. What is left is a schedule of rigid gangs on GPUs that are only
+    counted, for which `mean_jct_bound` holds: preemptive and divisible on one machine as fast as all GPUs (Schrage
+    1968; Goemans 1996), and each job alone.
+    """
+    return mean_jct_bound(at_best(workload, fleet, proximity), fleet.n_gpus)

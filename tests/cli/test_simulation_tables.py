@@ -118,3 +118,12 @@ def test_what_a_trace_does_not_have(tmp_path: Path, cli: Any) -> None:
     ):
         done = cli("simulate", path, "--cluster", "1x2", *options)
         assert (done.code, done.err) == (2, f"error: {words}\n")
+
+
+def test_a_figure_that_the_first_policy_has_not(trace: Path, cli: Any) -> None:
+    """Where the first policy lacks a figure the others have no difference from it."""
+    asked = ("simulate", trace, "--cluster", "2x8", "--policy", "fifo,srtf", "--like", "--seeds", "2", "--json")
+    first, second = json.loads(cli(*asked).out)
+    assert "fragmentation" not in first["figures"]
+    assert second["figures"]["fragmentation"]["difference"] is None
+    assert second["figures"]["mean_jct"]["difference"] is not None

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from gangplan.doors.core import Core, text_of
-from gangplan.doors.lines import answer_lines
+from gangplan.doors.core import Core, answer_lines, text_of
 from gangplan.doors.schema import EVENTS as NAMES
 from gangplan.doors.schema import KNOWN, event_schema
 from gangplan.instances.placement import Fleet, GangJob

@@ -17,8 +17,7 @@ from starlette.testclient import TestClient
 from gangplan.doors.app import build
 from gangplan.doors.clusters import scheduler_of
 from gangplan.doors.core import Core, encoded
-from gangplan.doors.examples import EXAMPLES
-from gangplan.doors.page import STATIC
+from gangplan.doors.page import EXAMPLES, STATIC
 from gangplan.doors.pictures import holdings
 from gangplan.doors.store import Store
 from gangplan.instances import dump

@@ -14,8 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
-from gangplan.doors.core import Core
-from gangplan.doors.lines import answer_lines
+from gangplan.doors.core import Core, answer_lines
 from gangplan.doors.schema import KNOWN, parts_of
 from gangplan.instances.placement import Fleet
 from gangplan.scheduler import Scheduler

@@ -208,8 +208,7 @@ def _draw_events(draw: random.Random) -> bytes:
 
 def _answer(content: bytes) -> None:
     from gangplan.doors.clusters import scheduler_of
-    from gangplan.doors.core import Core, Most
-    from gangplan.doors.lines import answer_lines
+    from gangplan.doors.core import Core, Most, answer_lines
     from gangplan.scheduler import Scheduler
 
     how, log = seeds.ARGUMENTS[len(content) % len(seeds.ARGUMENTS)], Path("events.jsonl")
@@ -346,8 +345,8 @@ def _read_config(content: bytes) -> None:
     from importlib import import_module
 
     from gangplan.instances.typed import SETTINGS
-    from gangplan.learned.policy.recipe import RECIPES
     from gangplan.learned.policy.settings import read_config
+    from gangplan.systems import RECIPES
 
     Path("config.toml").write_bytes(content)
     policy, table = read_config("config.toml")

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from gangplan import Cluster, DeviceType, PartitionPlan, solve
 from gangplan.hybrid import witness
+from gangplan.hybrid.bench import makers
 from gangplan.hybrid.witness import prove
 from gangplan.instances import LatencyProblem, OpGraph
 from gangplan.instances.generators import generate
 from gangplan.instances.verify import verify
 from gangplan.solvers import Run
 from gangplan.solvers.method import suite
+
+SEEDS = {"architecture": 70_000, "fat_tree": 70_001, "random": 70_003}
 
 
 def wrong_infeasible() -> LatencyProblem:
@@ -60,6 +64,21 @@ def test_certificate_first() -> None:
     result = solve(generate("layered", ops=12, layers=6, training=False, devices=3), time_limit=60, workers=1)
     assert (result.stop_reason, result.standing) == ("proved", "OPTIMAL (certified)")
     assert result.certificate is not None and result.certified <= result.objective
+
+
+@pytest.mark.parametrize(
+    ("family", "generator", "arguments"),
+    [
+        ("architecture", "graph", {"kind": "bert", "layers": 4, "devices": 4}),
+        ("fat_tree", "random_graph", {"kind": "layered", "ops": 50, "tree": [2, 2, 2]}),
+        ("random", "random_graph", {"kind": "pipeline", "ops": 50}),
+    ],
+)
+def test_steps_of_a_suite_are_certified(family: str, generator: str, arguments: dict[str, Any]) -> None:
+    """Layers one after the other, slow links of a fat tree and batches of a pipeline stay nobody's claim."""
+    problem = getattr(makers, generator)("step", family, seed=SEEDS[family], **arguments)
+    result = solve(problem, time_limit=60, workers=1)
+    assert (result.stop_reason, result.standing) == ("proved", "OPTIMAL (certified)")
 
 
 def test_a_wrong_optimum_is_refuted() -> None:

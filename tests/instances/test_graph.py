@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gangplan import InstanceError, OpGraph
-from gangplan.instances.graph import with_backward
+from gangplan.instances.graph import one_machine, with_backward
 
 
 def graph(time: float = 1.0, memory: float = 0.0) -> OpGraph:
@@ -79,3 +79,12 @@ def test_what_is_not_given_is_none(field: str) -> None:
     assert (getattr(replace(graph(), **{field: ()}), field) == {"backward": False}.get(field, -1)).all()
     with pytest.raises(InstanceError, match=field):
         replace(graph(), **{field: [[], 0]})
+
+
+def test_one_machine_by_hand() -> None:
+    """Jackson's schedule interrupts a job for one with a longer tail."""
+    # A (0, 4, 0); B comes at 1, takes 2, has 5 behind: B runs 1-3 and ends at 8, A is done at 6
+    assert one_machine([(0.0, 4.0, 0.0), (1.0, 2.0, 5.0)]) == 8.0
+    # together they take 6 from 0 on, and the shorter tail is 3
+    assert one_machine([(0.0, 4.0, 3.0), (1.0, 2.0, 3.0)]) == 9.0
+    assert one_machine([]) == 0.0

@@ -5,8 +5,10 @@ Written from docs/queues.md alone: a queue's share is the largest of its shares 
 
 from __future__ import annotations
 
+from math import inf
 from typing import TYPE_CHECKING, Any
 
+from .jobs import SLACK
 from .wrong import hold
 
 if TYPE_CHECKING:
@@ -125,8 +127,72 @@ class Shares:
             return any(a and t - a < keep * t for a, t in zip(wants, total, strict=True)) and keep > 0
         return False
 
+    def before(self, job: Job, first: Job) -> bool:
+        """Return whether a job goes before one that is due: its class is higher, or it was due earlier."""
+        if self.level(job) != self.level(first):
+            return self.level(job) > self.level(first)
+        return job.due <= first.due + SLACK * max(1.0, first.due)
+
+    def covers(self, job: Job) -> str:
+        """Return the last queue on the way to a job's that would cover it if nobody below it had anything, "" if none.
+
+        Of those with several numbers of workers the fewest count.
+        """
+        share = max(a / max(1, b) for a, b in zip(self.wants(job), self.total, strict=True))
+        way = self.way(job.queue) if self.queues else []
+        return next((x for x in reversed(way) if share <= self.owed(x) + ROUNDING), "")
+
+    def keeps(self, first: Job, job: Job) -> bool:
+        """Return whether what a job would take of a guarantee, or its user's limit, may be kept for one that is due."""
+        known = inf not in (job.due, first.due)
+        if first is job or (known and self.before(job, first) and not self.before(first, job)):
+            return False
+        both = [a + b for a, b in zip(self.wants(first), self.wants(job), strict=True)]
+        path = self.covers(first)
+        mine = [x.name for x in self.world.running.values() if x.user == job.user]
+        limit = self.rules.get("limits", {}).get(job.user, self.rules.get("limits", {}).get("*")) or {}
+        gpus = sum(self.amounts(self.world.running[x])[0] for x in mine) + both[0]
+        same = job.user and job.user == first.user
+        over = gpus > limit.get("gpus", 10**9) or len(mine) + 2 > limit.get("jobs", 10**9)
+        spent = path and path in self.way(job.queue) and self.share(path, both) > self.owed(path) - ROUNDING
+        return bool((same and over) or spent)
+
+    def spends(self, first: Job, job: Job, later: set[str]) -> bool:
+        """Return whether a job that started surely takes what its queue guarantees one that is due; `later` came after.
+
+        The other one would have it before this one ends, were nobody else to start.
+        """
+        path, others = self.covers(first), {*later} - {job.name}
+        share = self.share(path, self.wants(first), later) if path else 0.0
+        if not path or path not in self.way(job.queue) or share <= self.owed(path) + 2 * ROUNDING:
+            return False
+        apart = [x for x in self.way(job.queue) if x not in self.way(first.queue)]
+        if any(self.share(x, without=others) <= self.owed(x) + 2 * ROUNDING for x in apart):
+            return False
+        gone, end = {*later}, self.world.now
+        for x in sorted(self.world.running.values(), key=lambda x: x.end(self.world.now)):
+            own = [y for y in self.way(x.queue) if y not in self.way(first.queue)]
+            if x.name in later or path not in self.way(x.queue):
+                continue
+            if all(self.share(y, without=later) > self.owed(y) - 2 * ROUNDING for y in own):
+                gone, end = gone | {x.name}, x.end(self.world.now)
+            if self.share(path, self.wants(first), gone) <= self.owed(path) + SLACK:
+                return job.end(self.world.now) > end + SLACK * max(1.0, abs(end))
+        return False
+
     def limited(self, job: Job, wants: list[float] | None = None, without: set[str] | None = None) -> bool:
         """Return whether a limit may keep a waiting job from starting, some that run not counted."""
+        wants = self.wants(job) if wants is None else wants
+        if self.stuck(job, without, wants, -ROUNDING):
+            return True
+        keeps = any(x.get("lends", 1.0) < 1.0 for x in self.queues.values())
+        lacks = keeps and (self.borrows(job, without) or bool(self._lacks(job, wants, 1, without)))
+        return bool(self.queues) and lacks
+
+    def stuck(
+        self, job: Job, without: set[str] | None = None, wants: list[float] | None = None, slack: float = 2 * ROUNDING
+    ) -> bool:
+        """Return whether a user's limit, or the most of a queue, keeps a waiting job from starting."""
         wants = self.wants(job) if wants is None else wants
         limits = self.rules.get("limits", {})
         limit = limits.get(job.user, limits.get("*")) if job.user else None
@@ -136,10 +202,9 @@ class Shares:
             if gpus + wants[0] > limit.get("gpus", 10**9) or len(mine) >= limit.get("jobs", 10**9):
                 return True
         bounds = {x: self.queues.get(x, {}).get("most", 1.0) for x in self.way(job.queue)}
-        most = any(bound < 1.0 and self.share(x, wants, without) > bound - ROUNDING for x, bound in bounds.items())
-        keeps = any(x.get("lends", 1.0) < 1.0 for x in self.queues.values())
-        lacks = keeps and (self.borrows(job, without) or bool(self._lacks(job, wants, 1, without)))
-        return bool(self.queues) and (most or lacks)
+        return bool(self.queues) and any(
+            bound < 1.0 and self.share(x, wants, without) > bound + slack for x, bound in bounds.items()
+        )
 
     def start(self, job: Job, vague: bool) -> None:
         """Check that no limit is exceeded by a job that has just started, and nothing used that is not lent.
@@ -243,6 +308,8 @@ class Shares:
         if not self.queues or not self.rules.get("preempt", True):
             return
         owed = [job for job in world.waiting.values() if not (self.limited(job) or self.borrows(job))]
+        late = [job for job in world.waiting.values() if job.due <= world.now or job.due == inf]
+        owed = [job for job in owed if not any(self.keeps(first, job) for first in late)]
         for job in owed if len(owed) == 1 else ():  # else room may be kept for another
             if self.wants(job)[0] != 1 or any(job.need) or job.whole:
                 continue

@@ -234,6 +234,20 @@ AFTER_A_LATER_ONE = [
 ]  # fmt: skip
 
 
+def spends(seconds: float) -> list[Event]:
+    """Return how a gang is due that its queue's guarantee covers at 100 s, while one of its queue runs so long."""
+    start = [wait(0.0, "runs", [8], 1e7), *(wait(0.0, name, [4], 100.0, queue="b") for name in ("one", "two"))]
+    rest = [wait(0.0, "gang", [8], 100.0, queue="b"), wait(0.0, "more", [4], seconds, queue="b")]
+    return [*start, ["decide", 0.0, 60.0], *rest, ["finish", 50.0, "one"], ["decide", 50.0, 60.0]]
+
+
+def beside_a_limit(seconds: float) -> list[Event]:
+    """Return how a limit keeps the first that is due, and one that is not due runs so long beside the second."""
+    start = [wait(0.0, "one", [2], 1000.0, user="u"), ["decide", 0.0, 60.0]]
+    rest = [wait(0.0, "first", [4], 10.0, user="u"), wait(0.0, "second", [8], 10.0), wait(0.0, "third", [2], seconds)]
+    return [*start, *rest, ["decide", 150.0, 60.0]]
+
+
 def mended(name: str, down: list[str], workers: int, later: list[int]) -> list[Event]:
     """Return how a gang that starts while nodes are down loses one, when they are up and other jobs have come."""
     gang = [wait(0.0, "gang", [workers], 1000.0), ["decide", 0.0, 60.0]]
@@ -323,6 +337,16 @@ BESIDE, BEFORE = first_at_each_start(14), first_at_each_start(15)
             OWN,
             Overtakes,
             NOT_OWN,
+            "overtaken",
+        ),
+        ([4] * 4, {"queues": {"b": {"share": 0.5}}}, {"patience": 0.1}, spends(40.0), Overtakes, spends(1e4), "spent"),
+        (
+            [4, 4],
+            {"limits": {"u": {"gpus": 4}}},
+            {"patience": 0.1},
+            beside_a_limit(100.0),
+            Overtakes,
+            beside_a_limit(1e5),
             "overtaken",
         ),
         ([4], queues(0.5), {"price": 0.0}, owed_until(105.0), Spares, owed_until(115.0), "owed"),

@@ -285,12 +285,19 @@ class World(Events):
         starts of those that do not lend may delay it, though once that has started nothing is kept from it.
         """
         books, late = self.books, [j for j in self.waiting.values() if j.due <= self.now]
-        late = [j for j in late if not books.borrows(j, {x.name for x in started})]
+        dues = late
+        if any(j.due == inf for j in (*self.waiting.values(), *started)):
+            return
+        self._unspent(late, started)
+        before = {x.name for x in started}
+        late = [j for j in late if not books.borrows(j, before) and not books.stuck(j, before)]
         # a limit that holds now may have come with a start, so that another one was the first
-        if any(books.limited(j) for j in late) or any(j.due == inf for j in (*self.waiting.values(), *started)):
+        if any(books.limited(j) for j in late):
             return
         for first in late:
             delays = []
+            if any(books.keeps(j, first) for j in dues):
+                continue
             for j in started:
                 there = {x.name for x in started if x.begun >= j.begun}  # those that did not run yet
                 ahead = [x for x in late if not books.borrows(x, there)]
@@ -299,13 +306,22 @@ class World(Events):
                     delays += [] if self._before(j, first, there - {j.name}) else [j.name]
             self._undelayed(first, started, {j.name for j in started} - {*delays}, "overtaken")
 
+    def _unspent(self, late: list[Job], started: list[Job]) -> None:
+        """Check that no job takes what its queue guarantees the first that is due, nor has it when that would."""
+        books, busy = self.books, (*late, *(j for j in started if j.due <= self.now))
+        for first in late if not self.windows and not self.near else ():
+            alike = [j for j in busy if j is not first and books.covers(j) == books.covers(first)]
+            if any(books.before(j, first) for j in alike) or books.limited(first) or len(first.workers) > 1:
+                continue
+            for j in started:
+                later = {x.name for x in started if x.begun >= j.begun}
+                if not books.before(j, first) and books.spends(first, j, later):
+                    able = self.earliest(first, self.running.values()) < inf
+                    hold(not able, "spent", f"{j.name} takes what {books.covers(first)} guarantees {first.name}")
+
     def _before(self, job: Job, first: Job, later: set[str]) -> bool:
         """Return whether a job that started may go before one that is due; `later` started after it."""
-        if self.books.borrowed(job, later):
-            return False
-        if self.books.level(job) != self.books.level(first):
-            return self.books.level(job) > self.books.level(first)
-        return job.due <= first.due + SLACK * max(1.0, first.due)
+        return not self.books.borrowed(job, later) and self.books.before(job, first)
 
     def _undelayed(self, job: Job, started: list[Job], free: set[str], rule: str) -> None:
         """Check that a waiting job has room as soon as without those who started, but for some."""
@@ -340,6 +356,7 @@ class World(Events):
         ripe = [job for job in self.waiting.values() if job.due <= self.now or job.due == inf]
         if any(map(self.books.limited, ripe)):
             return  # what it would take of a limit may be kept for it
+        fit = [job for job in fit if not any(self.books.keeps(first, job) for first in ripe)]
         rest = [job for job in waits if job not in fit]
         if not fit or (steered and not (self.close and not self.running)):
             return

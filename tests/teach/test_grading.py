@@ -16,8 +16,7 @@ from gangplan.instances import InstanceError
 from gangplan.teach import confined, grading
 from gangplan.teach.attempt import descendants
 from gangplan.teach.feedback import page, write_feedback
-from gangplan.teach.starter import write_starter
-from gangplan.teach.suite import Assignment, Suite, read_suite
+from gangplan.teach.suite import Assignment, Suite, read_suite, write_starter
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs processes that fork")
 

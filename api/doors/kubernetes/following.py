@@ -19,8 +19,7 @@ from urllib3.exceptions import HTTPError
 from gangplan.instances.intake import decoded, parse_json
 
 from .extender import Offers
-from .gangs import OBJECTS, size_of
-from .objects import NODE, Node, Pod, Rules, node_of, pod_of
+from .objects import NODE, OBJECTS, Node, Pod, Rules, node_of, pod_of, size_of
 from .reconciler import Reconciler, Step
 
 LOG = logging.getLogger("gangplan.kubernetes")

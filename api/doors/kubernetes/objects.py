@@ -1,21 +1,94 @@
-"""Pods and nodes as the API server writes them, and what of them a scheduler has to know."""
+"""Pods, gangs and nodes as the API server writes them, and what of them a scheduler has to know."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from gangplan.instances.arrays import BoolArray
-from gangplan.instances.cluster import Level, TreeTopology
 from gangplan.instances.placement import Fleet
 
-from .constraints import ANYWHERE, Taint, refusal, taints_of, unheeded, where_of
-from .gangs import Gang, gang_of
-from .requests import COUNTED, GPU, KUBELET, Amounts, amounts, requests_of
+from ..clusters import fleet_of, racks_of
+from .requests import (
+    ANYWHERE,
+    COUNTED,
+    GPU,
+    KUBELET,
+    Amounts,
+    Taint,
+    amounts,
+    refusal,
+    requests_of,
+    taints_of,
+    unheeded,
+    where_of,
+)
+
+GANG, SIZE = "gangplan/gang", "gangplan/size"
+"""Labels of a pod: its gang, and how many pods that has."""
+PODGROUPS, JOBSETS = "podgroups", "jobsets"
+"""Kinds of objects that state how many pods start together."""
+OBJECTS = {PODGROUPS: ("scheduling.x-k8s.io", "v1alpha1"), JOBSETS: ("jobset.x-k8s.io", "v1alpha2")}
+"""API group and version of each kind."""
+_SOURCES = (
+    (GANG, "", ""),
+    ("kueue.x-k8s.io/pod-group-name", "kueue.x-k8s.io/pod-group-total-count", ""),
+    ("leaderworkerset.sigs.k8s.io/group-key", "leaderworkerset.sigs.k8s.io/size", ""),
+    ("scheduling.x-k8s.io/pod-group", "", PODGROUPS),
+    ("pod-group.scheduling.sigs.k8s.io", "", PODGROUPS),
+    ("jobset.sigs.k8s.io/jobset-name", "", JOBSETS),
+)
+"""Label that names a gang, annotation with its size, kind of the object with its size; the first that a pod has."""
+
+
+class Gang(NamedTuple):
+    """Say what a pod says of its gang: ``namespace/name``, pods that start together, the object that says so or ""."""
+
+    name: str
+    size: int | None
+    kind: str = ""
+
+
+def gang_of(key: str, labels: Mapping[str, str], notes: Mapping[str, str], wrong: list[str]) -> Gang:
+    """Return the gang of a pod, and append what is wrong with its size."""
+    label, note, kind = next((row for row in _SOURCES if labels.get(row[0])), ("", "", ""))
+    if not label:
+        return Gang(key, 1)
+    stated = {name: x for name, x in ((SIZE, labels.get(SIZE)), (SIZE, notes.get(SIZE)), (note, notes.get(note))) if x}
+    for name, text in stated.items():
+        if not text.isdecimal() or not int(text):
+            wrong.append(f"{name}: {text!r} is no number of pods")
+    size = next((int(text) for text in stated.values() if text.isdecimal() and int(text)), None)
+    return Gang(f"{key.partition('/')[0]}/{labels[label]}", size, kind)
+
+
+def size_of(kind: str, data: Mapping[str, Any]) -> int:
+    """Return how many pods start together by an object.
+
+    Raises:
+        ValueError, KeyError, TypeError: if it does not say.
+    """
+    spec = data["spec"]
+    if kind == PODGROUPS:
+        return int(spec["minMember"])
+    jobs = [(row.get("replicas", 1), row["template"]["spec"]) for row in spec["replicatedJobs"]]
+    return sum(int(n) * min(x.get("parallelism", 1), x.get("completions") or x.get("parallelism", 1)) for n, x in jobs)
+
+
+def incomplete(gang: str, stated: set[int], kind: str, there: int) -> str:
+    """Return why a gang of the sizes that are stated, with so many pods, does not start, "" if it may."""
+    if not stated:
+        beside = f", and no object of {kind} is known that does" if kind else ""
+        return f"no pod of gang {gang} states its size by the label {SIZE}{beside}"
+    if len(stated) > 1:
+        return f"pods of gang {gang} state different sizes: {', '.join(map(str, sorted(stated)))}"
+    size = next(iter(stated))
+    return f"{there} of the {size} pods of gang {gang} are there" if there < size else ""
+
 
 SECONDS, QUEUES = "gangplan/seconds", ("gangplan/queue", "kueue.x-k8s.io/queue-name")
 """Labels of a pod: how long it is expected to run, and its queue."""
@@ -28,8 +101,6 @@ SLICES = "kueue.x-k8s.io/podset-slice-required-topology"
 HOST, PRODUCT = "kubernetes.io/hostname", "nvidia.com/gpu.product"
 _GRACE = 30.0
 """Seconds that a pod has to end if it says nothing else, as Kubernetes has it."""
-_LINK, _NIC = 300e9, 25e9
-"""Bytes/s within a node and of its link, which Kubernetes does not know."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +273,7 @@ def node_of(data: Mapping[str, Any], rules: Rules) -> Node:
     )  # fmt: skip
 
 
-def fleet_of(nodes: Iterable[Node], rows: Mapping[str, BoolArray], room: Mapping[str, Needs]) -> Fleet:
+def fleet_with(nodes: Sequence[Node], rows: Mapping[str, BoolArray], room: Mapping[str, Needs]) -> Fleet:
     """Return the nodes as a scheduler sees them.
 
     Args:
@@ -210,19 +281,7 @@ def fleet_of(nodes: Iterable[Node], rows: Mapping[str, BoolArray], room: Mapping
         rows: labels, and which nodes carry each.
         room: GPUs, cores and memory of each node that gangs may use.
     """
-    some = list(nodes)
-    racks, types, m = [x.rack for x in some], list(dict.fromkeys(x.product for x in some)), len(some)
-    known = list(dict.fromkeys(racks))
-    groups = [[known.index(x) for x in racks], [0] * m]
-    return Fleet(
-        names=tuple(x.name for x in some),
-        gpu_types=tuple(types),
-        gpu_type=[types.index(x.product) for x in some],  # type: ignore[arg-type]  # made arrays
-        gpus=[room[x.name][0] for x in some],  # type: ignore[arg-type]
-        cpu=[room[x.name][1] for x in some],  # type: ignore[arg-type]
-        memory=[room[x.name][2] for x in some],  # type: ignore[arg-type]
-        link=[_LINK] * m,  # type: ignore[arg-type]
-        topology=TreeTopology((Level("rack", _NIC), Level("cluster", _NIC * max(1, m) / 2)), groups),  # type: ignore[arg-type]
-        labels=tuple(rows),
-        labelled=[list(row) for row in rows.values()],  # type: ignore[arg-type]
-    )
+    gpus, cpu, memory = ([room[x.name][k] for x in nodes] for k in range(3))
+    names, topology = tuple(x.name for x in nodes), racks_of([x.rack for x in nodes])
+    types = [x.product for x in nodes]
+    return fleet_of(types, rows, names=names, gpus=gpus, cpu=cpu, memory=memory, topology=topology)

@@ -17,7 +17,7 @@ from gangplan.instances import InstanceError
 from gangplan.instances.placement import Demand, Fleet, GangJob
 from gangplan.scheduler import Scheduler
 
-from .objects import Needs, Node, Pod, fleet_of, needs_of
+from .objects import Needs, Node, Pod, fleet_with, needs_of
 from .requests import PODS, Amounts, less, short, total
 from .waiting import SHARED, Place, Sizes, Unit, place_of, sizes_of, units, unplaced
 
@@ -177,7 +177,7 @@ class Reconciler:
         if self._seen != seen or marks.keys() != self._rows.keys() or any(
             (row != self._rows[mark]).any() for mark, row in marks.items()
         ):  # fmt: skip
-            fleet = fleet_of(rows, marks, room)
+            fleet = fleet_with(rows, marks, room)
             if self._scheduler is None:
                 self._scheduler = self._make(fleet)
                 self._resume(self._scheduler, pods)

@@ -14,8 +14,7 @@ import numpy as np
 from gangplan.instances.arrays import BoolArray
 from gangplan.instances.intake import parse_json
 
-from .gangs import PODGROUPS, incomplete
-from .objects import Needs, Node, Pod, needs_of
+from .objects import PODGROUPS, Needs, Node, Pod, incomplete, needs_of
 from .requests import CPU, GPU, MEMORY, ROUNDING, Amounts, left_of, most
 
 SHARED = ("within", "topology")

@@ -14,8 +14,7 @@ from gangplan.scheduler.journal.values import decode
 from ..core import Core, checked, encoded
 from .client import AwayError, booted, names_in, plain, run
 from .gang import NotOursError, events_of
-from .reasons import job_of, reasons
-from .refusals import COMING, Refusal, noted
+from .reasons import COMING, Refusal, job_of, noted, reasons
 from .view import HOLD, SlurmJob, View
 
 GRACE = 60.0

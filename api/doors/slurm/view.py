@@ -1,4 +1,4 @@
-"""Read what Slurm says of its cluster at one time: nodes, switches, jobs."""
+"""Read what Slurm says of its cluster at one time: nodes, switches, jobs, however a version writes their fields."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ import numpy as np
 from gangplan.instances import InstanceError, Level, TreeTopology
 from gangplan.instances.placement import Fleet
 
+from ..clusters import NIC, fleet_of
 from .client import jobs, names_in, nodes, numbers_in, plain, records, run
-from .fields import job_row, node_row
 
 HOLD = ("RUNNING", "COMPLETING", "CONFIGURING", "SUSPENDED", "STOPPED", "SIGNALING", "STAGE_OUT", "RESIZING")
 """States of a job that has nodes."""
@@ -27,8 +27,6 @@ _CLOSED |= {"POWERED_DOWN", "POWERING_DOWN", "POWER_DOWN", "INVALID_REG", "BLOCK
 """Flags of a node on which nobody starts, though jobs there run on."""
 _GPU = re.compile(r"(?:^|[,:/])gpu(?=[:=,(]|$)(?::((?!\d+(?:[,(]|$))[^:,=()]+))?(?:[:=](\d+))?")
 """A number of GPUs in ``gpu``, ``gpu:4``, ``gres/gpu:a100:2(S:0)``, with their type if it is said."""
-_NIC, _LINK = 25e9, 300e9
-"""Bytes a second of a node's link, and between its GPUs, which Slurm does not say."""
 MIB = 2.0**20
 """Bytes of Slurm's unit of memory."""
 _SELDOM = 60.0
@@ -203,24 +201,21 @@ def _state(row: Mapping[str, Any]) -> str:
 
 def _fleet(nodes: Sequence[Mapping[str, Any]], switches: Sequence[Mapping[str, str]]) -> Fleet:
     gpus = [gpus_in(row["gres"]) for row in nodes]
-    kinds = tuple(dict.fromkeys(kind or "gpu" for count, kind in gpus if count)) or ("gpu",)
+    usual = next((kind or "gpu" for count, kind in gpus if count), "gpu")  # a node without any counts as having these
     features = [row["active_features"] or row["features"] for row in nodes]
     of = [
         {*(f"partition {x}" for x in row["partitions"]), *(f"feature {x}" for x in some)}
         for row, some in zip(nodes, features, strict=True)
     ]
-    labels = tuple(sorted({label for each in of for label in each}))
-    return Fleet(
-        names=tuple(row["name"] for row in nodes),
-        gpu_types=kinds,
-        gpu_type=np.array([kinds.index(kind or "gpu") if count else 0 for count, kind in gpus], dtype=np.int32),
-        gpus=np.array([count for count, _ in gpus], dtype=np.int32),
-        cpu=np.array([float(row["cpus"]) for row in nodes]),
-        memory=np.array([MIB * row["real_memory"] for row in nodes]),
-        link=np.full(len(nodes), _LINK),
-        topology=_tree([row["name"] for row in nodes], switches),
-        labels=labels,
-        labelled=np.array([[label in each for each in of] for label in labels], dtype=bool).reshape(-1, len(nodes)),
+    names = tuple(row["name"] for row in nodes)
+    return fleet_of(
+        [(kind or "gpu") if count else usual for count, kind in gpus],
+        {label: [label in each for each in of] for label in sorted({label for each in of for label in each})},
+        names=names,
+        gpus=[count for count, _ in gpus],
+        cpu=[float(row["cpus"]) for row in nodes],
+        memory=[MIB * row["real_memory"] for row in nodes],
+        topology=_tree(names, switches),
     )
 
 
@@ -237,4 +232,70 @@ def _tree(nodes: Sequence[str], switches: Sequence[Mapping[str, str]]) -> TreeTo
     columns = zip(*((*path, *path[-1:] * depth)[:depth] for path in paths), strict=True)
     groups = [np.unique(column, return_inverse=True)[1] for column in columns]
     names = ("rack", *(f"switch {i}" for i in range(2, depth + 1)), "cluster")
-    return TreeTopology(tuple(Level(x, _NIC) for x in names), np.array([*groups, 0 * groups[0]], dtype=np.int32))
+    return TreeTopology(tuple(Level(x, NIC) for x in names), np.array([*groups, 0 * groups[0]], dtype=np.int32))
+
+
+_TEXTS = (
+    "account", "array_task_string", "burst_buffer", "comment", "cpus_per_tres", "dependency", "excluded_nodes",
+    "exclusive", "features", "licenses", "name", "nodes", "partition", "qos", "required_nodes", "resv_name", "shared",
+    "state_reason", "tres_alloc_str", "tres_per_job", "tres_per_node", "tres_per_socket", "tres_per_task",
+    "tres_req_str", "user_name",
+)  # fmt: skip
+_NUMBERS = (
+    "array_job_id", "array_max_tasks", "array_task_id", "batch_flag", "contiguous", "cpus", "eligible_time", "end_time",
+    "het_job_id", "job_id", "max_nodes", "minimum_cpus_per_node", "minimum_tmp_disk_per_node", "nice", "node_count",
+    "priority", "requeue", "restart_cnt", "tasks", "tasks_per_node", "time_limit", "user_id",
+)  # fmt: skip
+"""Fields of a job that are read; all but `_NEEDED` may be missing."""
+_NEEDED = ("job_id", "job_state", "name", "partition", "priority")
+
+
+def job_row(told: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a job of `squeue --json`: texts, "" if there is none; numbers, `None` if unset or without limit.
+
+    Of what it holds, `seats` names the nodes; `states` are its state and what else is so, in capitals.
+
+    Raises:
+        InstanceError: naming a field that is missing or of another kind.
+    """
+    if lack := next((name for name in _NEEDED if told.get(name) is None), None):
+        raise InstanceError("slurm", f"squeue: a job has no {lack}")
+    row: dict[str, Any] = {name: text(told.get(name), name) for name in _TEXTS}
+    row |= {name: number(told.get(name), name) for name in _NUMBERS}
+    held = told.get("job_resources") or {}
+    inside = held.get("nodes")  # a text, or since 24.05 an object
+    seats = (inside.get("allocation") if isinstance(inside, dict) else held.get("allocated_nodes")) or []
+    row["seats"] = [seat.get("nodename") or seat["name"] for seat in seats]
+    row["gres_detail"] = [text(x, "gres_detail") for x in told.get("gres_detail") or []]
+    return row | {"states": words(told["job_state"], "job_state")}
+
+
+def node_row(told: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a node, as `job_row` does; `states` are its state and its flags."""
+    row: dict[str, Any] = {name: text(told.get(name), name) for name in ("name", "gres")}
+    row |= {name: number(told.get(name), name) or 0 for name in ("cpus", "real_memory")}
+    row |= {name: words(told.get(name), name, str) for name in ("partitions", "features", "active_features")}
+    return row | {"states": words(told["state"], "state") + words(told.get("state_flags"), "state_flags")}
+
+
+def number(told: object, name: str) -> Any:
+    """Return a number, which may be in an object that says whether it is set and whether it is infinite."""
+    if isinstance(told, dict) and "number" in told:
+        told = told["number"] if told.get("set", True) and not told.get("infinite") else None
+    if told is None or isinstance(told, int | float):
+        return told
+    raise InstanceError("slurm", f"{name}: {told!r} is no number")
+
+
+def text(told: object, name: str) -> str:
+    """Return a text, a list with commas between."""
+    if isinstance(told, list):
+        return ",".join(text(x, name) for x in told)
+    if told is None or isinstance(told, str):
+        return told or ""
+    raise InstanceError("slurm", f"{name}: {told!r} is no text")
+
+
+def words(told: object, name: str, case: Any = str.upper) -> list[str]:
+    """Return the words of a list, or of a text with commas between, in capitals unless told otherwise."""
+    return [case(word) for word in text(told, name).split(",") if word]

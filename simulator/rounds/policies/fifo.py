@@ -12,7 +12,44 @@ from gangplan.instances.arrays import FloatArray
 from ..jobs import Index, RoundJobs, RoundsCluster
 
 
-class Fifo:
+class FifoRandom:
+    """In order of arrival, a job gets a random type with room and keeps it; who is without room blocks others."""
+
+    in_order = False
+    strict = True
+
+    def __init__(self, jobs: RoundJobs, cluster: RoundsCluster, seed: int) -> None:
+        self.gpus, self.speed, self.cluster = jobs.gpus.tolist(), jobs.speed, cluster
+        self.random = random.Random(seed)
+        # of two equally fast types, the first by name
+        self.by_name = sorted(range(len(cluster.types)), key=lambda j: cluster.types[j])
+        self.kind: dict[int, int] = {}
+
+    def shares(self, active: Index, left: NDArray[np.int64], age: FloatArray) -> FloatArray:
+        """Return the shares of `active`; see `RoundsPolicy`."""
+        there = active.tolist()
+        self._assign(there, list(self.cluster.count))
+        found = np.zeros((len(there), len(self.cluster.count)))
+        for row, job in enumerate(there):
+            if job in self.kind:
+                found[row, self.kind[job]] = 1.0
+        return found
+
+    def _assign(self, active: list[int], free: list[int]) -> None:
+        """Enter the type of each job that gets one, by how many GPUs of each type are free without the active jobs."""
+        self.kind = {job: self.kind[job] for job in active if job in self.kind}
+        for job, kind in self.kind.items():
+            free[kind] -= self.gpus[job]
+        for job in active:
+            if job not in self.kind:
+                runs = (np.array(free) >= self.gpus[job]) & (self.speed[job] > 0)
+                if not runs.any():
+                    break
+                self.kind[job] = self.random.choice(np.flatnonzero(runs).tolist())
+                free[self.kind[job]] -= self.gpus[job]
+
+
+class Fifo(FifoRandom):
     """FIFO as Gavel's published simulator runs it (Narayanan et al., OSDI 2020), which is not what its name says.
 
     A type is drawn at random for a waiting job, but what the job gets is the last open type by name. A type is closed
@@ -21,103 +58,48 @@ class Fifo:
     meant. A job keeps its type; one that ends hands it to the first that waits, if that has room.
     """
 
-    in_order = False
-    strict = True
-
-    def __init__(self, jobs: RoundJobs, cluster: RoundsCluster, seed: int) -> None:
-        self.gpus, self.speed, self.cluster = jobs.gpus.tolist(), jobs.speed, cluster
-        self.by_name = sorted(range(len(cluster.types)), key=lambda j: cluster.types[j])
-        self.random = random.Random(seed)
-        self.kind: dict[int, int] = {}
-
-    def shares(self, active: Index, left: NDArray[np.int64], age: FloatArray) -> FloatArray:
-        """Return the shares of `active`; see `Policy`."""
-        waiting = [job for job in reversed(active.tolist()) if job not in self.kind]
-        free = list(self.cluster.count)
-        self._hand_on(set(active.tolist()), waiting, free)
+    def _assign(self, active: list[int], free: list[int]) -> None:
+        gpus, speed, here = self.gpus, self.speed, set(active)
+        waiting = [job for job in reversed(active) if job not in self.kind]
+        for job, kind in sorted(self.kind.items()):
+            if job in here:
+                free[kind] -= gpus[job]
+                continue
+            del self.kind[job]
+            if waiting and gpus[waiting[-1]] <= free[kind] and speed[waiting[-1], kind] > 0:
+                heir = waiting.pop()
+                self.kind[heir] = kind
+                free[kind] -= gpus[heir]
         still_open = [kind for kind in self.by_name if free[kind] > 0]
         while waiting and still_open:
             job = waiting.pop()
-            fits = [i for i, kind in enumerate(still_open) if free[kind] >= self.gpus[job]]
+            fits = [i for i, kind in enumerate(still_open) if free[kind] >= gpus[job]]
             if not fits:
                 break
             drawn = fits[self.random.randrange(len(fits))]
-            kind = next((kind for kind in reversed(still_open) if self.speed[job, kind] > 0), None)
-            if kind is not None:
-                self.kind[job] = kind
-                free[kind] -= self.gpus[job]
-                if free[kind] == 0:
+            last = next((kind for kind in reversed(still_open) if speed[job, kind] > 0), None)
+            if last is not None:
+                self.kind[job] = last
+                free[last] -= gpus[job]
+                if free[last] == 0:
                     still_open.pop(drawn)
-        found = np.zeros((len(active), len(free)))
-        for row, job in enumerate(active.tolist()):
-            if job in self.kind:
-                found[row, self.kind[job]] = 1.0
-        return found
-
-    def _hand_on(self, here: set[int], waiting: list[int], free: list[int]) -> None:
-        for job, kind in sorted(self.kind.items()):
-            if job in here:
-                free[kind] -= self.gpus[job]
-                continue
-            del self.kind[job]
-            if waiting and self.gpus[waiting[-1]] <= free[kind] and self.speed[waiting[-1], kind] > 0:
-                heir = waiting.pop()
-                self.kind[heir] = kind
-                free[kind] -= self.gpus[heir]
 
 
-class FifoRandom:
-    """In order of arrival, a job gets a random type with room and keeps it; who is without room blocks others."""
-
-    in_order = False
-    strict = True
-
-    def __init__(self, jobs: RoundJobs, cluster: RoundsCluster, seed: int) -> None:
-        self.jobs, self.cluster = jobs, cluster
-        self.random = random.Random(seed)
-        self.kind: dict[int, int] = {}
-
-    def shares(self, active: Index, left: NDArray[np.int64], age: FloatArray) -> FloatArray:
-        """Return the shares of `active`; see `Policy`."""
-        free = np.array(self.cluster.count)
-        self.kind = {job: self.kind[job] for job in active.tolist() if job in self.kind}
-        for job, kind in self.kind.items():
-            free[kind] -= self.jobs.gpus[job]
-        found = np.zeros((len(active), len(free)))
-        for row, job in enumerate(active.tolist()):
-            if job not in self.kind:
-                runs = (free >= self.jobs.gpus[job]) & (self.jobs.speed[job] > 0)
-                if not runs.any():
-                    break
-                self.kind[job] = self.random.choice(np.flatnonzero(runs).tolist())
-                free[self.kind[job]] -= self.jobs.gpus[job]
-            found[row, self.kind[job]] = 1.0
-        return found
-
-
-class FifoPerf:
+class FifoPerf(FifoRandom):
     """In order of arrival, a job gets the fastest type with room (section 4.2); who fits nowhere blocks the others.
 
     All are assigned anew each time, so a job may move to a faster type that has come free.
     """
 
     in_order = True
-    strict = True
 
-    def __init__(self, jobs: RoundJobs, cluster: RoundsCluster, seed: int) -> None:
-        self.jobs, self.cluster = jobs, cluster
-        self.by_name = np.argsort(np.array(cluster.types))  # of two equally fast types, the first by name
-
-    def shares(self, active: Index, left: NDArray[np.int64], age: FloatArray) -> FloatArray:
-        """Return the shares of `active`; see `Policy`."""
-        free = np.array(self.cluster.count)
-        found = np.zeros((len(active), len(free)))
-        for row, job in enumerate(active.tolist()):
-            fits = [kind for kind in self.by_name.tolist() if free[kind] >= self.jobs.gpus[job]]
+    def _assign(self, active: list[int], free: list[int]) -> None:
+        self.kind = {}
+        for job in active:
+            fits = [kind for kind in self.by_name if free[kind] >= self.gpus[job]]
             if not fits:
                 break
-            kind = max(fits, key=lambda j: self.jobs.speed[job, j])
-            if self.jobs.speed[job, kind] > 0:
-                found[row, kind] = 1.0
-                free[kind] -= self.jobs.gpus[job]
-        return found
+            kind = max(fits, key=lambda j: self.speed[job, j])
+            if self.speed[job, kind] > 0:
+                self.kind[job] = kind
+                free[kind] -= self.gpus[job]

@@ -198,15 +198,8 @@ class AllocationLP:
     """One solver, for one LP after another."""
 
     def __init__(self) -> None:
-        self._highs = new_highs()
-        for option, value in (
-            ("output_flag", False),
-            ("threads", 1),
-            ("presolve", "off"),
-            ("run_crossover", "off"),
-            ("ipm_optimality_tolerance", _TOLERANCE),
-        ):
-            self._highs.setOptionValue(option, value)
+        quick = {"presolve": "off", "run_crossover": "off", "ipm_optimality_tolerance": _TOLERANCE}
+        self._highs = new_highs(output_flag=False, threads=1, **quick)
 
     def max_min(
         self, gain: FloatArray, demand: FloatArray, use: FloatArray, room: FloatArray

@@ -52,8 +52,7 @@ def anneal(
                 for g in range(len(best)):
                     best[g] = p.slot[g]
         else:
-            for i in range(some - 1, -1, -1):
-                _put(d, p, p.moved[i], p.came_from[i])
+            _back(d, p, some)
     return least
 
 

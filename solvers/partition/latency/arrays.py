@@ -10,6 +10,7 @@ from gangplan.instances.graph import grouped
 from gangplan.instances.verify import TOLERANCE
 
 from ...compiled.kernel import Floats, Floats2, Ints, Ints2
+from ...compiled.routines import ints
 from .reduced import Reduced
 
 
@@ -94,9 +95,6 @@ def state_of(data: LatencyArrays, slots: list[int]) -> LatencyState:
     """Return a search that is at a plan; what follows from the plan is counted by whoever goes on."""
     groups, count, items, nets = len(slots), len(data.kind), len(data.group), len(data.size)
     units = count + items
-
-    def ints(size: int) -> Ints:
-        return np.zeros(size, np.int64)
 
     return LatencyState(
         np.array(slots, np.int64), np.zeros(count), np.zeros(count), np.zeros((nets, count), np.int64), ints(groups),

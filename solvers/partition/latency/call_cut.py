@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator
 
 import numpy as np
-from ortools.graph.python import max_flow
 
 from gangplan.instances.arrays import BoolArray
 from gangplan.instances.graph import grouped
 
+from ...flows import minimum_cut
 from ..sizes import most
 from .chain import Chain
 
@@ -34,7 +34,7 @@ class CallCut:
         self.chain, self.r = chain, chain.r
         self.scale = _UNITS / ceiling if ceiling > 0 else 1.0
         r = self.r
-        self.capacity = {r.slots[s].kind: r.slots[s].capacity for s in r.callers}
+        self.capacity = {t: r.slots[slots[0]].capacity for t, slots in r.by_type.items()}
         self.pins = [[a, *consumers] for a, consumers, _ in r.nets]
         self.flat = np.array([v for pins in self.pins for v in pins], dtype=np.int64)
         self.net = np.repeat(np.arange(len(self.pins)), [len(pins) for pins in self.pins])
@@ -116,14 +116,7 @@ class CallCut:
     ) -> tuple[float, frozenset[int]]:
         r = self.r
         node = {v: x for x, v in enumerate(active, start=2)}
-        tail: list[int] = []
-        head: list[int] = []
-        flow: list[int] = []
-
-        def arc(a: int, b: int, c: int) -> None:
-            tail.append(a)
-            head.append(b)
-            flow.append(c)
+        arcs: list[tuple[int, int, int]] = []
 
         def number(v: int) -> int:
             return 0 if status[v] == 1 else 1 if status[v] == 2 else node[v]
@@ -133,47 +126,39 @@ class CallCut:
             if v in outside or not np.isfinite(seconds):
                 if v in inside:
                     return np.inf, frozenset()
-                arc(x, 1, _INFINITE)
+                arcs.append((x, 1, _INFINITE))
             else:
-                arc(x, 1, self._units(seconds))
+                arcs.append((x, 1, self._units(seconds)))
                 if v in inside:
-                    arc(0, x, _INFINITE)
+                    arcs.append((0, x, _INFINITE))
             first = r.groups[r.group_of[v]][0]
             if first != v and first in node:
-                arc(x, node[first], _INFINITE)
-                arc(node[first], x, _INFINITE)
+                arcs += [(x, node[first], _INFINITE), (node[first], x, _INFINITE)]
         count = len(node) + 2
         for e in sorted({e for v in active for e in self.touching[v]}):
             ends = sorted({number(v) for v in self.pins[e] if status[v] or v in node})
             if ends[:2] == [0, 1] or len(ends) < 2:
                 continue  # paid for certain, and counted already; or never
-            arc(count, count + 1, self._units(r.nets[e][2]))
-            for x in ends:
-                arc(x, count, _INFINITE)
-                arc(count + 1, x, _INFINITE)
+            arcs.append((count, count + 1, self._units(r.nets[e][2])))
+            arcs += [pair for x in ends for pair in ((x, count, _INFINITE), (count + 1, x, _INFINITE))]
             count += 2
-        self._convex(i, j, node, arc)
-        if not tail:
+        arcs += self._convex(i, j, node)
+        found = minimum_cut(np.array(arcs).T, 0, 1) if arcs else None
+        if found is None:
             return 0.0, frozenset()
-        graph = max_flow.SimpleMaxFlow()
-        graph.add_arcs_with_capacity(np.array(tail), np.array(head), np.array(flow))
-        if graph.solve(0, 1) != graph.OPTIMAL:
-            return 0.0, frozenset()
-        if graph.optimal_flow() >= _INFINITE // 2:
+        if found[0] >= _INFINITE // 2:
             return np.inf, frozenset()
-        side = set(graph.get_source_side_min_cut())
-        return graph.optimal_flow() / self.scale, frozenset(v for v, x in node.items() if x in side)
+        side = set(found[1].tolist())
+        return found[0] / self.scale, frozenset(v for v, x in node.items() if x in side)
 
-    def _convex(self, i: int, j: int, node: dict[int, int], arc: Callable[[int, int, int], None]) -> None:
+    def _convex(self, i: int, j: int, node: dict[int, int]) -> Iterator[tuple[int, int, int]]:
         before, after = self.r.neighbours
         lo, hi = self.chain.lo, self.chain.hi
         upstream = {v for v in node if hi[v] <= j and lo[v] < i}
         downstream = {v for v in node if lo[v] >= i and hi[v] > j}
         for side, beyond in ((upstream, after), (downstream, before)):
             for v in side:
-                for w in beyond[v]:
-                    if w in side:
-                        arc(node[v], node[w], _INFINITE)
+                yield from ((node[v], node[w], _INFINITE) for w in beyond[v] if w in side)
 
     def _units(self, seconds: float) -> int:
         return int(min(seconds * self.scale, float(_UNITS)))

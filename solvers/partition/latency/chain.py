@@ -87,14 +87,11 @@ class Chain:
         cut = self._certain()
         memory = self._within(r.memory)
         found: dict[int, FloatArray] = {}
-        for s in r.callers:
-            t = r.slots[s].kind
-            if t in found:
-                continue
+        for t, slots in r.by_type.items():
             runs = np.isfinite(r.time[t])
             seconds = self._within(np.where(runs, r.time[t], 0.0)) + cut
             barred = self._within((~runs).astype(float)) > 0.5
-            barred |= memory > most(r.slots[s].capacity, len(r.item_of))
+            barred |= memory > most(r.slots[slots[0]].capacity, len(r.item_of))
             seconds[barred | (place[:, None] > place[None, :])] = np.inf
             found[t] = seconds
         return found

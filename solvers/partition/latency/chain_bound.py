@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 
 import numpy as np
 
@@ -29,23 +28,17 @@ def chains(r: Reduced, stopped: Callable[[], bool] = never) -> list[Chain]:
         cost[a] += c
     finite = np.where(np.isfinite(r.time), r.time, 0.0)
     hosts = sorted({slot.kind for slot in r.slots if slot.host})
-    calls = sorted({r.slots[s].kind for s in r.callers})
+    calls = [*r.by_type]
     weights = [np.ones(r.n_items)]
     if calls:
         weights.insert(0, finite[calls].min(axis=0) + cost)
     if hosts:
         weights.insert(0, finite[hosts].min(axis=0))
-    found: dict[tuple[int, ...], Chain] = {}
-    for weight in weights:
-        chain = replace(_thinned(longest(r, weight)), stopped=stopped)
-        found.setdefault(chain.path, chain)
-    return list(found.values())
-
-
-def _thinned(chain: Chain) -> Chain:
-    """Return every so manieth item of a path that would take too long: the bound holds for them too."""
-    most = int((_WORK / (1 + len(chain.r.nets))) ** 0.5)
-    return Chain(chain.r, chain.path[:: -(-len(chain.path) // most)])
+    # of a path that would take too long every so manieth item: the bound holds for them too
+    most = int((_WORK / (1 + len(r.nets))) ** 0.5)
+    paths = (longest(r, weight).path for weight in weights)
+    thinned = dict.fromkeys(path[:: -(-len(path) // most)] for path in paths)
+    return [Chain(r, path, stopped) for path in thinned]
 
 
 class ChainBound:
@@ -107,12 +100,7 @@ class ChainBound:
         f, start = np.zeros(m + 1), np.full(m + 1, -1)
         for j in range(1, m + 1):
             f[j], start[j] = _step(f, f, self.least, host, j)
-        intervals, j = [], m
-        while j > 0:
-            if start[j] >= 0:
-                intervals.append((int(start[j]), j - 1))
-            j = int(start[j]) if start[j] >= 0 else j - 1
-        return float(f[-1]), intervals
+        return float(f[-1]), _intervals([start] * m, m)
 
     def _counted(self, most: int) -> tuple[float, list[tuple[int, int]]]:
         host, m = self.chain.host, len(self.chain.path)
@@ -123,15 +111,19 @@ class ChainBound:
             for j in range(1, m + 1):
                 f[j], start[j] = _step(fewer, f, self.least, host, j)
             starts.append(start)
-        intervals, j, c = [], m, most
-        while j > 0 and c > 0:
-            i = int(starts[c - 1][j])
-            if i >= 0:
-                intervals.append((i, j - 1))
-                j, c = i, c - 1
-            else:
-                j -= 1
-        return float(f[-1]), intervals
+        return float(f[-1]), _intervals(starts, m)
+
+
+def _intervals(starts: list[IntArray], j: int) -> list[tuple[int, int]]:
+    """Return the intervals before place j, the last first, of as many calls, each with the place where it starts."""
+    found, waiting = list[tuple[int, int]](), list(starts)
+    while j > 0 and waiting:
+        i = int(waiting[-1][j])
+        if i >= 0:
+            waiting.pop()
+            found.append((i, j - 1))
+        j = i if i >= 0 else j - 1
+    return found
 
 
 def _step(before: FloatArray, f: FloatArray, least: FloatArray, host: FloatArray, j: int) -> tuple[float, int]:

@@ -2,46 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from functools import partial
 from itertools import pairwise
-from typing import Any, TypeVar
-
-import numpy as np
-from ortools.sat.python import cp_model
+from typing import Any
 
 from gangplan.instances import LatencyPlan
 
-from ...cpsat_solver import cpsat_solver, minimise, parted
-from ...run import Run, watched
+from ...cpsat_solver import parted
+from ...run import Run
+from ..device_model import DeviceModel
 from ..sizes import Covers, refine, whole
 from .bounds import ceiling
 from .cpsat_hint import Toll, values
 from .reduced import Reduced
 
-T = TypeVar("T")
-
-_OFTEN = 32
 _UNITS = 1 << 32
 """What the ceiling of the latency becomes in integers; rounding down keeps the bound a bound."""
 
 
 def cpsat(run: Run, r: Reduced) -> None:
     """Minimise the latency with CP-SAT, warm-started with the best plan; offers plans as they come."""
-    refine(run, "cpsat", lambda covers: Model(r, run, covers), lambda model: model.solve(run))
+
+    def solve(model: Model) -> None:
+        # one worker may lower times a tick at a time
+        model.solve(model.plan, instantiate=False)
+
+    refine(run, "cpsat", lambda covers: Model(r, run, covers), solve)
 
 
-class Model:
-    """Variables, constraints and objective, a method a constraint; `covers` learns what does not go together."""
+class Model(DeviceModel):
+    """A method a constraint; slots are calls, z is the latency, in units."""
 
     def __init__(self, r: Reduced, run: Run, covers: Covers | None = None) -> None:
-        self.r, self.run, self.covers = r, run, covers if covers is not None else Covers()
-        self.model = cp_model.CpModel()
-        self.ceiling = run.objective if run.objective is not None else ceiling(r)
-        self.scale = _UNITS / self.ceiling if self.ceiling > 0 else 1.0
-        self.calls = range(len(r.callers))
+        super().__init__(run, covers if covers is not None else Covers(), ceiling(r), _UNITS, r.group_of_op)
+        self.r, self.calls = r, range(len(r.callers))
         self.hosts = [s for s, slot in enumerate(r.slots) if slot.host]
-        self.types = sorted({r.slots[s].kind for s in r.callers})
+        self.kinds = [*r.by_type]
         self.limit = _UNITS + len(self.calls) + 1
         new = self.model.new_bool_var
         self.x = [[new("") for _ in self.calls] for _ in r.groups]
@@ -51,26 +46,11 @@ class Model:
         self.finish = [self._time() for _ in self.calls]
         self.z = self._time()
         self.tolls: list[Toll] = []
-        for build in (self._assign, self._types, self._order, self._loads, self._flow, self._memory, self._symmetry):
-            if run.stopped:
-                return
-            build()
-        self.model.minimize(self.z)
-        if run.bound is not None:
-            self.model.add(self.z >= int(run.bound * self.scale))
-        if run.plan is not None:
-            self._hint(run.plan)
+        parts = self._assign, self._types, self._order, self._loads, self._flow, self._memory, self._symmetry
+        self.build(*parts, hint=self._hint)
 
     def _time(self) -> Any:
         return self.model.new_int_var(0, self.limit, "")
-
-    def _watched(self, items: Iterable[T]) -> Iterator[T]:
-        return watched(items, lambda: self.run.stopped, _OFTEN)
-
-    def units(self, seconds: float) -> int:
-        """Return seconds as an integer, rounded down."""
-        # whatever is beyond the ceiling is equally forbidden; 64 bits would overflow
-        return int(min(seconds * self.scale, 2 * _UNITS))
 
     def _assign(self) -> None:
         """Add (A): every group is in one call or on one host: sum of x[g, s] + sum of h[g, q] = 1."""
@@ -82,22 +62,9 @@ class Model:
                     self.model.add(literal == 0)
 
     def _types(self) -> None:
-        """(T) each call is on one accelerator, of a type still open if there are several: y[s, t], n[t] of type t."""
-        r, model = self.r, self.model
-        of_type = {t: [s for s in r.callers if r.slots[s].kind == t] for t in self.types}
-        free = len(self.types) > 1
-        self.y: list[dict[int, Any]] = [
-            {t: model.new_bool_var("") if free else True for t in self.types} for _ in self.calls
-        ]
-        if free:
-            for row in self.y:
-                model.add_exactly_one(row.values())
-            for t in self.types:
-                model.add(sum(row[t] for row in self.y) == len(of_type[t]))
-        for t in self.types:
-            for g in np.flatnonzero(~r.fits[:, of_type[t][0]]).tolist():
-                for s in self.calls:
-                    model.add_implication(self.x[g][s], ~self.y[s][t]) if free else model.add(self.x[g][s] == 0)
+        """Add (T): each call is on one accelerator, of any type."""
+        count = {t: len(slots) for t, slots in self.r.by_type.items()}
+        self.types([self.kinds] * len(self.calls), count, lambda t: self.r.fits[:, self.r.by_type[t][0]])
 
     def _order(self) -> None:
         """(C) calls stand in line, host items between them: x[g(v), s] = R[v, s] - Q[v, s] with R[v, s] saying that
@@ -106,16 +73,12 @@ class Model:
         new = model.new_bool_var
         self.reached = [[new("") for _ in self.calls] for _ in range(r.n_items)]
         self.behind = [[new("") for _ in self.calls] for _ in range(r.n_items)]
-        for v, (reached, behind) in self._watched(enumerate(zip(self.reached, self.behind, strict=True))):
+        for v, (reached, behind) in self.watched(enumerate(zip(self.reached, self.behind, strict=True))):
             for s in self.calls:
-                x = self.x[r.group_of[v]][s]
-                model.add_implication(behind[s], reached[s])
-                model.add_implication(x, reached[s])
-                model.add_implication(x, ~behind[s])
-                model.add_bool_or(x, ~reached[s], behind[s])
+                self.between(self.x[r.group_of[v]][s], reached[s], behind[s])
             for s, t in pairwise(self.calls):
                 model.add_implication(reached[t], behind[s])
-        for a, b in self._watched(r.edges):
+        for a, b in self.watched(r.edges):
             for s in self.calls:
                 model.add_implication(self.reached[a][s], self.reached[b][s])
                 model.add_implication(self.behind[a][s], self.behind[b][s])
@@ -128,19 +91,13 @@ class Model:
         r, model = self.r, self.model
         for s in self.calls:
             paid: Any = 0
-            for a, consumers, cost in self._watched(r.nets):
+            for a, consumers, cost in self.watched(r.nets):
                 pins = sorted({int(r.group_of[v]) for v in (a, *consumers)})
                 if len(pins) > 1:
                     paid += self.units(cost) * self._toll(pins, s)
-            for t, chosen in self.y[s].items():
-                compute = sum(
-                    self.units(r.group_time[t, g]) * self.x[g][s]
-                    for g in range(len(r.groups))
-                    if np.isfinite(r.group_time[t, g])
-                )
-                row = model.add(self.finish[s] >= self.start[s] + compute + paid)
-                if chosen is not True:
-                    row.only_enforce_if(chosen)
+            for t in self.y[s]:
+                end = self.start[s] + self.compute(s, r.group_time[t]) + paid
+                model.add(self.finish[s] >= end).only_enforce_if(self.given(s, t))
 
     def _toll(self, pins: list[int], s: int) -> Any:
         self.tolls.append(Toll(tuple(pins), s, *parted(self.model, [self.x[g][s] for g in pins])))
@@ -151,7 +108,7 @@ class Model:
         inputs from outside and ready[v] >= finish[s]; Z is at least everything."""
         r, model = self.r, self.model
         before, after = r.neighbours
-        for v in self._watched(range(r.n_items)):
+        for v in self.watched(range(r.n_items)):
             g = int(r.group_of[v])
             for q, on in zip(self.hosts, self.h[g], strict=True):
                 if r.fits[g, q]:
@@ -174,21 +131,11 @@ class Model:
     def _memory(self) -> None:
         """(M) sum of m[g] over a slot <= its capacity, see `sizes`."""
         r = self.r
-        rooms = {r.slots[s].kind: r.slots[s].capacity for s in r.callers}
-        for s in self.calls:
-            for t, chosen in self.y[s].items():
-                self._within(rooms[t], [row[s] for row in self.x], [] if chosen is True else [chosen])
-        for i, q in enumerate(self.hosts):
-            self._within(r.slots[q].capacity, [row[i] for row in self.h], [])
-
-    def _within(self, limit: float, here: list[Any], chosen: list[Any]) -> None:
-        # what is too large alone `_assign` and `_types` have barred
-        sizes = whole(self.r.group_memory, limit, len(self.r.item_of))
-        if sizes.binds:
-            used = sum(m * x for m, x in zip(sizes.size.tolist(), here, strict=True) if m)
-            self.model.add(used <= sizes.room).only_enforce_if(chosen)
-        for cover in self.covers.of(limit):
-            self.model.add_bool_or([~here[g] for g in cover]).only_enforce_if(chosen)
+        limits = {t: r.slots[slots[0]].capacity for t, slots in r.by_type.items()}
+        held = [([row[s] for row in self.x], limits[t], self.given(s, t)) for s in self.calls for t in self.y[s]]
+        held += [([row[i] for row in self.h], r.slots[q].capacity, []) for i, q in enumerate(self.hosts)]
+        for here, limit, given in held:
+            self.hold(whole(r.group_memory, limit, len(r.item_of)), limit, here, given)
 
     def _symmetry(self) -> None:
         model = self.model
@@ -207,7 +154,7 @@ class Model:
     def plan(self, value: Any) -> LatencyPlan:
         """Return the plan of a solution; `value` gives the value of a literal."""
         r = self.r
-        free = {t: [s for s in r.callers if r.slots[s].kind == t] for t in self.types}
+        free = {t: list(slots) for t, slots in r.by_type.items()}
         call = [free[next(t for t, c in row.items() if c is True or value(c))].pop(0) for row in self.y]
         slot = []
         for calls, hosts in zip(self.x, self.h, strict=True):
@@ -215,14 +162,3 @@ class Model:
             chosen += [q for q, literal in zip(self.hosts, hosts, strict=True) if value(literal)]
             slot.append(chosen[0])
         return r.plan(slot)
-
-    def solve(self, run: Run) -> None:
-        """Solve, offering plans and raising the bound on the way."""
-        solver = cpsat_solver(run)
-        # times take their least values once the rest is fixed, or one worker may lower them a tick at a time
-        solver.parameters.instantiate_all_variables = False
-        minimise(run, solver, self.model, self.scale, partial(self._whole, run))
-
-    def _whole(self, run: Run, value: Any) -> LatencyPlan | None:
-        plan = self.plan(value)
-        return plan if self.covers.accepts(run, plan, self.r.group_of_op, "cpsat") else None

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gangplan.instances.graph import topological_order
 
 from .reduced import Reduced
 
@@ -36,12 +39,12 @@ def values(m: Model, slots: list[int]) -> Iterator[tuple[Any, int]]:
         yield from ((m.reached[v][s], int(where.first[v] >= s)) for s in m.calls)
         yield from ((m.behind[v][s], int(where.after[v] > s)) for s in m.calls)
     kinds = {s: r.slots[slot].kind for slot, s in where.call.items()}
-    if len(m.types) > 1:
+    if len(m.kinds) > 1:
         yield from ((literal, int(kinds[s] == t)) for s, row in enumerate(m.y) for t, literal in row.items())
     yield from ((used, int(s in call)) for s, used in enumerate(m.used))
     load = [sum(m.units(r.group_time[kinds[s], g]) for g, c in enumerate(call) if c == s) for s in m.calls]
-    price = iter([(m.units(cost), toll) for (_, _, cost), toll in _priced(m)])
-    for cost, toll in price:
+    costs = [m.units(cost) for a, uses, cost in r.nets if len({int(r.group_of[v]) for v in (a, *uses)}) > 1]
+    for cost, toll in zip(costs * len(m.calls), m.tolls, strict=True):
         here = [call[g] == toll.s for g in toll.pins]
         paid = any(here) and not all(here)
         load[toll.s] += cost * paid
@@ -50,12 +53,6 @@ def values(m: Model, slots: list[int]) -> Iterator[tuple[Any, int]]:
             yield toll.some, int(any(here))
             yield toll.every, int(all(here))
     yield from _times(m, slots, call, load, where)
-
-
-def _priced(m: Model) -> Iterator[tuple[tuple[int, frozenset[int], float], Toll]]:
-    r = m.r
-    nets = [net for net in r.nets if len({int(r.group_of[v]) for v in (net[0], *net[1])}) > 1]
-    return zip([*nets] * len(m.calls), m.tolls, strict=True)
 
 
 def _times(m: Model, slots: list[int], call: list[int], load: list[int], where: Positions) -> Iterator[tuple[Any, int]]:
@@ -108,30 +105,20 @@ def positions(r: Reduced, slot: Sequence[int]) -> Positions:
     for v, u in enumerate(owner):
         members.setdefault(u, []).append(v)
     inputs = {u: {owner[a] for v in items for a in r.neighbours[0][v]} - {u} for u, items in members.items()}
-    outputs: dict[int, list[int]] = {u: [] for u in members}
-    for u, waits in inputs.items():
-        for w in waits:
-            outputs[w].append(u)
-    left = {u: len(waits) for u, waits in inputs.items()}
-    queue: list[tuple[bool, int, int]] = []
-    for u, count in left.items():
-        if not count:
-            heappush(queue, (u >= 0, members[u][0], u))
+    units = sorted(members, key=lambda u: (u >= 0, members[u][0]))
+    number = {u: i for i, u in enumerate(units)}
+    ends = np.array([(number[w], number[u]) for u, waits in inputs.items() for w in waits], np.int32).reshape(-1, 2)
     call: dict[int, int] = {}
     level: dict[int, int] = {}
     order: list[int] = []
-    while queue:
-        _, _, u = heappop(queue)
+    for i in topological_order(len(units), ends[:, 0], ends[:, 1]).tolist():
+        u = units[i]
         order += members[u]
         if u >= 0:
             call[u] = len(call)
             level[u] = call[u]
         else:
             level[u] = max((level[w] for w in inputs[u]), default=-1)
-        for w in outputs[u]:
-            left[w] -= 1
-            if not left[w]:
-                heappush(queue, (w >= 0, members[w][0], w))
     for s in r.callers:
         if s not in call:
             call[s] = len(call)

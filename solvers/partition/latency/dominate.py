@@ -47,7 +47,7 @@ class _Pass:
         self.r, self.stopped = r, stopped
         nets = ((consumers | {a}, cost) for a, consumers, cost in watched(r.nets, stopped))
         self.touching = grouped(((v, net) for net in nets for v in net[0]), r.n_items)
-        self.calls = sorted({r.slots[s].kind for s in r.callers})
+        self.calls = [*r.by_type]
         self.hosts = sorted({slot.kind for slot in r.slots if slot.host})
         self.tight = any(r.memory.sum() > slot.capacity for slot in r.slots)
         self.time = r.time.tolist()

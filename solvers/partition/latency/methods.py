@@ -30,17 +30,15 @@ def _prepare(run: Run) -> Reduced:
     problem: LatencyProblem = run.problem
     r = contract(reduce(problem, lambda: run.stopped), lambda: run.stopped)
     r = dominate(r, lambda: run.stopped)
-    reason = impossible(r)
-    if reason is not None:
-        run.note(reason)
-        run.prove_infeasible("sums")
+    if (reason := impossible(r)) is not None:
+        run.prove_infeasible("sums", reason)
     else:
         run.raise_bound(path_bound(r), "path")
     return r
 
 
-def _literals(r: Reduced) -> int:
-    return (2 * r.n_items + len(r.groups) + len(r.nets)) * len(r.slots)
+def _suits_cpsat(r: Reduced) -> bool:
+    return (2 * r.n_items + len(r.groups) + len(r.nets)) * len(r.slots) <= 60_000
 
 
 _start = without_plan(greedy)
@@ -48,10 +46,8 @@ METHODS: dict[str, Method] = {
     "greedy": Method(greedy),
     "series": Method(series_bound.series_bound, start=_start),
     "chain": Method(chain_bound.chain_bound, library=CPSAT, start=_start),
-    "local_search": Method(
-        annealing.local_search, library="numba", kernels=compiled(annealing.anneal), start=_start, draws=True
-    ),
-    "cpsat": Method(cpsat.cpsat, exact=True, suits=lambda r: _literals(r) <= 60_000, library=CPSAT, start=_start),
+    "local_search": Method(annealing.local_search, kernels=compiled(annealing.anneal), start=_start, draws=True),
+    "cpsat": Method(cpsat.cpsat, exact=True, suits=_suits_cpsat, library=CPSAT, start=_start),
     **plain_methods(plain, start=_start),
 }
 SUITE = Suite(METHODS, ("",), _prepare, referee.optimum, tiny.random_latency, offer_draft)

@@ -105,8 +105,7 @@ def _model(model: Rows, run: Run, by: str, t: Textbook) -> None:
 
     def plan(value: Callable[[Any], float]) -> LatencyPlan | None:
         device = [max(devices, key=lambda d: value(row[d])) for row in x]
-        found = LatencyPlan(run.problem.graph.names, np.array(device))
-        return found if t.accepts(run, found, by) else None
+        return t.kept(run, LatencyPlan(run.problem.graph.names, np.array(device)), by)
 
     model.minimise(z, plan)
 

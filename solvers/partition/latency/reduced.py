@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -98,6 +98,12 @@ class Reduced:
         return [s for s, slot in enumerate(self.slots) if not slot.host]
 
     @cached_property
+    def by_type(self) -> dict[int, list[int]]:
+        """The slots that are accelerators, by their type."""
+        kinds = sorted({self.slots[s].kind for s in self.callers})
+        return {t: [s for s in self.callers if self.slots[s].kind == t] for t in kinds}
+
+    @cached_property
     def pools(self) -> list[int]:
         """The slots that are hosts and hold everything."""
         total = float(self.memory.sum())
@@ -174,24 +180,23 @@ def offer(run: Run, r: Reduced, slots: list[int], by: str) -> bool:
 def reduce(problem: LatencyProblem, stopped: Callable[[], bool] = never) -> Reduced:
     """Return `problem` as items, one an op but for free ops, before anything is merged."""
     graph = problem.graph
-    slots = _slots(problem, graph.n_ops)
-    cost = problem.transfer()
-    time = problem.time()
-    idle = _idle(problem, slots)
-    alone = _alone(graph.colocation)
+    cost, time = problem.transfer(), problem.time()
+    idle = next((s for s in _slots(problem, graph.n_ops) if s.host and graph.memory.sum() <= s.capacity), None)
+    group = groups_of(graph.colocation)
+    alone = np.bincount(group)[group] == 1
     free = np.zeros(graph.n_ops, dtype=bool)
     before = grouped(watched(zip(graph.target.tolist(), graph.source.tolist(), strict=True), stopped), graph.n_ops)
     order = topological_order(graph.n_ops, graph.source, graph.target)
     if idle is not None:
-        kind = idle.kind
+        able = alone & (time[idle.kind] == 0) & (cost == 0)
         for v in watched(order.tolist(), stopped):
-            free[v] = alone[v] and time[kind, v] == 0 and cost[v] == 0 and all(free[u] for u in before[v])
+            free[v] = able[v] and all(free[u] for u in before[v])
     if free.all():
         free[order[-1]] = False  # a problem without items is nobody's friend
     kept = order[~free[order]]
     item = np.full(graph.n_ops, -1, dtype=np.int32)
     item[kept] = np.arange(len(kept))
-    group = by_first(groups_of(graph.colocation)[kept])
+    group = by_first(group[kept])
     edges = {
         (int(item[a]), int(item[b]))
         for a, b in watched(zip(graph.source.tolist(), graph.target.tolist(), strict=True), stopped)
@@ -201,8 +206,7 @@ def reduce(problem: LatencyProblem, stopped: Callable[[], bool] = never) -> Redu
     for a, b in watched(edges, stopped):
         consumers.setdefault(a, set()).add(b)
     nets = tuple((a, frozenset(b), float(cost[kept[a]])) for a, b in sorted(consumers.items()) if cost[kept[a]] > 0)
-    limit = int(group.max()) + 1
-    slots = _slots(problem, limit)
+    slots = _slots(problem, int(group.max()) + 1)
     # the slots have other numbers than those above, the device of a host for everything has not
     device = slots[-1].device if idle is None else idle.device
     return Reduced(problem, item, group, time[:, kept], graph.memory[kept], nets, tuple(sorted(edges)), slots, device)
@@ -223,44 +227,26 @@ def _slots(problem: LatencyProblem, most: int) -> tuple[Slot, ...]:
     return (*calls, *hosts)
 
 
-def _idle(problem: LatencyProblem, slots: tuple[Slot, ...]) -> Slot | None:
-    total = float(problem.graph.memory.sum())
-    return next((slot for slot in slots if slot.host and total <= slot.capacity), None)
-
-
-def _alone(colocation: IntArray) -> BoolArray:
-    classes, count = np.unique(colocation, return_counts=True)
-    single = dict(zip(classes.tolist(), (count == 1).tolist(), strict=True))
-    return np.array([c < 0 or single[c] for c in colocation.tolist()])
-
-
 def merged(r: Reduced, into: Iterable[int], total: FloatArray) -> Reduced:
     """Return `r` with item v now part of item `into[v]`, whose seconds become those of `total`, float64 (T, I)."""
-    target = list(into)
-    edges = {(target[a], target[b]) for a, b in r.edges if target[a] != target[b]}
-    kept = sorted(set(target))
-    number = {v: i for i, v in enumerate(kept)}
-    ends = np.array([(number[a], number[b]) for a, b in sorted(edges)], dtype=np.int32).reshape(-1, 2)
+    kept, label = np.unique(list(into), return_inverse=True)
+    ends = np.unique(label[np.array(r.edges, dtype=np.int64).reshape(-1, 2)], axis=0)
+    ends = ends[ends[:, 0] != ends[:, 1]].astype(np.int32)
     order = topological_order(len(kept), ends[:, 0], ends[:, 1])
-    rank = np.argsort(order)
-    new = np.array([rank[number[v]] for v in target], dtype=np.int32)
+    rank, old = np.argsort(order), kept[order]
+    new = rank[label].astype(np.int32)
+    of = new.tolist()
     pins: dict[tuple[int, frozenset[int]], float] = {}
     for a, consumers, cost in r.nets:
-        others = frozenset(int(new[b]) for b in consumers) - {int(new[a])}
-        if others:
-            pins[int(new[a]), others] = pins.get((int(new[a]), others), 0.0) + cost
-    old = np.array(kept)[order]
-    group = by_first(r.group_of[old])
-    item = np.where(r.item_of >= 0, new[r.item_of], -1).astype(np.int32)
-    memory = sums(new, r.memory, len(kept))
-    return Reduced(
-        r.problem,
-        item,
-        group,
-        total[:, old],
-        memory,
-        tuple((a, b, cost) for (a, b), cost in pins.items()),
-        tuple(sorted({(int(new[a]), int(new[b])) for a, b in edges})),
-        r.slots,
-        r.idle,
+        key = of[a], frozenset(of[b] for b in consumers) - {of[a]}
+        if key[1]:
+            pins[key] = pins.get(key, 0.0) + cost
+    return replace(
+        r,
+        item_of=np.where(r.item_of >= 0, new[r.item_of], -1).astype(np.int32),
+        group_of=by_first(r.group_of[old]),
+        time=total[:, old],
+        memory=sums(new, r.memory, len(kept)),
+        nets=tuple((*key, cost) for key, cost in pins.items()),
+        edges=tuple(sorted(map(tuple, rank[ends].tolist()))),
     )

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from heapq import heapify, heappop, heappush
 from itertools import product
 
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray, IntArray
-from gangplan.instances.graph import heaviest_paths
+from gangplan.instances.graph import heaviest_paths, topological_order
 from gangplan.instances.verify import TOLERANCE
 
 from ...run import Run
+from .. import both_ways
 from .reduced import Reduced, host_slots, offer
 
 
@@ -39,15 +39,12 @@ class Line:
         """Seconds of positions i to j - 1 as a call, infinite where it does not fit, (L+1, L+1) for each type."""
         found: dict[int, FloatArray] = {}
         r = self.r
-        for s in r.callers:
-            t = r.slots[s].kind
-            if t in found:
-                continue
+        for t, slots in r.by_type.items():
             runs = np.isfinite(r.time[t])
             barred = self._between((~runs).astype(float))
             memory = self._between(r.memory)
             seconds = self._between(np.where(runs, r.time[t], 0.0)) + self.transfers
-            seconds[(barred > 0.5) | (memory > r.slots[s].capacity * (1 + TOLERANCE / 2))] = np.inf
+            seconds[(barred > 0.5) | (memory > r.slots[slots[0]].capacity * (1 + TOLERANCE / 2))] = np.inf
             found[t] = seconds
         return found
 
@@ -129,37 +126,20 @@ class Orders:
         return np.asarray(block[r.group_of])
 
     @cached_property
-    def neighbours(self) -> tuple[list[set[int]], list[set[int]]]:
+    def neighbours(self) -> tuple[list[list[int]], list[list[int]]]:
         """The predecessors and the successors of each block."""
-        count = int(self.block.max()) + 1
-        before: list[set[int]] = [set() for _ in range(count)]
-        after: list[set[int]] = [set() for _ in range(count)]
-        for a, b in self.r.edges:
-            x, y = int(self.block[a]), int(self.block[b])
-            if x != y:
-                before[y].add(x)
-                after[x].add(y)
-        return before, after
+        block = self.block.tolist()
+        ends = {(block[a], block[b]) for a, b in self.r.edges}
+        return both_ways(((x, y) for x, y in ends if x != y), max(block) + 1)
 
     def by_key(self, key: FloatArray) -> Line:
         """Return the line in which the item of the least key, (I,), of those whose inputs are there comes next."""
-        before, after = self.neighbours
-        keys = np.full(len(before), -np.inf)
+        keys = np.full(len(self.neighbours[0]), -np.inf)
         np.maximum.at(keys, self.block, key)
-        left = [len(waits) for waits in before]
-        queue = [(float(keys[b]), b) for b, count in enumerate(left) if not count]
-        heapify(queue)
-        place = np.empty(len(before), dtype=np.int32)
-        done = 0
-        while queue:
-            _, b = heappop(queue)
-            place[b] = done
-            done += 1
-            for c in after[b]:
-                left[c] -= 1
-                if not left[c]:
-                    heappush(queue, (float(keys[c]), c))
-        return self._line(place)
+        number = np.argsort(np.argsort(keys, kind="stable"))
+        ends = number[[(a, b) for a, after in enumerate(self.neighbours[1]) for b in after]].reshape(-1, 2)
+        order = topological_order(len(keys), *ends.astype(np.int32).T)
+        return self._line(np.argsort(order)[number].astype(np.int32))
 
     def depth_first(self) -> Line:
         """Return the line that goes down a branch before it turns to the next."""
@@ -197,18 +177,15 @@ class Orders:
     def candidates(self) -> Iterator[FloatArray]:
         """Yield keys worth trying, by count and by time: early, early but for inputs of the graph, late, between."""
         finite = np.where(np.isfinite(self.r.time), self.r.time, 0.0).max(axis=0)
+        before, after = self.r.neighbours
         for weight in (np.ones(self.r.n_items), finite + 1e-3 * (finite.max() or 1.0)):
             depth, height = self.depth(weight), self.height(weight)
             yield depth
-            yield self._inputs_late(depth)
+            # what waits for nothing just before the first that waits for it
+            first = [min((depth[w] for w in after[v]), default=0.0) for v in range(self.r.n_items)]
+            yield np.where([bool(waits) for waits in before], depth, np.nextafter(first, -np.inf))
             yield -height
             yield depth / (depth + height)
-
-    def _inputs_late(self, depth: FloatArray) -> FloatArray:
-        """Return `depth`, but for items that wait for nothing just less than that of the first that waits for them."""
-        before, after = self.r.neighbours
-        first = [min((depth[w] for w in after[v]), default=0.0) for v in range(self.r.n_items)]
-        return np.where([bool(waits) for waits in before], depth, np.nextafter(first, -np.inf))
 
 
 _STATES = 128
@@ -261,7 +238,7 @@ def sequence(line: Line, stopped: Callable[[], bool]) -> list[int] | None:
 
 
 def _counts(r: Reduced, types: list[int], length: int) -> list[int]:
-    counts = [min(length, sum(r.slots[s].kind == t for s in r.callers)) for t in types]
+    counts = [min(length, len(r.by_type[t])) for t in types]
     while np.prod([n + 1 for n in counts]) > _STATES and max(counts, default=0) > 1:
         counts[int(np.argmax(counts))] -= 1
     return counts
@@ -281,7 +258,7 @@ def _traced(
         if k >= 0:
             c = (*c[:k], c[k] - 1, *c[k + 1 :])
         j = i
-    free = {t: [s for s in r.callers if r.slots[s].kind == t] for t in types}
+    free = {t: list(slots) for t, slots in r.by_type.items()}
     owner = np.zeros(line.length, dtype=np.int64)
     for k, i, j in reversed(parts):
         owner[i:j] = -1 if k < 0 else free[types[k]].pop(0)

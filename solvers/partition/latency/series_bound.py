@@ -62,8 +62,7 @@ class SeriesBound:
 
     def __init__(self, r: Reduced, stopped: Callable[[], bool] = never) -> None:
         self.r, self.stopped = r, stopped
-        kinds = sorted({r.slots[s].kind for s in r.callers})
-        self.time = r.time[kinds].min(axis=0)
+        self.time = r.time[[*r.by_type]].min(axis=0)
         self.room = max(most(r.slots[s].capacity, len(r.item_of)) for s in r.callers)
         self.most = min(len(r.callers), r.n_items)
         self.before, self.after = r.neighbours
@@ -99,11 +98,9 @@ class SeriesBound:
             return self._held(items, found[0], found[1])
         # two calls or more are connected
         apart = np.concatenate([[np.inf, np.inf], share[1:-1]])
-        least = float(self.least[[v for v in items if self._goes_on(v, items)]].min(initial=np.inf))
+        going = [v for v in items if any(items[0] <= w <= items[-1] for w in self.after[v])]
+        least = float(self.least[going].min(initial=np.inf))
         return self._held(items, *(np.minimum(np.where(calls > 0, work, np.inf), apart + x) for x in (0.0, least)))
-
-    def _goes_on(self, v: int, items: list[int]) -> bool:
-        return any(items[0] <= w <= items[-1] for w in self.after[v])
 
     def _held(self, items: list[int], work: FloatArray, both: FloatArray) -> _Floor:
         """Rule out numbers of calls that have too little memory."""
@@ -197,17 +194,16 @@ class SeriesBound:
         total = sum(self.r.nets[e][2] for e in nets)
         if not total:
             return 0.0
-        from ortools.graph.python import max_flow
+        from ...flows import minimum_cut
 
-        flow, scale, count = max_flow.SimpleMaxFlow(), _UNITS / total, len(node)
-        for e in nets:
-            a, consumers, cost = self.r.nets[e]
-            flow.add_arc_with_capacity(count, count + 1, int(cost * scale))
+        scale, arcs = _UNITS / total, list[tuple[int, int, int]]()
+        for at, e in enumerate(nets):
+            (a, consumers, cost), net = self.r.nets[e], len(node) + 2 * at
+            arcs.append((net, net + 1, int(cost * scale)))
             for x in [node[v] for v in (a, *consumers) if v in node]:
-                flow.add_arc_with_capacity(x, count, _INFINITE)
-                flow.add_arc_with_capacity(count + 1, x, _INFINITE)
-            count += 2
-        return flow.optimal_flow() / scale if flow.solve(0, 1) == flow.OPTIMAL else 0.0
+                arcs += [(x, net, _INFINITE), (net + 1, x, _INFINITE)]
+        found = minimum_cut(np.array(arcs).T, 0, 1, sides=False)
+        return found[0] / scale if found is not None else 0.0
 
 
 class _Path(NamedTuple):

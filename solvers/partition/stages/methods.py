@@ -23,16 +23,14 @@ else:
 
 def _prepare(run: Run) -> Reduced:
     reduced = Reduced(run.problem, lambda: run.stopped)
-    reason = reduced.impossible()
-    if reason is not None:
-        run.note(reason)
-        run.prove_infeasible("sums")
+    if (reason := reduced.impossible()) is not None:
+        run.prove_infeasible("sums", reason)
     else:
         run.raise_bound(reduced.work_bound(), "work")
         bound = under_way_bound(reduced.units, reduced.work_bound(), lambda: run.stopped)
         if bound == inf:
-            run.note("memory: too little for what is under way, however ops are cut into stages")
-            run.prove_infeasible("under way")
+            why = "memory: too little for what is under way, however ops are cut into stages"
+            run.prove_infeasible("under way", why)
         else:
             run.raise_bound(bound * (1 - TOLERANCE), "under way")
     return reduced

@@ -147,15 +147,11 @@ class _Sequences:
                     continue
                 row = np.searchsorted(self.counts, -(-behind // replicas), side="right") - 1
                 row = np.minimum(row, len(self.counts) - 1)
-                seconds = np.where(weights > 0, weights * most, 0.0) if most < np.inf else _endless(weights)
+                seconds = np.multiply(weights, most, where=weights > 0, out=np.zeros(len(weights)))
                 gained = best[later] + (replicas[:, None] * seconds + packed[row]).min(axis=1)
                 ends = later + t * replicas
                 best[ends] = np.maximum(best[ends], gained)
         return float(best.max()) >= float(self.price.sum()) * (1 - _SLACK)
-
-
-def _endless(weights: FloatArray) -> FloatArray:
-    return np.where(weights > 0, np.inf, 0.0)
 
 
 def _counts(most: int) -> Index:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 
-from gangplan.instances import StepPlan
 from gangplan.instances.arrays import FloatArray, IntArray
 
 from ...compiled.kernel import by_reference, lean, lean_kernel
-from ...compiled.routines import below, normal, sow, uniform
+from ...compiled.routines import below, ints, normal, sow, uniform
 from ...run import Run
+from .. import ragged
 from .arrays import Arrays, Workroom, workroom
 from .model import Prepared
 from .moves import Annealing, choose, find_critical, take_back
@@ -26,11 +27,7 @@ _NUDGED, _FORGOTTEN, _FAR = 0.15, 0.3, 0.1
 def begin(p: Prepared, room: Workroom, where: IntArray, start: FloatArray) -> Annealing:
     """Return a search that is at a plan: a device for each group, with room for it, and a start for each op."""
     n, k, groups = p.n, p.n_devices, p.n_groups
-    member = np.argsort(p.arrays.group, kind="stable")
-    member_first = np.concatenate([[0], np.cumsum(np.bincount(p.group_of, minlength=groups))])
-
-    def ints(size: int) -> IntArray:
-        return np.zeros(size, np.int64)
+    member, member_first = ragged(p.group_of, np.arange(n), groups)
 
     s = Annealing(
         where.copy(), np.zeros(n), np.zeros(k), member_first, member, ints(groups), ints(groups), ints(groups),
@@ -165,13 +162,6 @@ _SECONDS, _SECONDS_ON_LINKS, _PART = 4e-8, 2e-7, 3
 """About what a step takes for each op, without and with contention, and which part of the time a round may take."""
 
 
-def _devices_of(p: Prepared, plan: StepPlan | None) -> IntArray | None:
-    """Return the device of each group in a plan, int64 (G,); `None` without a plan, or if it uses one left out."""
-    if plan is None or plan.device.max() >= p.n_devices:
-        return None
-    return np.asarray(plan.device[[ops[0] for ops in p.members]], dtype=np.int64)
-
-
 def local_search(run: Run, p: Prepared) -> None:
     """Improve the best plan by moves of groups and of priorities until rounds bring nothing; do nothing without a plan.
 
@@ -179,9 +169,10 @@ def local_search(run: Run, p: Prepared) -> None:
     ops. A round cools down from the best plan on; rounds start less and less hot, then hot again. Moves keep memory
     and colocation.
     """
-    where = _devices_of(p, run.plan)
-    if where is None or p.n_devices == 1:
+    # of many devices some are left out, which others' plans may use
+    if run.plan is None or run.plan.device.max() >= p.n_devices or p.n_devices == 1:
         return
+    where: Any = run.plan.device[[ops[0] for ops in p.members]].astype(np.int64)
     rng, room = np.random.default_rng(run.seed), workroom(p)
     s = begin(p, room, where, run.plan.start)
     fitting = run.remaining() / _PART / p.n / (_SECONDS_ON_LINKS if p.contention else _SECONDS)

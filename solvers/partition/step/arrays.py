@@ -6,9 +6,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gangplan.instances.arrays import BoolArray, FloatArray, IntArray
+from gangplan.instances.arrays import FloatArray, IntArray
 
 from ...compiled.kernel import Bools2, Floats, Floats2, Ints, Ints2, Ints3
+from ...compiled.routines import ints
+from .. import ragged
 from .model import Prepared
 from .schedule import mean_rank
 
@@ -68,8 +70,6 @@ class Arrays(NamedTuple):
 def arrays_of(p: Prepared) -> Arrays:
     """Return the arrays of a problem."""
     u, v = p.edges
-    place = np.empty(p.n, dtype=np.int64)
-    place[p.order] = np.arange(p.n)
     first, edge, other = neighbours(p.group_of[u], p.group_of[v], p.n_groups)
     fastest = p.fastest[np.isfinite(p.fastest)]
     busy = fastest[fastest > 0]
@@ -82,7 +82,7 @@ def arrays_of(p: Prepared) -> Arrays:
         before=_int(p.predecessors[1]),
         after_first=_int(p.successors[0]),
         after=_int(p.successors[1]),
-        topological=_int(place),
+        topological=_int(p.rank),
         seconds=_float(p.time[p.type_of]),
         delay=_float(np.concatenate([p.delay, np.zeros((1, p.n))])),
         level=_int(p.level),
@@ -97,7 +97,8 @@ def arrays_of(p: Prepared) -> Arrays:
         edge=edge,
         other=other,
         heavy=_int(np.argsort(-p.group_memory, kind="stable")),
-        zone=_zones(near),
+        # that of the first device near it, its own if it is far from all
+        zone=_int((near | np.eye(p.n_devices, dtype=bool)).argmax(axis=1)),
         bond=np.full(p.n_groups, -1),
         way=way,
         costliest=_int(np.argsort(-way, kind="stable")),
@@ -110,16 +111,9 @@ def arrays_of(p: Prepared) -> Arrays:
 def neighbours(a: IntArray, b: IntArray, count: int) -> tuple[IntArray, IntArray, IntArray]:
     """Return the edges of each group to other groups, see `Arrays`, given the groups of the ends of each edge."""
     across = np.flatnonzero(a != b)
-    rows = np.concatenate([a[across], b[across]])
-    by_row = np.argsort(rows, kind="stable")
-    first = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=count))])
-    edge, other = np.concatenate([across, across])[by_row], np.concatenate([b[across], a[across]])[by_row]
-    return _int(first), _int(edge), _int(other)
-
-
-def _zones(near: BoolArray) -> IntArray:
-    """Return a zone for each device, by the first device that it is near to; devices far from all have their own."""
-    return _int((near | np.eye(len(near), dtype=bool)).argmax(axis=1))
+    both = np.stack([np.tile(across, 2), np.concatenate([b[across], a[across]])], axis=1)
+    ends, first = ragged(np.concatenate([a[across], b[across]]), both, count)
+    return _int(first), _int(ends[:, 0]), _int(ends[:, 1])
 
 
 def _int(x: Any) -> IntArray:
@@ -194,9 +188,6 @@ class Workroom(NamedTuple):
 def workroom(p: Prepared) -> Workroom:
     """Return an empty workroom for a problem."""
     n, k, order = p.n, p.n_devices, p.order.astype(np.int64)
-
-    def ints(size: int) -> Ints:
-        return np.zeros(size, np.int64)
 
     return Workroom(
         ints(n), order, order.copy(), np.zeros(n), np.zeros(n), np.zeros(n), np.zeros((k, n)), np.zeros((k, n)),

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from heapq import heappop, heappush
 from itertools import count
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray
-from gangplan.instances.graph import grouped
+from gangplan.instances.graph import grouped, heaviest_paths, one_machine
 
 from ...run import Run, never, watched
 from ..sizes import most, why_impossible
-from .model import Csr, Prepared
+from .model import Csr, Prepared, csr, rows
 
 if TYPE_CHECKING:
     from .series import Half
@@ -29,18 +28,11 @@ def impossible(p: Prepared) -> str | None:
 
 def heads_and_tails(p: Prepared) -> tuple[FloatArray, FloatArray]:
     """Return the least seconds before each op can start, whatever the devices, and from its end to the end of all."""
-    order = p.order.tolist()
-    return _longest(p, p.predecessors, order), _longest(p, p.successors, order[::-1])
-
-
-def _longest(p: Prepared, relation: Csr, order: list[int]) -> FloatArray:
-    (first, index), seconds = (x.tolist() for x in relation), p.fastest.tolist()
-    longest, through = [0.0] * p.n, seconds[:]
-    for v in order:
-        if first[v] < first[v + 1]:
-            longest[v] = max([through[u] for u in index[first[v] : first[v + 1]]])
-            through[v] += longest[v]
-    return np.array(longest)
+    order, found = p.order.tolist(), list[FloatArray]()
+    for relation, way in ((p.predecessors, order), (p.successors, order[::-1])):
+        reach, last = heaviest_paths(way, rows(relation), p.fastest.tolist())
+        found.append(np.array([reach[u] if u >= 0 else 0.0 for u in last]))
+    return found[0], found[1]
 
 
 def load_bound(p: Prepared, head: FloatArray, tail: FloatArray) -> float:
@@ -105,15 +97,11 @@ def room_bounds(
         return
     from gangplan.instances.certificates.rooms import Ops, passes, rooms_of  # its package is some files
 
-    (first, index), size = (x.tolist() for x in p.predecessors), p.problem.graph.output_bytes()
+    first, index = (x.tolist() for x in p.predecessors)
     inputs = [index[first[v] : first[v + 1]] for v in range(p.n)]
     ops = Ops(p.order.tolist(), inputs, p.fastest.tolist(), p.group_of.tolist(), p.group_memory.tolist())
 
-    def sent(latency: float, bandwidth: float) -> list[float]:
-        seconds: list[float] = np.where(size > 0, latency + size / bandwidth, 0.0).tolist()
-        return seconds
-
-    every = rooms_of(p.problem, sent, [most(x, p.n) for x in p.capacity.tolist()])
+    every = rooms_of(p.problem, [most(x, p.n) for x in p.capacity.tolist()])
     rooms = [room for room in every if room.size < p.group_memory.sum()]
     looks = count(1)
 
@@ -149,12 +137,10 @@ def delayed_length(p: Prepared, half: Half) -> float:
     """Return the least time between the first and the last op of a half, these left out, seconds."""
     n = len(half.ops)
     sent = p.least_delay[list(half.ops)].tolist()
-    rows = grouped(((v, u) for u, v in half.edges), n)
-    first = np.cumsum([0, *map(len, rows)]).astype(np.int32)
-    index = np.array([u for row in rows for u in row], dtype=np.int32)
+    before = csr(grouped(((v, u) for u, v in half.edges), n))
     fastest = p.fastest[list(half.ops)]
     fastest[[0, -1]] = 0.0
-    return earliest(list(range(n)), (first, index), fastest, lambda u, v: sent[u])[-1]
+    return earliest(list(range(n)), before, fastest, lambda u, v: sent[u])[-1]
 
 
 def earliest(
@@ -202,29 +188,3 @@ def earliest(
             at = min(least, following)
         head[v] = at
     return head
-
-
-def one_machine(jobs: list[tuple[float, float, float]]) -> float:
-    """Return the least time by which one machine ends (head, time, tail) jobs if it may interrupt them, seconds.
-
-    Jackson's preemptive schedule: of the jobs that are there, always the one with the longest tail.
-    """
-    jobs = sorted(jobs)
-    ready: list[tuple[float, float]] = []
-    now, best, i = 0.0, 0.0, 0
-    while i < len(jobs) or ready:
-        if not ready:
-            now = max(now, jobs[i][0])
-        while i < len(jobs) and jobs[i][0] <= now:
-            heappush(ready, (-jobs[i][2], jobs[i][1]))
-            i += 1
-        tail, left = ready[0]
-        until = jobs[i][0] if i < len(jobs) else float("inf")
-        if now + left <= until:
-            heappop(ready)
-            now += left
-            best = max(best, now - tail)
-        else:
-            ready[0] = (tail, left - (until - now))
-            now = until
-    return best

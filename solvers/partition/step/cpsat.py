@@ -12,8 +12,9 @@ import numpy as np
 from gangplan.instances import StepPlan
 from gangplan.instances.arrays import FloatArray, IntArray
 
-from ...cpsat_solver import cpsat_solver, minimise
+from ...cpsat_solver import cpsat_solver, minimise, start_from
 from ...run import Run, never
+from .. import components
 from ..sizes import Covers, refine
 from .cpsat_model import StepModel, Transfers
 from .model import Prepared
@@ -106,17 +107,14 @@ class Formulation:
     def hint(self, plan: StepPlan) -> None:
         """Give every variable the value it has in `plan`, devices and parts renamed as (S) and (B) want them."""
         device, start, sent = self.in_order(plan)
-        base, model = self.base, self.base.model
+        base = self.base
         groups = [device[ops[0]] for ops in self.p.members]
         begin, length = self._begins(device, start)
         known = [*base.placed(groups), *zip(base.length, length, strict=True)]
         known += [(s, int(start[v]) - begin[int(base.cut.of[v])]) for v, s in enumerate(base.start)]
         if self.sent is not None:
             known += self.sent.values(groups, begin, sent, self._ends(device, start).tolist())
-        # one variable may play two parts; twice in the hint it would make the model invalid
-        model.clear_hints()  # type: ignore[no-untyped-call]  # OR-Tools' oversight
-        for variable, value in {x.index: (x, value) for x, value in known if not isinstance(x, int)}.values():
-            model.add_hint(variable, value)
+        start_from(base.model, known)
 
     def in_order(self, plan: StepPlan) -> tuple[IntArray, FloatArray, Sent]:
         """Return devices, starts and transfers of `plan` in ticks, as early as they can be, renamed."""
@@ -172,11 +170,10 @@ def _solve(run: Run, model: Formulation, below: bool) -> None:
         # with two workers only the first of these runs, and neighbourhoods beside it
         solver.parameters.subsolvers.extend(["objective_lb_search", "default_lp"])
 
-    def fitting(value: Callable[[Any], int]) -> StepPlan | None:
-        plan = model.plan(value)
-        return plan if model.base.covers.accepts(run, plan, model.p.group_of, "cpsat") else None
+    def kept(value: Callable[[Any], int]) -> StepPlan | None:
+        return model.base.covers.kept(run, model.plan(value), model.p.group_of, "cpsat")
 
-    minimise(run, solver, model.base.model, model.scale, fitting)
+    minimise(run, solver, model.base.model, model.scale, kept)
 
 
 _FINENESS = 4_000_000
@@ -276,20 +273,9 @@ def equal_parts(p: Prepared) -> list[list[list[int]]]:
     long, send as much, and have the same edges. So if some schedule gives the i-th ops certain starts, they can be
     handed out in the order of the parts: sorting keeps every precedence and moves nothing on any device or link.
     """
-    component = list(range(p.n))
-
-    def find(v: int) -> int:
-        while component[v] != v:
-            component[v] = component[component[v]]
-            v = component[v]
-        return v
-
-    source, target = (ends.tolist() for ends in p.edges)
-    for u, v in zip(source, target, strict=True):
-        component[find(v)] = find(u)
     parts: dict[int, list[int]] = {}
-    for v in range(p.n):
-        parts.setdefault(find(v), []).append(v)
+    for v, component in enumerate(components(*p.edges, p.n, "weak").tolist()):
+        parts.setdefault(component, []).append(v)
     families: dict[Hashable, list[list[int]]] = {}
     for part in parts.values():
         place = {v: i for i, v in enumerate(part)}

@@ -23,10 +23,8 @@ def heft(run: Run, p: Prepared) -> None:
     of the memory. Everything on one device is offered too: HEFT looks at one op at a time and may do worse.
     """
     order = ranked(p, mean_rank(p))
-    fits = p.allowed.all(axis=0) & (p.group_memory.sum() <= p.room)
-    if fits.any() and not run.stopped:
-        seconds = np.where(fits, p.time.sum(axis=1)[p.type_of], np.inf)
-        offer_placement(run, p, np.full(p.n_groups, int(seconds.argmin())), order)
+    if p.alone is not None and not run.stopped:
+        offer_placement(run, p, np.full(p.n_groups, p.alone), order)
     partial, count = Partial(Decoder(p)), 0
     for _ in one_by_one(run, p, partial, order):
         count += 1
@@ -47,7 +45,11 @@ def one_by_one(run: Run, p: Prepared, partial: Partial, order: list[int]) -> Ite
     for v in order:
         g = int(p.group_of[v])
         if where[g] < 0:
-            choice = [d for d in _first_of_twins(twins, set(where)) if allowed[g][d] and need[g] <= left[d]]
+            used = set(where)
+            # of twins in no use the first stands for all
+            unused = {twin: d for d, twin in reversed(list(enumerate(twins))) if d not in used}
+            others = (d for d, twin in enumerate(twins) if d in used or unused[twin] == d)
+            choice = [d for d in others if allowed[g][d] and need[g] <= left[d]]
             if not choice:
                 return
             where[g] = _earliest(run, partial, v, choice)
@@ -64,12 +66,6 @@ def _earliest(run: Run, partial: Partial, v: int, choice: list[int]) -> int:
         return choice[0]
     near = [partial.device[u] for u in partial.decoder.before[v]]
     return min(choice, key=lambda d: (0.0 if run.stopped else partial.would_end(v, d), -near.count(d)))
-
-
-def _first_of_twins(twins: list[int], used: set[int]) -> list[int]:
-    """Return the devices without those that are no different from an earlier one: unused, and its twin is."""
-    unused = {twin: d for d, twin in reversed(list(enumerate(twins))) if d not in used}
-    return [d for d, twin in enumerate(twins) if d in used or unused[twin] == d]
 
 
 def offer_placement(run: Run, p: Prepared, where: IntArray | Sequence[int], order: list[int]) -> None:

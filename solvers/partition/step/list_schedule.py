@@ -116,9 +116,7 @@ def decode(p: Prepared, room: Workroom, settings: FloatArray) -> Found | None:
 
 def alone(p: Prepared) -> Found | None:
     """Return the plan with everything on the one device that is fastest; `None` if none takes it."""
-    fits = p.allowed.all(axis=0) & (p.group_memory.sum() <= p.room)
-    seconds = np.where(fits, p.time.sum(axis=1)[p.type_of], np.inf)
-    best = int(seconds.argmin())
-    if not fits[best]:
+    if p.alone is None:
         return None
-    return Found(float(seconds[best]), np.full(p.n_groups, best), p.arrays.topological.astype(float))
+    seconds = float(p.time.sum(axis=1)[p.type_of[p.alone]])
+    return Found(seconds, np.full(p.n_groups, p.alone), p.arrays.topological.astype(float))

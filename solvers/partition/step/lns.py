@@ -11,7 +11,7 @@ from ortools.sat.python import cp_model
 from gangplan.instances import StepPlan
 from gangplan.instances.arrays import FloatArray
 
-from ...cpsat_solver import cpsat_solver
+from ...cpsat_solver import cpsat_solver, start_from
 from ...processes import interruptible
 from ...run import Run
 from ..sizes import Covers
@@ -96,9 +96,7 @@ class Around:
         self.end: FloatArray = self.start + took
         self.makespan = int(self.end.max())
         self.device: list[int] = [int(plan.device[ops[0]]) for ops in p.members]
-        rank = np.empty(p.n, dtype=np.int64)
-        rank[p.order] = np.arange(p.n)
-        self.order: list[int] = np.lexsort((rank, took, self.start)).tolist()
+        self.order: list[int] = np.lexsort((p.rank, took, self.start)).tolist()
 
     def improve(self, free: Collection[int], run: Run) -> tuple[StepPlan | None, bool]:
         """Return the best plan in which only the groups `free` move, if worth a search, and whether none is better."""
@@ -158,8 +156,7 @@ class Around:
         known += [(s, int(self.start[v])) for v, s in enumerate(model.start)]
         if sent is not None:
             known += sent.values(self.device, [0], self.sent, self.end.tolist())
-        for variable, value in {x.index: (x, value) for x, value in known}.values():
-            model.model.add_hint(variable, value)
+        start_from(model.model, known)
 
     def _solve(self, model: StepModel, sent: Transfers | None, run: Run) -> tuple[StepPlan | None, bool]:
         solver = cpsat_solver(run)
@@ -173,8 +170,8 @@ class Around:
         start = np.array([solver.value(s) for s in model.start], dtype=float)
         times = sent.times(solver.value, [0]) if sent is not None else None
         plan = retime(self.p, np.array(where, dtype=np.int32)[self.p.group_of], start, times)
-        fits = self.covers.accepts(run, plan, self.p.group_of, "lns")
-        return (plan, status == cp_model.OPTIMAL) if fits else (None, False)
+        kept = self.covers.kept(run, plan, self.p.group_of, "lns")
+        return kept, kept is not None and status == cp_model.OPTIMAL
 
 
 def lns(run: Run, p: Prepared) -> None:

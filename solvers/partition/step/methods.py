@@ -37,10 +37,8 @@ def _prepare(run: Run) -> Prepared:
     if p.partial:
         run.note(f"only the first {p.n_devices} devices are used, and nothing is proved: they make too many pairs")
         return p
-    reason = impossible(p)
-    if reason is not None:
-        run.note(reason)
-        run.prove_infeasible("sums")
+    if (reason := impossible(p)) is not None:
+        run.prove_infeasible("sums", reason)
     else:
         head, tail = heads_and_tails(p)
         run.raise_bound(float((head + p.fastest).max()), "critical path")
@@ -90,10 +88,8 @@ _start = without_plan(_heft)
 _EXACT = Method(cpsat.cpsat, exact=True, suits=_at_most(20_000, 40_000), library=CPSAT, start=_start)
 METHODS: dict[str, Method] = {
     "heft": Method(_heft),
-    "list_schedule": Method(
-        list_schedule.list_schedule, library="numba", kernels=compiled(*_LISTS, annealing.anneal, timing.schedule)
-    ),
-    "local_search": Method(annealing.local_search, library="numba", kernels=_ANNEALING, start=_start, draws=True),
+    "list_schedule": Method(list_schedule.list_schedule, kernels=compiled(*_LISTS, annealing.anneal)),
+    "local_search": Method(annealing.local_search, kernels=_ANNEALING, start=_start, draws=True),
     "lns": Method(lns.lns, suits=_at_most(400_000, 40_000), library=CPSAT, start=_start, draws=True),
     "cpsat": _EXACT,
     "cpsat_below": replace(_EXACT, function=partial(cpsat.cpsat, below=True)),

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gangplan.instances import Cluster, StepProblem, TreeTopology
 from gangplan.instances.arrays import BoolArray, FloatArray, IntArray, row_sums, sums
@@ -14,7 +17,7 @@ from gangplan.instances.graph import grouped
 from gangplan.instances.partition import Links
 from gangplan.instances.verify import TOLERANCE
 
-from .. import groups_of
+from .. import groups_of, ragged, reached
 
 if TYPE_CHECKING:
     from .arrays import Arrays
@@ -25,6 +28,18 @@ _MOST_DEVICES = 2048
 
 Csr = tuple[IntArray, IntArray]
 """Rows of a sparse relation: row v is ``index[first[v]:first[v + 1]]``."""
+
+
+def rows(csr: Csr) -> list[list[int]]:
+    """Return the rows of a relation as lists."""
+    first, index = csr[0].tolist(), csr[1].tolist()
+    return [index[a:b] for a, b in pairwise(first)]
+
+
+def csr(lists: Sequence[Sequence[int]]) -> Csr:
+    """Return lists as the rows of a relation."""
+    first = np.cumsum([0, *map(len, lists)]).astype(np.int32)
+    return first, np.array([u for row in lists for u in row], dtype=np.int32)
 
 
 @dataclass(frozen=True)
@@ -86,15 +101,22 @@ class Prepared:
         return np.repeat(np.arange(self.n, dtype=np.int32), np.diff(first)), index
 
     @cached_property
+    def rank(self) -> NDArray[np.int64]:
+        """The place of each op in the order, int64 (n,)."""
+        return np.argsort(self.order)
+
+    @cached_property
+    def alone(self) -> int | None:
+        """The device on which everything is fastest, `None` if none takes it."""
+        fits = self.allowed.all(axis=0) & (self.group_memory.sum() <= self.room)
+        seconds = np.where(fits, self.time.sum(axis=1)[self.type_of], np.inf)
+        return int(seconds.argmin()) if fits.any() else None
+
+    @cached_property
     def reach(self) -> tuple[list[int], list[int]]:
         """The ops before and the ops after each op, as bit sets."""
-        above, below = [0] * self.n, [0] * self.n
         order = self.order.tolist()
-        for first, index, found, way in ((*self.predecessors, above, order), (*self.successors, below, order[::-1])):
-            for v in way:
-                for u in index[first[v] : first[v + 1]].tolist():
-                    found[v] |= found[u] | 1 << u
-        return above, below
+        return reached(order, rows(self.predecessors)), reached(order[::-1], rows(self.successors))
 
     @cached_property
     def members(self) -> tuple[tuple[int, ...], ...]:
@@ -246,6 +268,5 @@ def _delay(problem: StepProblem) -> FloatArray:
 
 
 def _csr(rows: IntArray, columns: IntArray, n: int) -> Csr:
-    by_row = np.lexsort((columns, rows))
-    first = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=n))]).astype(np.int32)
-    return first, columns[by_row].astype(np.int32)
+    index, first = ragged(rows, columns, n)
+    return first.astype(np.int32), index.astype(np.int32)

@@ -83,8 +83,7 @@ def _model(model: Rows, run: Run, by: str, t: Textbook) -> None:
 
     def plan(value: Callable[[Any], float]) -> StepPlan | None:
         where = [max(t.devices, key=lambda d: value(row[d])) for row in x]
-        found = earliest(run.problem, np.array(where), [value(start) for start in s])
-        return found if t.accepts(run, found, by) else None
+        return t.kept(run, earliest(run.problem, np.array(where), [value(start) for start in s]), by)
 
     model.minimise(z, plan)
 
@@ -104,8 +103,7 @@ def delays(problem: StepProblem, t: Textbook) -> Iterator[tuple[int, int, int, i
 def earliest(problem: StepProblem, device: IntArray, start: Sequence[float]) -> StepPlan:
     """Return the plan in which ops start in the order of `start`, a solver's rounded times, each as early as it can."""
     graph, cluster = problem.graph, problem.cluster
-    rank = np.empty(graph.n_ops, dtype=int)
-    rank[graph.topological_order()] = np.arange(graph.n_ops)
+    rank = np.argsort(graph.topological_order())
     seconds = problem.time()[cluster.type_of[device], np.arange(graph.n_ops)]
     delay = problem.delay(graph.source, device[graph.source], device[graph.target])
     inputs: list[list[tuple[int, float]]] = [[] for _ in range(graph.n_ops)]

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from heapq import heapify, heappop, heappush
-from itertools import pairwise
 
 import numpy as np
 
 from gangplan.instances import StepPlan
 from gangplan.instances.arrays import FloatArray, IntArray
+from gangplan.instances.graph import topological_order
 
-from .model import Prepared
+from .model import Prepared, rows
 
 Sent = dict[tuple[int, int], float]
 """When each transfer starts, by (op, receiving device), seconds."""
@@ -28,8 +27,7 @@ class Decoder:
 
     def __init__(self, p: Prepared) -> None:
         self.p = p
-        self.before = _rows(p.predecessors)
-        self.after = _rows(p.successors)
+        self.before, self.after = rows(p.predecessors), rows(p.successors)
         by_type = p.time.tolist()
         self.seconds: list[list[float]] = [by_type[t] for t in p.type_of.tolist()]
         # the row -1 is for level -1, one device
@@ -102,25 +100,15 @@ class Partial:
 def as_plan(p: Prepared, device: Sequence[int], start: Sequence[float], sent: Sent) -> StepPlan:
     """Return the plan of these times."""
     made = sorted(sent)
-    return StepPlan(
-        ops=p.problem.graph.names,
-        device=np.array(device, dtype=np.int32),
-        start=np.array(start),
-        sent=np.array([u for u, _ in made], dtype=np.int32),
-        receiver=np.array([d for _, d in made], dtype=np.int32),
-        sent_at=np.array([sent[pair] for pair in made]),
-    )
+    op, receiver = np.array(made, dtype=np.int32).reshape(-1, 2).T
+    at = np.array([sent[pair] for pair in made])
+    return StepPlan(p.problem.graph.names, np.array(device, np.int32), np.array(start), op, receiver, at)
 
 
 def sent_of(plan: StepPlan) -> Sent:
     """Return when each transfer of a plan starts."""
     pairs = zip(plan.sent.tolist(), plan.receiver.tolist(), strict=True)
     return dict(zip(pairs, plan.sent_at.tolist(), strict=True))
-
-
-def _rows(csr: tuple[IntArray, IntArray]) -> list[list[int]]:
-    first, index = csr[0].tolist(), csr[1].tolist()
-    return [index[a:b] for a, b in pairwise(first)]
 
 
 class Busy:
@@ -188,16 +176,14 @@ def retime(p: Prepared, device: IntArray, start: FloatArray, sent_at: Sent | Non
             Without contention unused.
     """
     decoder, where = Decoder(p), np.asarray(device).tolist()
-    keys, waiting, after = _tasks(p, decoder, where, np.asarray(start).tolist(), sent_at or {})
+    tasks = _tasks(p, decoder, where, np.asarray(start).tolist(), sent_at or {})
     first, finish, sent = [0.0] * p.n, [0.0] * p.n, Sent()
     free = [0.0] * (p.n_devices + (len(p.links.names) if p.contention else 0))
-    ready = [keys[task] for task, left in waiting.items() if not left]
-    heapify(ready)
-    while ready:
-        _, took, _, d, v = heappop(ready)
+    for _, took, _, d, v in tasks:
         here = where[v]
         if d < 0:
-            early = max((_there(decoder, where, finish, sent, u, here) for u in decoder.before[v]), default=0.0)
+            came = ((u, decoder.delay[decoder.level[where[u]][here]][u]) for u in decoder.before[v])
+            early = max((sent.get((u, here), finish[u]) + delay for u, delay in came), default=0.0)
             uses = [here]
         else:
             early, uses = finish[v], [p.n_devices + x for x in p.routes[here][d]]
@@ -208,42 +194,29 @@ def retime(p: Prepared, device: IntArray, start: FloatArray, sent_at: Sent | Non
             first[v], finish[v] = at, at + took
         else:
             sent[v, d] = at
-        for task in after[v, d]:
-            waiting[task] -= 1
-            if not waiting[task]:
-                heappush(ready, keys[task])
     return as_plan(p, where, first, sent)
 
 
-_Task = tuple[int, int]
-"""An op and the receiver of its output, or -1 for the op itself."""
-
-
-def _tasks(
-    p: Prepared, decoder: Decoder, device: list[int], start: list[float], sent_at: Sent
-) -> tuple[dict[_Task, _Key], dict[_Task, int], dict[_Task, list[_Task]]]:
-    """Return the key of each op and transfer, how many tasks it waits for, and which ones wait for it."""
-    rank = np.empty(p.n, dtype=np.int64)
-    rank[p.order] = np.arange(p.n)
+def _tasks(p: Prepared, decoder: Decoder, device: list[int], start: list[float], sent_at: Sent) -> list[_Key]:
+    """Return the keys of ops and transfers in an order in which each comes after what it waits for, else the least."""
+    rank = p.rank.tolist()
     took = [decoder.seconds[d][v] for v, d in enumerate(device)]
-    keys: dict[_Task, _Key] = {(v, -1): (start[v], took[v], int(rank[v]), -1, v) for v in range(p.n)}
-    after: dict[_Task, list[_Task]] = {(v, -1): [] for v in range(p.n)}
-    waiting = {(v, -1): len(decoder.before[v]) for v in range(p.n)}
+    # by op and receiver of its output, or -1 for the op itself
+    keys: dict[tuple[int, int], _Key] = {(v, -1): (start[v], took[v], rank[v], -1, v) for v in range(p.n)}
+    edges = []
     for u, row in enumerate(decoder.after):
         for v in row:
             d = device[v]
             seconds = decoder.delay[decoder.level[device[u]][d]][u] if p.contention else 0.0
             if seconds > 0 and (u, d) not in keys:
-                keys[u, d] = (sent_at.get((u, d), start[u] + took[u]), seconds, int(rank[u]), d, u)
-                waiting[u, d], after[u, d] = 1, []
-                after[u, -1].append((u, d))
+                keys[u, d] = (sent_at.get((u, d), start[u] + took[u]), seconds, rank[u], d, u)
+                edges.append(((u, -1), (u, d)))
             # a consumer waits for the transfer in place of the op
-            after[(u, d) if seconds > 0 else (u, -1)].append((v, -1))
-    return keys, waiting, after
-
-
-def _there(decoder: Decoder, device: list[int], finish: list[float], sent: Sent, u: int, d: int) -> float:
-    return sent.get((u, d), finish[u]) + decoder.delay[decoder.level[device[u]][d]][u]
+            edges.append(((u, d) if seconds > 0 else (u, -1), (v, -1)))
+    tasks = sorted(keys.values())
+    number = {(v, d): i for i, (_, _, _, d, v) in enumerate(tasks)}
+    ends = np.array([(number[a], number[b]) for a, b in edges], dtype=np.int32).reshape(-1, 2)
+    return [tasks[i] for i in topological_order(len(tasks), ends[:, 0], ends[:, 1]).tolist()]
 
 
 def mean_rank(p: Prepared) -> list[float]:

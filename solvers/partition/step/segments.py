@@ -12,7 +12,7 @@ from gangplan.instances.arrays import IntArray
 from gangplan.instances.graph import grouped
 
 from .bounds import earliest
-from .model import Csr, Prepared
+from .model import Csr, Prepared, csr
 
 
 @dataclass(frozen=True)
@@ -53,14 +53,12 @@ def segments(p: Prepared) -> Segments:
     order = p.order.tolist()
     related = [(above[v] | below[v]).bit_count() == p.n - 1 for v in range(p.n)]
     if p.contention:
-        position = np.empty(p.n, dtype=np.int64)
-        position[p.order] = np.arange(p.n)
         passed = np.zeros(p.n + 1, dtype=np.int64)
         u, v = p.edges
-        np.add.at(passed, position[u] + 1, 1)
-        np.add.at(passed, position[v], -1)
-        over = np.cumsum(passed)
-        related = [gate and not over[position[v]] for v, gate in enumerate(related)]
+        np.add.at(passed, p.rank[u] + 1, 1)
+        np.add.at(passed, p.rank[v], -1)
+        over = np.cumsum(passed)[p.rank]
+        related = [gate and not over[v] for v, gate in enumerate(related)]
     gates = tuple(v for v in order if related[v])
     first = 0 if gates and not above[gates[0]] else 1
     of = np.zeros(p.n, dtype=np.int32)
@@ -82,12 +80,10 @@ def local_windows(p: Prepared, cut: Segments) -> tuple[Ticks, Ticks, list[int]]:
     """
     head, tail = np.zeros(p.n, dtype=np.int64), np.zeros(p.n, dtype=np.int64)
     shortest = []
-    position = np.empty(p.n, dtype=np.int64)
-    position[p.order] = np.arange(p.n)
     sent = p.least_delay.tolist()
     for j, members in enumerate(cut.members):
         end = cut.gate(j + 1)
-        ops = sorted(members, key=position.__getitem__) + ([] if end is None else [end])
+        ops = sorted(members, key=p.rank.__getitem__) + ([] if end is None else [end])
         took = p.fastest[ops]
         if end is not None:
             took[-1] = 0.0
@@ -108,9 +104,8 @@ def _rounded(ticks: list[float]) -> Ticks:
 
 def _inside(p: Prepared, ops: list[int]) -> tuple[Csr, Csr]:
     place = {v: i for i, v in enumerate(ops)}
-    found = []
-    for first, index in (p.predecessors, p.successors):
-        rows = [[place[u] for u in index[first[v] : first[v + 1]].tolist() if u in place] for v in ops]
-        starts = np.cumsum([0, *map(len, rows)]).astype(np.int32)
-        found.append((starts, np.array([u for row in rows for u in row], dtype=np.int32)))
-    return found[0], found[1]
+    before, after = (
+        csr([[place[u] for u in index[first[v] : first[v + 1]].tolist() if u in place] for v in ops])
+        for first, index in (p.predecessors, p.successors)
+    )
+    return before, after

@@ -12,8 +12,9 @@ from typing import NamedTuple
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray
+from gangplan.instances.graph import one_machine
 
-from .bounds import delayed_length, one_machine
+from .bounds import delayed_length
 from .model import Prepared
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from gangplan.instances.verify import TOLERANCE
 
 from ...compiled.kernel import Bools, Floats, Floats2, Ints
+from .. import ragged
 from .quotient import Quotient
 
 Stages = list[tuple[int, Ints]]
@@ -54,17 +55,11 @@ def arrays_of(q: Quotient) -> PipelineArrays:
     edges = np.array(() if q.problem.variant == "free" else q.edges, dtype=np.int64).reshape(-1, 2)
     room, counts = q.capacity * (1 + TOLERANCE / 2), q.counts.astype(np.int64)
     return PipelineArrays(
-        *_ragged(pins, np.repeat(np.arange(len(size)), size), q.n_groups),
-        *_ragged(edges[:, 1], edges[:, 0], q.n_groups), *_ragged(edges[:, 0], edges[:, 1], q.n_groups),
+        *ragged(pins, np.repeat(np.arange(len(size)), size), q.n_groups),
+        *ragged(edges[:, 1], edges[:, 0], q.n_groups), *ragged(edges[:, 0], edges[:, 1], q.n_groups),
         size, np.array([cost for _, cost in q.nets], dtype=np.float64),
         # copies: compiled code is compiled again for arrays that are read-only
         np.array(q.time, order="C"), np.array(q.memory), np.array(q.work),
         room if q.memory_binds else np.full(len(room), np.inf), np.array(q.host), np.array(q.speed),
         counts, np.concatenate([[1], np.cumprod(counts + 1)]),
     )  # fmt: skip
-
-
-def _ragged(owner: Ints, value: Ints, count: int) -> tuple[Ints, Ints]:
-    first = np.zeros(count + 1, dtype=np.int64)
-    np.cumsum(np.bincount(owner, minlength=count), out=first[1:])
-    return value[np.argsort(owner, kind="stable")], first

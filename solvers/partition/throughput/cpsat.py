@@ -5,17 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from ortools.sat.python import cp_model
 
 from gangplan.instances import PartitionPlan, precedence
 
-from ...cpsat_solver import cpsat_solver, minimise, parted
-from ...run import Run, watched
+from ...cpsat_solver import parted
+from ...run import Run
+from ..device_model import DeviceModel
 from ..sizes import Covers, refine, whole
 from .bounds import load_ceiling
 from .quotient import Quotient
 
-_OFTEN = 32
 _UNITS, _FINENESS, _MOST_UNITS = 1 << 29, 4_000_000, 1 << 40
 """What the ceiling of the load becomes in integers, and for each group or net that may be rounded; rounding down keeps
 the bound a bound."""
@@ -23,65 +22,34 @@ the bound a bound."""
 
 def cpsat(run: Run, q: Quotient) -> None:
     """Minimise the maximum load with CP-SAT, warm-started with the best plan; offers plans as they come."""
-    refine(run, "cpsat", lambda covers: Model(q, run, covers), lambda model: model.solve())
+    refine(run, "cpsat", lambda covers: Model(q, run, covers), lambda model: model.solve(model.plan))
 
 
-class Model:
-    """A method a constraint: x[g][s], group g is in slot s; z, the maximum load, in units."""
+class Model(DeviceModel):
+    """A method a constraint; z is the maximum load, in units."""
 
     def __init__(self, q: Quotient, run: Run, covers: Covers) -> None:
         """Build it; no plan worse than the best of `run` is looked for, and none at all once that has stopped."""
-        self.q, self.run, self.covers = q, run, covers
-        self.model = cp_model.CpModel()
-        self.contiguous = q.problem.variant == "contiguous"
-        self.ceiling = run.objective if run.objective is not None else load_ceiling(q)
-        self.units = min(max(_UNITS, _FINENESS * (q.n_groups + len(q.nets))), _MOST_UNITS)
-        self.scale = self.units / self.ceiling if self.ceiling > 0 else 1.0
+        units = min(max(_UNITS, _FINENESS * (q.n_groups + len(q.nets))), _MOST_UNITS)
+        super().__init__(run, covers, load_ceiling(q), units, q.group_of)
+        self.q, self.contiguous = q, q.problem.variant == "contiguous"
         self.slots = range(int(q.counts.sum()))
-        self.types = [int(t) for t in np.flatnonzero(q.counts)]
-        self.z = self.model.new_int_var(0, self.units, "Z")
+        self.counts = {t: int(q.counts[t]) for t in np.flatnonzero(q.counts).tolist()}
+        self.z = self.model.new_int_var(0, units, "Z")
         self.x = [[self.model.new_bool_var("") for _ in self.slots] for _ in range(q.n_groups)]
-        for build in (self._assign, self._type_slots, self._order, self._loads, self._memory, self._symmetry):
-            if run.stopped:
-                return
-            build()
-        self.model.minimize(self.z)
-        if run.bound is not None:
-            self.model.add(self.z >= int(run.bound * self.scale))
-        if run.plan is not None:
-            self._hint(run.plan)
-
-    def _int(self, seconds: float) -> int:
-        # whatever is beyond the ceiling is equally forbidden; 64 bits would overflow
-        return int(min(seconds * self.scale, 2 * self.units))
+        parts = self._assign, self._types, self._order, self._loads, self._memory, self._symmetry
+        self.build(*parts, hint=self._hint)
 
     def _assign(self) -> None:
         """Add (A): every group is in exactly one slot: sum over s of x[g, s] = 1."""
         for row in self.x:
             self.model.add_exactly_one(row)
 
-    def _type_slots(self) -> None:
-        """(T) each slot is one device; for a pipeline which type it has is open: y[s, t], n[t] slots of type t.
-
-        Otherwise slots are the devices themselves. x[g, s] = 0 where the type cannot run g.
-        """
-        model, q = self.model, self.q
-        fixed = [t for t in self.types for _ in range(q.counts[t])]
-        free = self.contiguous and len(self.types) > 1
-        self.y: list[dict[int, Any]] = [
-            {t: model.new_bool_var("") if free else fixed[s] == t for t in self.types if free or fixed[s] == t}
-            for s in self.slots
-        ]
-        if free:
-            for row in self.y:
-                model.add_exactly_one(row.values())
-            for t in self.types:
-                model.add(sum(row[t] for row in self.y) == int(q.counts[t]))
-        for t in self.types:
-            for g in np.flatnonzero(~np.isfinite(q.time[t])).tolist():
-                for s in self.slots:
-                    if t in self.y[s]:
-                        model.add_implication(self.x[g][s], ~self.y[s][t]) if free else model.add(self.x[g][s] == 0)
+    def _types(self) -> None:
+        """Add (T); for a pipeline which type a slot has is open, otherwise slots are the devices themselves."""
+        fixed = [[t] for t, count in self.counts.items() for _ in range(count)]
+        kinds = [[*self.counts]] * len(fixed) if self.contiguous else fixed
+        self.types(kinds, self.counts, lambda t: np.isfinite(self.q.time[t]))
 
     def _order(self) -> None:
         """(C) contiguous: x[g, s] = P[g, s] - P[g, s+1] with P up-sets of the order, nested in s.
@@ -95,31 +63,23 @@ class Model:
             self._convex()
 
     def _chain(self) -> None:
-        model, q = self.model, self.q
-        last, stopped = len(self.slots), lambda: self.run.stopped
+        model, q, last = self.model, self.q, len(self.slots)
         true, false = model.new_constant(1), model.new_constant(0)
         self.reached = [[true, *(model.new_bool_var("") for _ in range(1, last)), false] for _ in range(q.n_groups)]
-        for g, reached in watched(enumerate(self.reached), stopped, _OFTEN):
+        for g, reached in self.watched(enumerate(self.reached)):
             for s in self.slots:
-                model.add_implication(reached[s + 1], reached[s])
-                model.add_implication(self.x[g][s], reached[s])
-                model.add_implication(self.x[g][s], ~reached[s + 1])
-                model.add_bool_or(self.x[g][s], ~reached[s], reached[s + 1])
-        for a, b in watched(q.edges, stopped, _OFTEN):
+                self.between(self.x[g][s], reached[s], reached[s + 1])
+        for a, b in self.watched(q.edges):
             for s in range(1, last):
                 model.add_implication(self.reached[a][s], self.reached[b][s])
 
     def _convex(self) -> None:
         model, q = self.model, self.q
         earlier, later = (ends.tolist() for ends in precedence(q.problem.graph))
-        for s in watched(self.slots, lambda: self.run.stopped, 1):
+        for s in self.watched(self.slots, 1):
             p, r = ({v: model.new_bool_var("") for v in sorted({*earlier, *later})} for _ in range(2))
             for v in p:
-                x = self.x[q.group_of[v]][s]
-                model.add_implication(r[v], p[v])
-                model.add_implication(x, p[v])
-                model.add_implication(x, ~r[v])
-                model.add_bool_or(x, ~p[v], r[v])
+                self.between(self.x[q.group_of[v]][s], p[v], r[v])
             for a, b in zip(earlier, later, strict=True):
                 model.add_implication(p[a], p[b])
                 model.add_implication(r[a], r[b])
@@ -130,48 +90,33 @@ class Model:
         (K) k[e, s] = 1 if slot s has some pin of net e and not all.
         """
         model, q = self.model, self.q
-        for s in watched(self.slots, lambda: self.run.stopped, 1):
-            if all(q.host[t] for t in self.y[s]):
-                tolls: Any = 0
-            else:
-                tolls = sum(
-                    self._int(cost) * parted(model, [self.x[g][s] for g in sorted(pins)])[0] for pins, cost in q.nets
-                )
-            for t, chosen in self.y[s].items():
-                compute = sum(
-                    self._int(q.time[t, g]) * self.x[g][s] for g in range(q.n_groups) if np.isfinite(q.time[t, g])
-                )
-                load = model.add(compute + (0 if q.host[t] else tolls) <= self.z)
-                if chosen is not True:
-                    load.only_enforce_if(chosen)
+        for s in self.watched(self.slots, 1):
+            nets = () if all(q.host[t] for t in self.y[s]) else q.nets
+            tolls = sum(
+                self.units(cost) * parted(model, [self.x[g][s] for g in sorted(pins)])[0] for pins, cost in nets
+            )
+            for t in self.y[s]:
+                load = self.compute(s, q.time[t]) + (0 if q.host[t] else tolls)
+                model.add(load <= self.z).only_enforce_if(self.given(s, t))
 
     def _memory(self) -> None:
         """(M) sum of m[g] x[g, s] <= capacity of the slot's type, see `sizes`."""
-        q, model = self.q, self.model
-        for t in self.types if q.memory_binds else ():
-            sizes = whole(q.memory, float(q.capacity[t]), len(q.group_of))
-            barred, size = np.flatnonzero(sizes.barred).tolist(), sizes.size.tolist()
-            covers = list(self.covers.of(float(q.capacity[t])))
-            for s in self.slots:
-                if t not in self.y[s]:
-                    continue
-                chosen = [] if self.y[s][t] is True else [self.y[s][t]]
-                for g in barred:
-                    model.add(self.x[g][s] == 0).only_enforce_if(chosen)
-                if sizes.binds:
-                    used = sum(m * x[s] for m, x in zip(size, self.x, strict=True) if m)
-                    model.add(used <= sizes.room).only_enforce_if(chosen)
-                for cover in covers:
-                    model.add_bool_or([~self.x[g][s] for g in cover]).only_enforce_if(chosen)
+        q = self.q
+        for t in self.counts if q.memory_binds else ():
+            limit = float(q.capacity[t])
+            sizes = whole(q.memory, limit, len(q.group_of))
+            for s in (s for s in self.slots if t in self.y[s]):
+                for g in np.flatnonzero(sizes.barred).tolist():
+                    self.model.add(self.x[g][s] == 0).only_enforce_if(self.given(s, t))
+                self.hold(sizes, limit, [row[s] for row in self.x], self.given(s, t))
 
     def _symmetry(self) -> None:
         """(S) equal devices are interchangeable unless in a chain: the i-th largest group is on one of the first i."""
-        if self.contiguous or len(self.types) == 0:
+        if self.contiguous or not self.counts:
             return
-        q = self.q
-        t = max(self.types, key=lambda t: int(q.counts[t]))
-        slots = [s for s in self.slots if t in self.y[s]]
-        largest = np.argsort(-q.work, kind="stable")[: len(slots)].tolist()
+        most = max(self.counts, key=self.counts.__getitem__)
+        slots = [s for s in self.slots if most in self.y[s]]
+        largest = np.argsort(-self.q.work, kind="stable")[: len(slots)].tolist()
         for i, g in enumerate(largest):
             for s in slots[i + 1 :]:
                 self.model.add(self.x[g][s] == 0)
@@ -191,7 +136,7 @@ class Model:
         device = plan.device[first].tolist()
         kind = q.problem.cluster.type_of
         rename: dict[int, int] = {}
-        free = {t: [s for s in self.slots if t in self.y[s]] for t in self.types}
+        free = {t: [s for s in self.slots if t in self.y[s]] for t in self.counts}
         for g in np.argsort(-q.work, kind="stable").tolist():
             if device[g] not in rename:
                 rename[device[g]] = free[int(kind[device[g]])].pop(0)
@@ -205,11 +150,3 @@ class Model:
             t = next(t for t, chosen in self.y[s].items() if chosen is True or value(chosen))
             stages.append((t, [g for g in range(q.n_groups) if value(self.x[g][s])]))
         return q.plan(stages)
-
-    def solve(self) -> None:
-        """Minimise to the end of the run."""
-        minimise(self.run, cpsat_solver(self.run), self.model, self.scale, self._fitting)
-
-    def _fitting(self, value: Any) -> PartitionPlan | None:
-        plan = self.plan(value)
-        return plan if self.covers.accepts(self.run, plan, self.q.group_of, "cpsat") else None

@@ -21,10 +21,9 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
-from ortools.graph.python import max_flow
 
-from gangplan.instances.arrays import FloatArray
-
+from ...flows import minimum_cut
+from .. import reached
 from .quotient import Quotient
 
 _UNITS = 1 << 40
@@ -66,27 +65,24 @@ class _Cuts:
         self.work = q.work
         self.total_work = float(q.work.sum())
         self.price = np.zeros(k + 1)
-        before, after = q.neighbours
-        n = q.n_groups
-        up, down = [0] * n, [0] * n
-        for g in range(n):
-            for a in before[g]:
-                up[g] |= up[a] | 1 << a
-        for g in reversed(range(n)):
-            for b in after[g]:
-                down[g] |= down[b] | 1 << b
-        self.up, self.down = up, down
-        weigh = _Weigher(q.work)
-        self.work_up = np.array([weigh(up[g] | 1 << g) for g in range(n)])
-        self.work_down = np.array([weigh(down[g] | 1 << g) for g in range(n)])
+        groups = range(q.n_groups)
+        self.up, self.down = reached(groups, q.neighbours[0]), reached(groups[::-1], q.neighbours[1])
+        self._padded = np.pad(q.work, (0, -len(q.work) % 8))
+        self.work_up, self.work_down = (
+            np.array([self._weigh(sets[g] | 1 << g) for g in groups]) for sets in (self.up, self.down)
+        )
         self.scale = _UNITS / threshold
         self.steepest = 4 * sum(cost for _, cost in q.nets) / self.total_work
-        self._arcs(weigh)
+        self._arcs()
 
-    def _arcs(self, weigh: _Weigher) -> None:
+    def _weigh(self, bits: int) -> float:
+        """Return the work of a set of groups."""
+        raw = np.frombuffer(bits.to_bytes(len(self._padded) // 8, "little"), dtype=np.uint8)
+        return float(np.unpackbits(raw, bitorder="little") @ self._padded)
+
+    def _arcs(self) -> None:
         q, n = self.q, self.q.n_groups
-        everything = (1 << n) - 1
-        tail, head, capacity = [], [], []
+        everything, arcs = (1 << n) - 1, list[tuple[int, int, int]]()
         # a stage short of this much work would leave more than the others can take
         least = max(self.total_work * (1 - 1e-9) - (self.k - 1) * self.threshold, 0.0)
         for e, (pins, cost) in enumerate(q.nets):
@@ -97,20 +93,11 @@ class _Cuts:
             first, others = firsts[0], sorted(pins - {firsts[0]})
             # what is before the first pin or after the last cannot lie in a stage strictly between theirs
             outside = [self.up[first] | self.down[last] | 1 << first | 1 << last for last in others]
-            between = max(weigh(everything & ~groups) for groups in outside)
+            between = max(self._weigh(everything & ~groups) for groups in outside)
             boundaries = self.k - 1 if least <= 0 else min(self.k - 1, int(between / least) + 1)
-            tail.append(first)
-            head.append(n + e)
-            capacity.append(int(min(2 * cost / boundaries * self.scale, _MOST)))
-            for g in others:
-                tail.append(n + e)
-                head.append(g)
-                capacity.append(_INFINITE)
-        for a, b in q.edges:
-            tail.append(b)
-            head.append(a)
-            capacity.append(_INFINITE)
-        self.tail, self.head, self.capacity = tail, head, capacity
+            arcs.append((first, n + e, int(min(2 * cost / boundaries * self.scale, _MOST))))
+            arcs += [(n + e, g, _INFINITE) for g in others]
+        self.arcs = np.array([*arcs, *((b, a, _INFINITE) for a, b in q.edges)], dtype=np.int64).reshape(-1, 3).T
 
     def cheapest(self, s: int) -> float:
         """Return m[s]: the least price of the nets open at an ideal in window s."""
@@ -135,26 +122,11 @@ class _Cuts:
         pull = np.minimum(np.abs(multiplier) * self.work * self.scale, _MOST).astype(np.int64)
         groups = np.arange(n)
         towards = (groups, np.full(n, sink)) if multiplier > 0 else (np.full(n, source), groups)
-        flow = max_flow.SimpleMaxFlow()
-        flow.add_arcs_with_capacity(
-            np.concatenate([self.tail, towards[0], np.full(len(inside), source), outside, [source]]).astype(np.int32),
-            np.concatenate([self.head, towards[1], inside, np.full(len(outside), sink), [sink]]).astype(np.int32),
-            np.concatenate([self.capacity, pull, np.full(len(inside) + len(outside), _INFINITE), [0]]).astype(np.int64),
-        )
-        if flow.solve(source, sink) != flow.OPTIMAL:
+        tail = np.concatenate([self.arcs[0], towards[0], np.full(len(inside), source), outside, [source]])
+        head = np.concatenate([self.arcs[1], towards[1], inside, np.full(len(outside), sink), [sink]])
+        limit = np.concatenate([self.arcs[2], pull, np.full(len(inside) + len(outside), _INFINITE), [0]])
+        found = minimum_cut((tail, head, limit), source, sink)
+        if found is None:
             return -np.inf, 0.0
-        members = np.array([v for v in flow.get_source_side_min_cut() if v < n], dtype=np.int64)
         offset = 0.0 if multiplier > 0 else multiplier * self.total_work
-        return flow.optimal_flow() / self.scale + offset, float(self.work[members].sum())
-
-
-class _Weigher:
-    def __init__(self, work: FloatArray) -> None:
-        self.bytes = (len(work) + 7) // 8
-        padded = np.zeros(self.bytes * 8)
-        padded[: len(work)] = work
-        self.work = padded
-
-    def __call__(self, bits: int) -> float:
-        raw = np.frombuffer(bits.to_bytes(self.bytes, "little"), dtype=np.uint8)
-        return float(np.unpackbits(raw, bitorder="little") @ self.work)
+        return found[0] / self.scale + offset, float(self.work[found[1][found[1] < n]].sum())

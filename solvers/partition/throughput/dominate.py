@@ -47,7 +47,9 @@ class _Merger:
         before, after = q.neighbours
         self.before, self.after = [set(x) for x in before], [set(x) for x in after]
         self.into = list(range(q.n_groups))
-        self.single = _single_ops(q)
+        # of its ops, as far as they take part in the order, there is just one, as the convex rule needs
+        ordered = q.group_of[np.unique(np.concatenate(precedence(q.problem.graph)))]
+        self.single = (np.bincount(ordered, minlength=q.n_groups) <= 1).tolist()
         self.present = np.flatnonzero(q.counts).tolist()
 
     def run(self) -> Quotient:
@@ -108,17 +110,7 @@ class _Merger:
         return changed
 
     def _result(self) -> Quotient:
-        def root(g: int) -> int:
-            while self.into[g] != g:
-                g = self.into[g]
-            return g
-
-        roots = [root(g) for g in range(self.q.n_groups)]
-        return self.q if roots == list(range(self.q.n_groups)) else merged(self.q, np.array(roots))
-
-
-def _single_ops(q: Quotient) -> list[bool]:
-    """Whether a group has just one op that takes part in the order, as the convex rule needs."""
-    ops = np.unique(np.concatenate(precedence(q.problem.graph)))
-    counts: list[int] = np.bincount(q.group_of[ops], minlength=q.n_groups).tolist()
-    return [count <= 1 for count in counts]
+        into = np.array(self.into)
+        while (into != into[into]).any():
+            into = into[into]
+        return self.q if (into == np.arange(self.q.n_groups)).all() else merged(self.q, into)

@@ -57,10 +57,8 @@ class Reduced:
 
 def _prepare(run: Run) -> Reduced:
     reduced = Reduced(run.problem, lambda: run.stopped)
-    reason = impossible(reduced.own)
-    if reason is not None:
-        run.note(reason)
-        run.prove_infeasible("sums")
+    if (reason := impossible(reduced.own)) is not None:
+        run.prove_infeasible("sums", reason)
     else:
         run.raise_bound(counting_bound(reduced.own, lambda: run.stopped), "counting")
     return reduced
@@ -126,9 +124,9 @@ def _on_own(method: Callable[[Run, Quotient], None]) -> Callable[[Run, Reduced],
 
 METHODS: dict[str, Method] = {
     "pipedream": Method(_pipedream),
-    "random_keys": Method(_random_keys, library="numba", kernels=_CUTTING, draws=True),
+    "random_keys": Method(_random_keys, kernels=_CUTTING, draws=True),
     "local_search": Method(
-        _on_own(annealing.local_search), library="numba", kernels=compiled(annealing.anneal), start=_start, draws=True
+        _on_own(annealing.local_search), kernels=compiled(annealing.anneal), start=_start, draws=True
     ),
     "pipeline": Method(_on_own(pipeline), exact=True, variants=("contiguous",), start=_start),
     "bounds": Method(_bounds, start=_start),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -110,30 +111,28 @@ def bounds(run: Run, own: Quotient, contiguous: Quotient | None) -> None:
     """Raise the bound by the least load of a device with any one group, for pipelines by what cuts and shares say."""
     if run.bound is None or run.stopped or not run.can_import("ortools"):
         return
-    with run.phase("stage bound"):
-        from .stage_bound import stage_bounds  # OR-Tools' flows take a while to import
+    from .cut_bound import cut_bound  # OR-Tools' flows take a while to import
+    from .share_bound import share_bounds
+    from .stage_bound import contraction_bounds, stage_bounds
 
-        for value in stage_bounds(own, run.bound, lambda: run.stopped):
-            run.raise_bound(value, "stages")
-    if run.objective is not None and not run.stopped:
-        with run.phase("contraction"):
-            from .stage_bound import contraction_bounds
+    def stopped() -> bool:
+        return run.stopped
 
-            for value in contraction_bounds(own, run.bound, run.objective, lambda: run.stopped):
-                run.raise_bound(value, "contraction")
-    if contiguous is None or run.objective is None or run.stopped:
+    def raise_by(by: str, phase: str, values: Iterator[float]) -> None:
+        with run.phase(phase):
+            for value in values:
+                run.raise_bound(value, by)
+
+    raise_by("stages", "stage bound", stage_bounds(own, run.bound, stopped))
+    if run.objective is None or run.stopped:
+        return
+    raise_by("contraction", "contraction", contraction_bounds(own, run.bound, run.objective, stopped))
+    if contiguous is None or run.stopped:
         return
     with run.phase("cut bound"):
-        from .cut_bound import cut_bound
-
-        run.raise_bound(cut_bound(contiguous, run.objective, lambda: run.stopped), "cuts")
-    if run.stopped:
-        return
-    with run.phase("share bound"):
-        from .share_bound import share_bounds
-
-        for value in share_bounds(contiguous, run.bound, run.objective, lambda: run.stopped):
-            run.raise_bound(value, "shares")
+        run.raise_bound(cut_bound(contiguous, run.objective, stopped), "cuts")
+    if not run.stopped:
+        raise_by("shares", "share bound", share_bounds(contiguous, run.bound, run.objective, stopped))
 
 
 def _search(run: Run, q: Quotient, family: Family) -> None:

@@ -103,8 +103,7 @@ def assignment(
     def made(value: Callable[[Any], float]) -> PartitionPlan | None:
         slot = [max(slots, key=lambda s: value(row[s])) for row in x]
         stages = [(max(y[s], key=lambda i: value(y[s][i])), [v for v in t.ops if slot[v] == s]) for s in slots]
-        found = plan(stages)
-        return found if t.accepts(run, found, by) else None
+        return t.kept(run, plan(stages), by)
 
     model.minimise(z, made)
 

@@ -23,10 +23,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import numpy as np
-from ortools.graph.python import max_flow
 
 from gangplan.instances.arrays import BoolArray, FloatArray
 
+from ...flows import minimum_cut
 from .quotient import Quotient
 
 _UNITS = float(1 << 34)
@@ -90,18 +90,15 @@ class StageCut:
         n = len(self.groups)
         gain = (share - multiplier * work)[self.groups]
         good, bad = np.flatnonzero(gain > 0), np.flatnonzero(gain <= 0)
-        flow = max_flow.SimpleMaxFlow()
         paid = np.minimum(np.concatenate([multiplier * self.cost, gain[good], -gain[bad]]) * _UNITS, _MOST)
-        flow.add_arcs_with_capacity(
-            np.concatenate([self.tail, np.full(len(good), self.source), bad]).astype(np.int32),
-            np.concatenate([self.head, good, np.full(len(bad), self.sink)]).astype(np.int32),
-            np.concatenate([self.fixed, paid]).astype(np.int64),
-        )
+        tail = np.concatenate([self.tail, np.full(len(good), self.source), bad])
+        head = np.concatenate([self.head, good, np.full(len(bad), self.sink)])
         inside = np.zeros(self.total, dtype=bool)
-        if flow.solve(self.source, self.sink) != flow.OPTIMAL:
+        found = minimum_cut((tail, head, np.concatenate([self.fixed, paid])), self.source, self.sink)
+        if found is None:
             return float("inf"), inside
-        inside[self.groups[[x for x in flow.get_source_side_min_cut() if x < n]]] = True
-        return float(gain[good].sum() - flow.optimal_flow() / _UNITS + multiplier), inside
+        inside[self.groups[found[1][found[1] < n]]] = True
+        return float(gain[good].sum() - found[0] / _UNITS + multiplier), inside
 
 
 _EPSILON = 1e-9

@@ -27,10 +27,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import numpy as np
-from ortools.graph.python import max_flow
 
 from gangplan.instances.arrays import FloatArray
 
+from ...flows import minimum_cut
 from ...run import OPTIMAL_GAP
 from .bounds import counting_bound, impossible
 from .quotient import Quotient, merged
@@ -77,19 +77,16 @@ class Stages:
         self._scale, self._sink = _UNITS / float(self.alone.max()), n + 2 * nets
         # a pin in S lights its net's first node, which the second may leave only if all pins are in S
         groups, some, every = np.arange(n), n + np.arange(nets), n + nets + np.arange(nets)
-        self._tail = np.concatenate([pin, some, every[net], groups]).astype(np.int32)
-        self._head = np.concatenate([some[net], every, pin, np.full(n, self._sink)]).astype(np.int32)
+        tail, head = [pin, some, every[net], groups], [some[net], every, pin, np.full(n, self._sink)]
         endless = np.full(len(pin), _INFINITE)
-        paid, work = np.floor(cost * self._scale), np.floor(q.work * self._scale)
-        self._limit = np.concatenate([endless, paid, endless, work]).astype(np.int64)
+        limit = [endless, np.floor(cost * self._scale), endless, np.floor(q.work * self._scale)]
+        self._arcs = np.stack([np.concatenate(x).astype(np.int64) for x in (tail, head, limit)])
 
     def least(self, v: int, without: int | None = None) -> float:
         """Return the least load of a device that has group v and not group `without`, or a little less, seconds."""
-        flow = max_flow.SimpleMaxFlow()
-        flow.add_arcs_with_capacity(self._tail, self._head, self._limit)
-        if without is not None:
-            flow.add_arc_with_capacity(without, self._sink, _INFINITE)
-        return flow.optimal_flow() / self._scale if flow.solve(v, self._sink) == flow.OPTIMAL else 0.0
+        apart = np.array([[], [], []] if without is None else [[without], [self._sink], [_INFINITE]], dtype=np.int64)
+        found = minimum_cut(np.concatenate([self._arcs, apart], axis=1), v, self._sink, sides=False)
+        return 0.0 if found is None else found[0] / self._scale
 
 
 _EPSILON = 1e-9

@@ -201,15 +201,8 @@ class Placer:
         rows = [(j, node, part) for j, job in enumerate(jobs) for node, part in self.running[job.name].items()]
         grants = [(r, gpu) for r, (_, _, part) in enumerate(rows) for gpu in part.gpus]
         table = np.array([(j, node, part.workers, part.servers) for j, node, part in rows], dtype=np.int32)
-        plan = PlacementPlan(
-            tuple(job.name for job in jobs),
-            table[:, 0],
-            table[:, 1],
-            table[:, 2],
-            table[:, 3],
-            grant_row=np.array([r for r, _ in grants], dtype=np.int32),
-            grant_gpu=np.array([gpu for _, gpu in grants], dtype=np.int32),
-        )
+        held = np.array(grants, dtype=np.int32).reshape(-1, 2)
+        plan = PlacementPlan(tuple(job.name for job in jobs), *table.T, *held.T)
         return PlacementProblem(self._fleet, jobs, self._nodes.speeds, goal=goal), plan
 
     def _room(self, kind: Kind, blocked: list[int]) -> Capacity:

@@ -173,10 +173,8 @@ class State:
         self.fleet, self.kinds = fleet, kinds
         m, width = fleet.n_nodes, max(1, int(fleet.gpus.max()))
         self.share = np.where(np.arange(width) < fleet.gpus[:, None], GPU, -1).astype(np.int64)
-        node_cpu = cores(fleet.cpu)
-        node_memory = np.minimum(fleet.memory, MOST).astype(np.int64)
         self.specs, self._hardware = hardware_of(fleet)
-        self._node_cpu, self._node_memory = node_cpu.tolist(), node_memory.tolist()
+        self._node_cpu, self._node_memory = self.specs[self._hardware, 2:].T.tolist()
         self._count = np.zeros((m, width + 1), dtype=np.int64)
         self.slot_of = np.full(m, -1, dtype=np.int64)
         self.hardware, self.cpu, self.memory = (np.zeros(m, dtype=np.int64) for _ in range(3))

@@ -155,9 +155,7 @@ def most_here(batch: Batch) -> int:
     fleet, servers = batch.problem.fleet, np.array([job.servers > 0 for job in batch.jobs])
     needs: list[tuple[Any, Any]] = [
         (fleet.gpus, np.where(servers, 0.0, batch.each * batch.share)),
-        (fleet.cpu, np.where(servers, np.minimum(batch.worker_cpu, batch.server_cpu), batch.worker_cpu)),
-        (fleet.memory, np.where(servers, np.minimum(batch.worker_memory, batch.server_memory), batch.worker_memory)),
-        (batch.nic, np.where(servers, np.minimum(batch.worker_nic, batch.server_nic), batch.worker_nic)),
+        *zip(batch.amounts, np.where(servers, np.minimum(batch.worker, batch.server), batch.worker), strict=True),
     ]
     most = 1
     for kind, node in enumerate(batch.sample.tolist()):
@@ -193,10 +191,7 @@ def given_of(batch: Batch) -> Given:
     together = np.minimum((1 + TOLERANCE) / np.where(shared, batch.share, 1.0), 2.0**31)
     free = np.ones(count, np.bool_)
     free[list(batch.pinned)] = False
-    need = np.stack([
-        np.where(shared, 0, batch.each), batch.worker_cpu, batch.worker_memory, batch.worker_nic,
-        batch.server_cpu, batch.server_memory, batch.server_nic,
-    ], axis=1).astype(float)  # fmt: skip
+    need = np.stack([np.where(shared, 0, batch.each), *batch.worker, *batch.server], axis=1).astype(float)
     inside, across = pair_seconds(fleet)
     tasks = [x for x in problem.expected() if x.task.demand.grants] if goal == FRAGMENTATION else []
     type_of = [fleet.gpu_types[fleet.gpu_type[n]] if fleet.gpus[n] else "" for n in batch.sample]
@@ -208,7 +203,7 @@ def given_of(batch: Batch) -> Given:
         goal=goal, sharing=bool(shared.any()), above=above, level=level, bandwidth=bandwidth,
         inside=inside.astype(float), across=across.astype(float), kind=batch.kind.astype(whole),
         link=np.array(batch.link, dtype=float), gpus=fleet.gpus.astype(whole),
-        amounts=np.stack([fleet.cpu, fleet.memory, batch.nic], axis=1).astype(float),
+        amounts=batch.amounts.T.copy(),
         usable=usable.astype(np.bool_), host=_matrix(problem.speeds.host), gpu=_matrix(problem.speeds.gpu),
         model=batch.model.astype(whole), weight=batch.weight.astype(float), floor=_floor(batch, goal),
         best=batch.best.astype(float), gradient=batch.gradient.astype(float), overlap=batch.overlap.astype(float),

@@ -23,7 +23,7 @@ from ...interference.cases import TRAINING, VALIDATION
 from ...interference.environment import Environment
 from ...interference.samples import Log, log, log_samples
 from .kernel import Fitted
-from .policy import WAYS, ColocatePolicy
+from .policy import WAYS, ColocatePolicy, Speeds
 from .recipe import ColocateSettings
 
 
@@ -145,7 +145,7 @@ def choose(network: Ensemble, settings: ColocateSettings) -> dict[str, float]:
     for seed in range(VALIDATION, VALIDATION + settings.validation_seeds):
         case, apart = settings.make(seed), seed % settings.members
         others = [e for e in range(settings.members) if e != apart]
-        believed = replace(case, truth=ColocatePolicy(network, settings, members=[apart]).speeds_for(0.0))
+        believed = replace(case, truth=Speeds(arrays(network, [apart])))
         for way, jcts in found.items():
             env = run(believed, ColocatePolicy(network, settings, way=way, members=others))
             jcts.append(float(env.outcome().jct.mean()))

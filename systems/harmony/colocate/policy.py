@@ -153,10 +153,6 @@ class ColocatePolicy(NetworkPolicy):
         features, unit, link = (tensors[x].numpy() for x in names)
         return Ensemble(Setting(features.astype(np.float64), np.exp(unit), link), settings)
 
-    def speeds_for(self, doubt: float) -> Speeds:
-        """Return what predicts speeds, less so many deviations."""
-        return Speeds(self.fitted, doubt)
-
     @property
     def error(self) -> float:
         """Mean absolute error of the logarithm of the speeds that were reported last."""

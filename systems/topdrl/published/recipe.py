@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import limited
@@ -29,9 +29,6 @@ class TopdrlSettings(PpoSettings):
     Attributes:
         decides: ``job``, TopDRL: the network picks the job, `allocator` its GPUs; or ``gpus``, Proximity-DRL: the
             queue goes first come first served, and the network picks the GPUs of its head one by one.
-        branches: ``several``, one for the image of the cluster, one for that of the queue, one for numbers; or ``one``
-            for all images in one.
-        head: ``shared``, the score of a slot is made of its block and of what is common; or ``dense``, of the latter.
         size: of the workloads, one of the published.
         slots, backlog: jobs of the queue in sight, and how many more are counted.
         cluster: racks, nodes of a rack, GPUs of a node.
@@ -45,9 +42,9 @@ class TopdrlSettings(PpoSettings):
         validate_every, validation_seeds: updates from one validation to the next, and workloads of each.
     """
 
+    RETIRED: ClassVar[frozenset[str]] = frozenset({"branches", "head"})
+
     decides: Literal["job", "gpus"] = "job"
-    branches: Literal["several", "one"] = "several"
-    head: Literal["shared", "dense"] = "shared"
     size: Literal["small", "large"] = "small"
     slots: int = limited(20, positive=True)
     backlog: int = limited(5, positive=True)
@@ -73,8 +70,6 @@ class TopdrlSettings(PpoSettings):
         PpoSettings.__post_init__(self)
         if len(self.cluster) != 3 or min(self.cluster) < 1:
             raise InstanceError("cluster", f"{self.cluster!r} is not racks, nodes and GPUs")
-        if not (self.imitation_updates or self.rl_updates):
-            raise InstanceError("rl_updates", "is 0, as is imitation_updates: nothing is trained")
         if self.decides == "gpus" and self.imitation_updates:
             raise InstanceError("imitation_updates", "is not 0, and nobody teaches to pick GPUs")
         if self.decides == "gpus" and self.slots > 1:

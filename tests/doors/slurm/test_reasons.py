@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gangplan.cli import slurm as command
+from gangplan.cli import online as command
 from gangplan.doors.core import Core
 from gangplan.doors.slurm import rounds
 from gangplan.doors.slurm.view import View

@@ -43,6 +43,17 @@ def test_a_future_begins_with_the_state(make_world: Callable[..., Any], seed: in
         assert (then.holder[then.held[ours.first[job] : ours.first[job + 1]]] == job).all()
 
 
+def test_who_ends_at_this_instant_runs_still(make_world: Callable[..., Any]) -> None:
+    """A future has whoever the state says waits and runs, though a job that takes no time ends as it starts."""
+    jobs, _, state, *_ = make_world(0)
+    running = np.sort(state.running[: state.count[RUNNING]])
+    state.finish[running] = state.clock[0]
+    ours, then = imagine(jobs, state, jobs, int(state.count[0]), 0)
+    live = np.sort(np.append(running, state.queue[: state.count[WAITING]]))
+    assert len(running) and (ours.gpus == jobs.gpus[live]).all()
+    assert then.count[RUNNING] == len(running)
+
+
 def weighed(world: Any, policy: Any, tried: np.ndarray, depth: int, seed: int = 1, ahead: int = 10) -> np.ndarray:
     """Return what the JCTs sum up to with each candidate, in each of four futures."""
     other, value = world.again(), np.zeros((len(tried), 4))

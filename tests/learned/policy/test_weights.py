@@ -16,11 +16,12 @@ import torch
 
 from gangplan.instances import InstanceError
 from gangplan.instances.typed import SETTINGS
-from gangplan.learned.policy import RECIPES, Card, Recipe, find, load, read_card, save, shipped, train_policy
+from gangplan.learned.policy import Card, Recipe, find, load, read_card, save, shipped, train_policy
 from gangplan.learned.policy.recipe import SEEDS, recipe
 from gangplan.learned.policy.settings import read_config, shipped_configs
 from gangplan.learned.policy.weights import match
 from gangplan.learned.training import Stage
+from gangplan.systems import RECIPES
 
 TENSORS = {"net.weight": torch.arange(6.0).reshape(2, 3), "net.bias": torch.tensor([0.5, -0.5])}
 CARD = Card("small", "toy", "adds", "numbers", {"training": 3, "validation": [1, 2]}, "abc", {"width": 2}, {"score": 1})

@@ -5,8 +5,10 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
 import torch
 
+from gangplan.instances import InstanceError
 from gangplan.learned.training.trainer import Step, Trainer, staged
 
 
@@ -39,6 +41,13 @@ def test_stages() -> None:
     assert first[0] is second[0] and first[0].seed == 7 and Told.made == 1
     assert (first[2], second[2]) == (-1, 1)
     assert torch.equal(second[1].weight, first[1].weight + 1)
+
+
+def test_something_is_trained() -> None:
+    """A training of which no stage has updates is refused."""
+    steps = [Step("imitation", 0, 1), Step("rl", 0, 5)]
+    with pytest.raises(InstanceError, match="updates: of imitation, rl are 0: nothing is trained"):
+        staged(f"{__name__}:Told", lambda of: steps)(SimpleNamespace(width=2), 7)
 
 
 def test_first_weights_are_of_the_seed() -> None:

@@ -276,3 +276,23 @@ def test_moves_that_cost_nothing_or_very_much(price: float) -> None:
     s.decide(60.0)
     s.finish("pad", now=600.0)
     assert s.defragment(domain="rack") is None and s.defragment(gang=GangJob("new", "any", (4,))) is None
+
+
+@pytest.mark.parametrize("grace", [0.0, 600.0])
+def test_moves_wait_for_the_longest_grace_of_all(grace: float) -> None:
+    """A job without a grace goes to a node that closes before it would end only if no other makes it wait so long."""
+    scheduler = gangplan.Scheduler(Fleet.regular(racks=1, nodes=3, gpus=4), price=60.0)
+    for name, seconds, own in (("a", 2000.0, 0.0), ("b", 9000.0, grace)):
+        scheduler.submit(GangJob(name, "any", (2,)), seconds, grace=own, now=0.0)
+    for node in (1, 2):
+        scheduler.submit(GangJob(f"stays {node}", "any", (2,)), 1e6, price=None, now=0.0)
+        scheduler.adopt(f"stays {node}", {f"node{node}": 2})
+    for name in ("a", "b"):
+        scheduler.adopt(name, {"node0": 2})
+    scheduler.drain("node1", at=2500.0, now=100.0)
+    moves = scheduler.defragment("node0")
+    assert (moves is None) == (grace > 0.0)
+    assert moves is None or {move.job: [*move.to] for move in scheduler.apply(moves) and moves.moves} == {
+        "a": ["node1"],
+        "b": ["node2"],
+    }

@@ -26,7 +26,7 @@ from gangplan.learned.online.guard import AHEAD, EVERYTHING, FIRST
 from gangplan.learned.online.policy import GnnPolicy
 from gangplan.learned.online.recipe import GnnSettings
 from gangplan.learned.policy.weights import find
-from gangplan.scheduler import network
+from gangplan.scheduler.policies import network
 from gangplan.scheduler.policies.network import HISTORY
 from gangplan.simulator.gangs.mixes import VALIDATION, Mix
 from gangplan.systems.topdrl.simulate import simulate

@@ -153,23 +153,28 @@ def test_the_bound_on_waiting_is_kept(policy: Any, price: float | None, reserve:
         (2, {"b": {"share": 0.25, "lends": 0.0}}),
         (3, {"x": {"share": 0.3333, "lends": 0.0}, "b": 0.0}),
         (3, {"b": {"share": 0.0, "most": 0.667}}),
+        (4, {"b": 0.5}),
+        (4, {"a": 0.5, "a.b": 0.0}),
     ],
 )
-def test_a_due_job_that_a_limit_keeps_is_not_passed(nodes: int, queues: dict[str, object]) -> None:
+def test_a_due_job_that_a_limit_or_a_guarantee_keeps_is_not_passed(nodes: int, queues: dict[str, object]) -> None:
     """A job of two nodes of a queue that may hold two starts, though ones of one node come all the time."""
     fleet = Fleet.regular(racks=1, nodes=nodes, gpus=4)
     s = Scheduler(fleet, "heuristic", patience=2.0, sharing={"queues": queues})
-    count = 0
+    count, queue = 0, [*queues][-1]
+    if nodes == 4:  # the other two are somebody's for ever
+        s.submit(GangJob("other", "any", (8,)), 1e7, now=0.0)
+        s.decide(60.0)
 
     def narrow(now: float) -> None:
         nonlocal count
-        s.submit(GangJob(f"n{count}", "any", (4,)), 100.0, now=now, queue="b")
+        s.submit(GangJob(f"n{count}", "any", (4,)), 100.0, now=now, queue=queue)
         count += 1
 
     for _ in range(2):
         narrow(0.0)
     ends = {x.job: x.seconds for x in s.decide(60.0).starts}
-    s.submit(GangJob("wide", "any", (8,)), 100.0, now=0.0, queue="b")  # due at 200 s, so it starts by 300 s
+    s.submit(GangJob("wide", "any", (8,)), 100.0, now=0.0, queue=queue)  # due at 200 s, so it starts by 300 s
     s.finish("n0", now=50.0)
     del ends["n0"]
     now = 50.0
@@ -183,3 +188,67 @@ def test_a_due_job_that_a_limit_keeps_is_not_passed(nodes: int, queues: dict[str
         now = ends.pop(name)
         s.finish(name, now=now)
     assert "wide" in s.running
+
+
+TWO_HALVES = {"queues": {"b": 0.5, "x": 0.5}}
+
+
+@pytest.mark.parametrize(
+    ("sharing", "queue", "user", "streams"),
+    [
+        (TWO_HALVES, "b", "", [("b", "", 4, 3), ("x", "", 4, 4)]),
+        (TWO_HALVES, "b", "", [("b", "", 2, 5), ("x", "", 2, 8)]),
+        (
+            {"queues": {"a": 0.5, "a.b": 0.0, "a.c": 0.0, "x": 0.5}},
+            "a.b",
+            "",
+            [("a.c", "", 4, 3), ("x", "", 4, 4)],
+        ),
+        (TWO_HALVES | {"limits": {"u": 16}}, "b", "u", [("x", "u", 4, 3), ("b", "v", 4, 1)]),
+        ({"limits": {"u": 16}}, "", "u", [("", "u", 4, 3), ("", "v", 4, 5)]),
+    ],
+)
+def test_small_jobs_do_not_use_up_what_a_gang_is_guaranteed(
+    sharing: dict[str, Any], queue: str, user: str, streams: list[tuple[str, str, int, int]]
+) -> None:
+    """A gang starts within 2 L s of when it is due, though a small job comes for each that ends, at a load under 1."""
+    s = Scheduler(Fleet.regular(racks=1, nodes=8, gpus=4), "heuristic", patience=2.0, sharing=sharing)
+    rng, now, ends, of = (
+        np.random.default_rng(0),
+        0.0,
+        list[tuple[float, str]](),
+        dict[str, tuple[str, str, int, int]](),
+    )
+
+    def small(stream: tuple[str, str, int, int]) -> None:
+        whose, name = stream[1], f"small{len(of)}"
+        of[name] = stream
+        s.submit(GangJob(name, "any", stream[2:3]), rng.uniform(20.0, 100.0), now=now, queue=stream[0], user=whose)
+
+    def decide() -> None:
+        for start in s.decide(60.0, now=now).starts:
+            heapq.heappush(ends, (now + start.seconds, start.job))
+
+    for stream in streams:
+        for _ in range(stream[3]):
+            small(stream)
+    decide()
+    s.submit(GangJob("gang", "any", (16,)), 100.0, queue=queue, user=user)  # due at 200 s
+    while "gang" not in s.running:
+        now, name = heapq.heappop(ends)
+        assert now <= 200.0 + 2 * 100.0
+        s.finish(name, now=now)
+        small(of[name])
+        decide()
+
+
+def test_who_is_owed_a_guarantee_of_its_own_is_not_held_for_a_gang_above() -> None:
+    """Where another queue always holds its part of a guarantee, no gang has all of that, nor keeps it from others."""
+    queues = {"a": 0.75, "a.b": 0.0, "a.c": 0.5, "a.d": 0.0}
+    s = Scheduler(Fleet.regular(racks=1, nodes=4, gpus=4), "heuristic", patience=2.0, sharing={"queues": queues})
+    s.submit(GangJob("own", "any", (8,)), 1e6, queue="a.c", now=0.0)
+    s.submit(GangJob("other", "any", (4,)), 1e6, queue="", now=0.0)
+    assert started(s) == {"own", "other"}
+    s.submit(GangJob("gang", "any", (8,)), 10.0, queue="a.b", now=0.0)
+    s.submit(GangJob("small", "any", (4,)), 1e5, queue="a.d", now=500.0)
+    assert started(s) == {"small"}

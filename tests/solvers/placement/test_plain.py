@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+import pulp
 import pytest
 
 from gangplan import solve
@@ -15,6 +17,7 @@ from gangplan.instances.placement.problem import GOALS
 from gangplan.solvers import Run
 from gangplan.solvers.method import suite
 from gangplan.solvers.placement.enumeration import random_problem
+from gangplan.solvers.placement.plain import plain_milp
 
 NAMES = ["milp", "plain_cpsat", "plain_milp"]
 TOOLS = suite("placement")
@@ -85,3 +88,20 @@ def test_lines_meet_where_plans_are(name: str) -> None:
     # b and c lose 1 - 1 / 1.2 each beside one another, see above
     result = solve(problem, time_limit=60, method=name, workers=1)
     assert (result.status, result.objective) == ("OPTIMAL", pytest.approx(1 / 3))
+
+
+@pytest.mark.parametrize("goal", GOALS)
+def test_nothing_is_looked_at_that_costs_more_than_the_plan(goal: str) -> None:
+    """The most that the MILP's relaxation may cost is what the plan known does, but for tolerances."""
+    most = list[float]()
+
+    def maximise(run: Run, lp: Any, unit: float, plan: object) -> None:
+        lp.sense = pulp.LpMaximize
+        lp.solve(pulp.HiGHS(msg=False, mip=False))
+        most.append(lp.objective.value())
+
+    problem = random_problem(1, jobs=3)
+    run = Run(replace(problem, goal=goal), time_limit=60)
+    TOOLS.draft(run, TOOLS.prepared(run))
+    plain_milp(run, minimise=maximise)
+    assert most and max(most) <= 1.01

@@ -18,12 +18,11 @@ from gangplan.systems.marl.policy import Lane, MarlPolicy, Step, batch, play
 from gangplan.systems.marl.recipe import MarlSettings
 
 pytestmark = pytest.mark.usefixtures("one_thread")
-GRAPHS = ("hierarchical", "outer", "flat")
 
 
-def asked(graph: str, **words: Any) -> tuple[Actor, Lane, list[Any]]:
+def asked(**words: Any) -> tuple[Actor, Lane, list[Any]]:
     """Return first weights, the first decisions in a small data centre, and what they are about."""
-    settings = MarlSettings(graph=graph, width=8)  # type: ignore[arg-type]
+    settings = MarlSettings(width=8)
     case = CENTRES["leaf-spine"](VALIDATION, **{"jobs": 40, "servers": 24} | words)
     env = Environment(case)
     for _ in range(3):  # for jobs to arrive
@@ -39,10 +38,9 @@ def scores(network: Actor, step: Step) -> Any:
         return network(*batch(network, [step])).double().numpy()
 
 
-@pytest.mark.parametrize("graph", GRAPHS)
-def test_a_batch_is_its_parts(graph: str) -> None:
+def test_a_batch_is_its_parts() -> None:
     """Decisions scored together get what each gets alone, and probabilities add up to 1 over what is allowed."""
-    network, lane, asks = asked(graph)
+    network, lane, asks = asked()
     step, at = lane.look(asks), 0
     assert len(asks) == 3
     together = scores(network, step)
@@ -54,10 +52,9 @@ def test_a_batch_is_its_parts(graph: str) -> None:
         at += len(one)
 
 
-@pytest.mark.parametrize("graph", GRAPHS)
-def test_others_are_heard(graph: str) -> None:
+def test_others_are_heard() -> None:
     """What another agent tells of its racks, or of its queue, changes an agent's decision."""
-    network, lane, asks = asked(graph)
+    network, lane, asks = asked()
     step = lane.look(asks[:1])
     allowed, before = step.seen[0].mask, scores(network, step)
     racks, state = step.racks.copy(), step.state.copy()
@@ -67,20 +64,19 @@ def test_others_are_heard(graph: str) -> None:
 
 
 def test_levels_are_told_apart() -> None:
-    """A group on the server of a job's first task is not scored as one on another is; in a flat graph it is."""
-    for graph, differs in (("hierarchical", True), ("flat", False)):
-        network, lane, _ = asked(graph)
-        for queue in lane.table.queue.values():
-            queue.sort(key=lambda job: -lane.env.case.jobs.workers[job])
-        ask = lane.table.asks()[0]
-        assert lane.env.case.jobs.workers[ask.job] > 1
-        groups = len(ask.part.free)
-        lane.table.take(ask, 0)
-        after = next(x for x in lane.table.asks() if x.agent == ask.agent)
-        found = scores(network, lane.look([after]))[:groups]
-        empty = [s for s in range(2, groups) if after.mask[s]]
-        assert found[empty].std() < 1e-5
-        assert (abs(found[1] - found[empty[0]]) > 1e-5) == differs
+    """A group on the server of a job's first task is not scored as one on another is."""
+    network, lane, _ = asked()
+    for queue in lane.table.queue.values():
+        queue.sort(key=lambda job: -lane.env.case.jobs.workers[job])
+    ask = lane.table.asks()[0]
+    assert lane.env.case.jobs.workers[ask.job] > 1
+    groups = len(ask.part.free)
+    lane.table.take(ask, 0)
+    after = next(x for x in lane.table.asks() if x.agent == ask.agent)
+    found = scores(network, lane.look([after]))[:groups]
+    empty = [s for s in range(2, groups) if after.mask[s]]
+    assert found[empty].std() < 1e-5
+    assert abs(found[1] - found[empty[0]]) > 1e-5
 
 
 @pytest.mark.parametrize("name", ["leaf-spine", "fat-tree", "flat"])

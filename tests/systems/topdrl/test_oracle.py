@@ -11,10 +11,9 @@ from gangplan.instances.placement.proximity import Proximity
 from gangplan.instances.workload import Workload
 from gangplan.simulator.gangs.mixes import Mix
 from gangplan.simulator.outcome import Outcome
-from gangplan.systems.topdrl.bound import bound
 from gangplan.systems.topdrl.oracle import Oracle, grid
 from gangplan.systems.topdrl.rules import rule
-from gangplan.systems.topdrl.simulate import simulate
+from gangplan.systems.topdrl.simulate import bound, simulate
 
 FLEET = Fleet.regular(2, 4, 4)
 

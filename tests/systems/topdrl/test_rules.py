@@ -9,7 +9,7 @@ from gangplan.instances import InstanceError
 from gangplan.instances.placement import Fleet
 from gangplan.instances.placement.proximity import Proximity
 from gangplan.instances.workload import Workload
-from gangplan.simulator.gangs.allocate import ALLOCATORS
+from gangplan.simulator.gangs.allocate import ALLOCATORS, allocate
 from gangplan.simulator.gangs.arrays import begin, cluster_of, jobs_of
 from gangplan.simulator.gangs.listing import Listing, run_list
 from gangplan.simulator.gangs.mixes import SMALL
@@ -30,6 +30,14 @@ def test_a_list_does_what_its_rule_does(name: str, discipline: str, allocator: s
     run_list(jobs, cluster, by_list, plan, np.inf)
     assert by_list.start.tolist() == by_rule.start.tolist()
     assert by_list.held.tolist() == by_rule.held.tolist()
+
+
+@pytest.mark.parametrize("allocator", range(len(ALLOCATORS)))
+def test_no_gpu_is_sought_where_none_is_idle(allocator: int) -> None:
+    """A job of no GPU does not fit on a cluster without an idle one: there is no node to begin at."""
+    take = np.zeros(8, np.int64)
+    assert not allocate(allocator, 0, cluster_of(Fleet.regular(2, 8, 4), Proximity()), np.zeros(8, np.int64), take)
+    assert not take.any()
 
 
 def test_a_job_may_wait_for_a_close_place() -> None:

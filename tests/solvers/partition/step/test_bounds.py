@@ -19,7 +19,6 @@ from gangplan.solvers.partition.step.bounds import (
     heads_and_tails,
     impossible,
     load_bound,
-    one_machine,
 )
 from gangplan.solvers.partition.step.model import prepare
 from gangplan.solvers.partition.step.series import series
@@ -130,15 +129,6 @@ def test_a_class_is_on_one_device() -> None:
     p = prepare(StepProblem(graph([1.0, 4.0, 4.0, 1.0], DIAMOND, colocation=[-1, 0, 0, -1]), cluster(3)))
     assert class_bound(p, *heads_and_tails(p)) == 10.0
     assert optimum(p.problem) == 10.0
-
-
-def test_one_machine_by_hand() -> None:
-    """Jackson's schedule interrupts a job for one with a longer tail."""
-    # A (0, 4, 0); B comes at 1, takes 2, has 5 behind: B runs 1-3 and ends at 8, A is done at 6
-    assert one_machine([(0.0, 4.0, 0.0), (1.0, 2.0, 5.0)]) == 8.0
-    # together they take 6 from 0 on, and the shorter tail is 3
-    assert one_machine([(0.0, 4.0, 3.0), (1.0, 2.0, 3.0)]) == 9.0
-    assert one_machine([]) == 0.0
 
 
 def test_series_of_a_training_step() -> None:

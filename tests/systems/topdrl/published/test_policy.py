@@ -104,20 +104,17 @@ def rows(settings: TopdrlSettings) -> torch.Tensor:
     return torch.zeros(3, settings.rows * (settings.gpus + settings.slots * settings.widest) + 6, dtype=torch.float16)
 
 
-@pytest.mark.parametrize("head", ["shared", "dense"])
-@pytest.mark.parametrize("branches", ["several", "one"])
 @pytest.mark.parametrize(("decides", "slots", "actions"), [("job", 6, 7), ("gpus", 1, 32)])
-def test_shapes(decides: Any, slots: int, actions: int, branches: Any, head: Any) -> None:
-    """There is a score an action and a value a state, whichever branches and head there are."""
-    settings = TopdrlSettings(decides=decides, branches=branches, head=head, **FEW | {"slots": slots})
+def test_shapes(decides: Any, slots: int, actions: int) -> None:
+    """There is a score an action and a value a state."""
+    settings = TopdrlSettings(decides=decides, **FEW | {"slots": slots})
     assert Network(settings)(rows(settings)).shape == (3, actions)
     assert Critic(settings)(rows(settings)).shape == (3,)
 
 
-@pytest.mark.parametrize("branches", ["several", "one"])
-def test_every_part_is_read(branches: Any) -> None:
+def test_every_part_is_read() -> None:
     """A busy GPU, a job in the last slot and a backlog each change the scores of the state that they are in alone."""
-    settings = TopdrlSettings(branches=branches, **FEW)
+    settings = TopdrlSettings(**FEW)
     torch.manual_seed(0)
     network = Network(settings)
     before = network(rows(settings))
@@ -130,7 +127,7 @@ def test_every_part_is_read(branches: Any) -> None:
 
 
 def test_slots_share_weights() -> None:
-    """The same job has the same score in any slot, beside the common part, with a shared head."""
+    """The same job has the same score in any slot, beside the common part."""
     settings = TopdrlSettings(**FEW)
     torch.manual_seed(0)
     network, state = Network(settings), rows(settings)

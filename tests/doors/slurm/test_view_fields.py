@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from gangplan.doors.core import Core, encoded
-from gangplan.doors.slurm.fields import job_row, node_row, number
 from gangplan.doors.slurm.rounds import Rounds
-from gangplan.doors.slurm.view import View
+from gangplan.doors.slurm.view import View, job_row, node_row, number
 from gangplan.instances import InstanceError
 from gangplan.scheduler import Scheduler
 

@@ -13,9 +13,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
-from gangplan.learned.interference.networks import Batch, train
-from gangplan.learned.interference.samples import AMOUNTS, Samples, Setting
-from gangplan.learned.interference.simple import Point
+from .networks import Batch, train
+from .samples import AMOUNTS, Samples, Setting
+from .simple import Point
 
 _WIDTH, _HEADS = 64, 4
 _STEPS, _RATE = 400, 8e-3

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from gangplan.cli.simulation_cases import cases_of, policies_of
-from gangplan.cli.simulation_study import Engine, Study
+from gangplan.cli.simulation_study import Engine, Study, cases_of, policies_of
 from gangplan.instances import InstanceError
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gangplan.doors.slurm.refusals import LONGEST, REFUSED, TRIES, Refusal, noted
+from gangplan.doors.slurm.reasons import LONGEST, REFUSED, TRIES, Refusal, noted
 
 from .conftest import Played
 
