@@ -51,7 +51,7 @@ def learned(results: Found) -> str:
     for ground in GROUNDS:
         found = windows(results, ground)
         for policy, minutes in found.items():
-            if policy in (*PICTURED, "without"):
+            if policy in (*PICTURED, "without", "best rule"):
                 continue
             cells = [f"{minutes.mean():.1f}"]
             for span in (slice(0, CHANGE), slice(CHANGE, None)):

@@ -252,7 +252,8 @@ def compared(found: Found) -> str:
             base = BEST if _of(case)[1] == 1 else NETWORKS[1]
             apart, seconds = _more(found, case, policy, base), found.mean(case, policy, "seconds")
             known = apart is not None and seconds is not None and policy != base
-            cells.append(f"{_text(apart)}, {1e3 * seconds:.2g} ms" if known else "")
+            took = f", {1e3 * seconds:.2g} ms" if known and policy in (*NETWORKS[:1], HEURISTIC) else ""
+            cells.append(_text(apart) + took if known else "")
         if any(cells):
             lines.append((policy, *cells))
     return table(("percent above", *told), lines)

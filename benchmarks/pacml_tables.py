@@ -186,7 +186,7 @@ def sources(found: Found) -> str:
     lines: list[Line] = [("PAC-ML, best checkpoint (published)", *map(_short, own))]
     rows = (
         ("best constant degree, published first fit", CONSTANTS), ("**degree only, trained for that**", (DEGREE,)),
-        ("best constant degree, best block", KEPT), ("best rule with a block", RULES),
+        ("best constant degree, best block", KEPT),
         ("learned, degree and block", (LEARNED,)),
     )  # fmt: skip
     told: dict[str, list[Spread | None]] = {}
