@@ -74,27 +74,11 @@ def trained_here(found: Found) -> str:
     lines.append(("trained here", *map(rate, mine)))
     less = [x.mean - y if x else np.nan for x, y in zip(mine, theirs, strict=True)]
     lines.append(("less the published best checkpoint", *(f"{x:+.4f}".replace("0.", ".", 1) for x in less)))
-    for where, of in (("", cell), (", nine other models", nine)):
-        names = [best(known, of, CONSTANTS, d) for d in ALL]
-        told = [f"`{n}`: {signed(apart(known, of, POLICY, n or '', d))}" for n, d in zip(names, ALL, strict=True)]
-        lines.append((f"less the best constant{where}", *told))
-        for rival in ("para-max", LEARNED) if of is cell else (LEARNED,):
-            words = "ours, degree and block" if rival == LEARNED else f"`{rival}`"
-            lines.append((f"less {words}{where}", *(signed(apart(known, of, POLICY, rival, d)) for d in ALL)))
+    lines.append(("less ours, degree and block", *(signed(apart(known, cell, POLICY, LEARNED, d)) for d in ALL)))
+    names = [best(known, nine, CONSTANTS, d) for d in ALL]
+    told = [f"`{n}`: {signed(apart(known, nine, POLICY, n or '', d))}" for n, d in zip(names, ALL, strict=True)]
+    lines.append(("less the best constant, nine other models", *told))
     return table(("", *ALL), lines)
-
-
-def degrees(found: Found) -> str:
-    """Return the shares of the accepted jobs by degree, beside the best constant."""
-    if not found:
-        return NOT_RUN
-    cell, known = SUITES["main"], _with_rivals(found)
-    lines = []
-    for d in ALL:
-        means = [float(np.mean(list(found.of(cell.case(d), POLICY, x).values()))) for x in SHARES]
-        accepted = [f"{x / sum(means[1:]):.0%}" for x in means[1:]]
-        lines.append((d, *accepted, f"{means[0]:.1%}", f"`{best(known, cell, CONSTANTS, d)}`"))
-    return table(("", *map(str, DEGREES), "rejected, of all", "best constant"), lines)
 
 
 def _with_rivals(found: Found) -> Found:
@@ -109,7 +93,7 @@ STUDY = Study(
     ("blocked", "blocked_or_running", "seconds", *SHARES),
     tasks,
     measure,
-    {"pacml-results.md": {"trained_here": trained_here, "degrees": degrees}},
+    {"pacml-results.md": {"trained_here": trained_here}},
     alike=alike,
 )
 """Rates as in `pacml`, and what is chosen."""

@@ -131,7 +131,7 @@ STUDY = Study(
     measure,
     {
         "proofs-results.md": {
-            "certified": library.certified_table, "uncertified": library.why_table, "cost": tables.cost,
+            "certified": library.certified_table, "uncertified": library.why_table,
             "gaps in short": tables.gaps_in_short, "gaps": tables.gaps,
         },
         "gapbench.md": {"classes": library.classes, "published": tables.published},

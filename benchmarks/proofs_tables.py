@@ -14,6 +14,8 @@ from gangplan.solvers.run import OPTIMAL_GAP, relative_gap
 from .found import Found, table
 
 CERTIFY, PUBLISHED = ", certify", "published"
+GAP = 0.15
+"""Families where no size has a larger mean gap are left out."""
 Figures = Mapping[str, float]
 
 
@@ -39,15 +41,14 @@ def labels(found: Found) -> list[str]:
 
 
 def _gaps(found: Found) -> tuple[dict[str, dict[tuple[float, str], list[float]]], list[tuple[float, str]]]:
-    """Return gaps by "objective, family, size" and column, and the columns: deadlines (s), of each all labels."""
+    """Return gaps by "objective, family, size" and column, and the columns: deadlines (s) of the newest label."""
     kept: dict[str, dict[tuple[float, str], list[float]]] = {}
     for (case, label), rows in found.runs.items():
         if not label.endswith(CERTIFY):
             group, deadline = case.removesuffix(" s").rsplit(", ", 1)
             own = [gap for row in rows.values() if (gap := gap_of(row.figures)) is not None]
             kept.setdefault(group, {})[float(deadline), label] = own
-    names = labels(found)
-    return kept, sorted({c for own in kept.values() for c in own}, key=lambda c: (c[0], names.index(c[1])))
+    return kept, sorted({c for own in kept.values() for c in own if c[1] == labels(found)[-1]})
 
 
 def _gap_table(first: str, groups: Mapping[str, Sequence[str]], found: Found) -> str:
@@ -60,67 +61,45 @@ def _gap_table(first: str, groups: Mapping[str, Sequence[str]], found: Found) ->
 
 
 def gaps(found: Found) -> str:
-    """Return the mean gap of the newest label by family and size, of each deadline."""
-    kept, columns = _gaps(found)
-    newest = [c for c in columns if c[1] == labels(found)[-1]]
+    """Return the mean gap of the newest label by family and size from medium on, of each deadline."""
+    kept, newest = _gaps(found)
+    sizes = SIZES[SIZES.index("medium") :]
+
+    def of(group: str) -> list[list[float]]:
+        return [kept.get(group, {}).get(c, []) for c in newest]
+
     families = dict.fromkeys(group.rpartition(", ")[0] for group in sorted(kept))
+    families = [x for x in families if any(np.mean(own) > GAP for size in sizes for own in of(f"{x}, {size}") if own)]
 
     def cell(group: str) -> str:
-        each = [kept.get(group, {}).get(c) for c in newest]
+        each = of(group)
         return ", ".join(f"{100 * float(np.mean(x)):.2f}" if x else "-" for x in each) if any(each) else ""
 
     head = f"{' and '.join(f'{deadline:g} s' for deadline, _ in newest)}, {labels(found)[-1]}, %"
-    return table((head, *SIZES), [(x, *(cell(f"{x}, {size}") for size in SIZES)) for x in families])
+    return table((head, *sizes), [(x, *(cell(f"{x}, {size}") for size in sizes)) for x in families])
 
 
 def gaps_in_short(found: Found) -> str:
-    """Return mean gaps by size and by objective, and how busy the machine was."""
-    groups = list(_gaps(found)[0])
+    """Return mean gaps by size and by objective, and of how many solves."""
+    kept, columns = _gaps(found)
+    groups = list(kept)
     parts = {size: [g for g in groups if g.endswith(f", {size}")] for size in SIZES}
     parts |= {x: [g for g in groups if g.startswith(f"{x}, ")] for x in dict.fromkeys(g.split(", ")[0] for g in groups)}
-    loads: dict[tuple[float, str], list[float]] = {c: [] for c in _gaps(found)[1]}
-    for (case, label), rows in found.runs.items():
-        if (column := (float(case.removesuffix(" s").rpartition(", ")[2]), label)) in loads:
-            loads[column] += [row.figures["load"] for row in rows.values() if "load" in row.figures]
-    words = " | ".join(f"{np.median(x):.1f}" if x else "" for x in loads.values())
-    counts = " | ".join(str(sum(len(own.get(c, ())) for own in _gaps(found)[0].values())) for c in loads)
+    counts = " | ".join(str(sum(len(own.get(c, ())) for own in kept.values())) for c in columns)
     means = _gap_table("", {**parts, "all": groups}, found)
-    return f"{means}\n| solves | {counts} |\n| load of the machine, median | {words} |"
-
-
-def _middle(values: Sequence[float], digits: int) -> str:
-    return f"{np.median(values):,.{digits}f}, {max(values):,.{digits}f}" if values else ""
-
-
-def cost(found: Found) -> str:
-    """Return by label and objective how long proofs take without and with certificates, and how long these are."""
-    pairs: dict[str, list[tuple[Figures, Figures]]] = {}
-    for (case, policy), rows in found.runs.items():
-        label = policy.removesuffix(CERTIFY)
-        plain = found.runs.get((case, label), {})
-        if label != policy and not case.startswith(PUBLISHED):
-            both = [(plain[seed].figures, row.figures) for seed, row in rows.items() if seed in plain]
-            pairs.setdefault(f"{label}, {case.partition(', ')[0]}", []).extend(both)
-    lines = []
-    for name, every in pairs.items():
-        proofs = [(a, b) for a, b in every if proved(a) and proved(b)]
-        seconds = [f"{sum(x['seconds'] for x in own):.1f}" for own in zip(*proofs, strict=True)]
-        own = [b for _, b in proofs if b.get("certified")]
-        sums = _middle([b["certify"] for b in own], 2), _middle([b["check"] for b in own], 2)
-        sizes = _middle([b["bytes"] for b in own], 0)
-        lines.append((name, str(len(every)), str(len(proofs)), *(seconds or ("", "")), str(len(own)), *sums, sizes))
-    head = ("", "solves", "proved", "s in all", "s with `certify`", "certified")
-    return table((*head, "s to certify: median, most", "s to check", "bytes"), lines)
+    return f"{means}\n| solves | {counts} |"
 
 
 def published(found: Found) -> str:
-    """Return values and bounds of published graphs, those of the newest label."""
+    """Return values and bounds of published graphs that stay open, by the newest label; and how many are optimal."""
     newest = {case: rows[0].figures for (case, _), rows in found.runs.items() if case.startswith(f"{PUBLISHED}, ")}
     lines = []
     for case, x in newest.items():
         _, objective, name, _ = case.split(", ")
         cells = [f"{x[key]:.6g}" if key in x else "" for key in ("value", "proves")]
         gap = gap_of(x)
-        word = "certified" if x.get("certified") else "claimed" if proved(x) else "" if gap is None else f"{gap:.2%}"
-        lines.append((f"{name}, {objective}", *cells, word, f"{x['seconds']:.2f}"))
-    return table(("graph", "value", "certified bound", "optimum, or gap to the bound", "s"), lines)
+        if not x.get("certified") and not proved(x):
+            lines.append((f"{name}, {objective}", *cells, "" if gap is None else f"{gap:.2%}"))
+    certified = sum(bool(x.get("certified")) for x in newest.values())
+    words = f"Of the {len(newest) - len(lines)} others {certified} are certified optimal, the rest claimed."
+    return table(("graph", "value", "certified bound", "gap to the bound"), lines) + f"\n\n{words}"

@@ -81,17 +81,6 @@ def rivals(found: Found) -> str:
     return table(("mean JCT of TopDRL less", *sizes), lines) if lines else NOT_RUN
 
 
-def networks(found: Found) -> str:
-    """Return how far from ours is something else in the place of its network, or search."""
-    known = [suite for suite in SUITES if found.of(suite, OURS)]
-    lines = []
-    for name in ("patient", UNGUARDED, "rollout"):
-        cells = [found.apart(suite, name, OURS) for suite in known]
-        if any(cells):
-            lines.append((f"`{name}`", *map(percent, cells)))
-    return table(("mean JCT less ours", *known), lines) if lines else NOT_RUN
-
-
 def windows(found: Found) -> str:
     """Return the gaps of policies to the optimum, of windows where it is proved, and of all to the best plan found."""
     best, least = found.of(WINDOWS, ORACLE), found.of(WINDOWS, BOUND)
@@ -129,4 +118,4 @@ def near(found: Found) -> str:
 
 SUMMARY: Tables = {"summary": summary}
 NEAR: Tables = {"near": near}
-RESULTS: Tables = {table.__name__: table for table in (suites, rivals, windows, networks)}
+RESULTS: Tables = {table.__name__: table for table in (suites, rivals, windows)}

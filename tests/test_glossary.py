@@ -48,7 +48,6 @@ KEEPS = {
     "instance": {
         "glossary.md": "says what is ruled out",
         "gapbench*.md": "GapBench's",
-        "hybrid.md": "GapBench's",
         "decisions/gapbench.md": "GapBench's",
     },
     "scenario": {"glossary.md": "says what is ruled out"},
