@@ -46,4 +46,4 @@ def test_no_other_type_is_imported(tag: object) -> None:
     """A log names types of the table; of all others nothing is imported."""
     with pytest.raises(InstanceError, match="is no type that a log has"):
         decode({"type": tag})
-    assert len(TYPES) == 14
+    assert len(TYPES) == 19

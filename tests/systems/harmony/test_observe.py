@@ -86,7 +86,6 @@ def test_bad_input() -> None:
         ({"case": "far"}, "case: 'far' is not one of"),
         ({"case": "philly"}, "data: is empty"),
         ({"reward_model": "none"}, "reward_model: 'none' is not one of off"),
-        ({"rl_updates": 0, "imitation_updates": 0}, "rl_updates: is 0"),
         ({"width": 50}, "width: 50 is not divisible"),
     ]
     for given, words in wrong:

@@ -77,7 +77,6 @@ def test_bad_input() -> None:
         simulate(MIX.draw(0), Fleet.regular(1, 4, 4), untrained(PICKS))
     wrong: list[tuple[dict[str, Any], str]] = [
         ({"cluster": (2, 4)}, "cluster: .2, 4. is not racks, nodes and GPUs"),
-        ({"rl_updates": 0}, "rl_updates: is 0"),
         ({"decides": "gpus"}, "slots: 20 are not 1"),
         ({"decides": "gpus", "slots": 1, "imitation_updates": 3}, "imitation_updates: is not 0"),
     ]
