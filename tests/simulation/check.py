@@ -28,6 +28,8 @@ from .wrong import Wrong, hold
 Make = Callable[..., Any]
 """Makes the scheduler under test: `gangplan.Scheduler`, or one with a fault that is to be noticed."""
 METHODS = {"fail": "fail_node", "repair": "repair_node"}
+AT_ONCE = 3e8
+"""Seconds by which a clock may go on at once where it shows a date."""
 LATE = 5.0
 """Seconds of the processor that a decision may take beyond its deadline: it is compiled and collected meanwhile."""
 
@@ -252,7 +254,7 @@ class Player(Operations):
             elif not world.waiting:
                 return True
             elif (then := world.now + PATIENCE * world.longest) < float("inf"):  # a policy may make it wait until due
-                self.event("decide", then + 1.0, FAR)
+                self.event("decide", min(then + 1.0, world.now + AT_ONCE), FAR)
             else:
                 return True
         hold(False, "drained", f"{[*world.waiting]} wait and {[*world.running]} run, round and round")
