@@ -244,8 +244,8 @@ def check_fields(owner: Any) -> None:
     """Check the fields of a frozen dataclass by types and metadata; make tuples of sequences and freeze arrays.
 
     Texts are not empty, numbers finite and not negative. The metadata of a field say more: ``positive``, ``signed``,
-    those of `LIMITS`, ``unique``, ``ascending``, ``empty`` (texts may be), ``choices``, or of an array what `array`
-    says. A default is right.
+    those of `LIMITS`, ``unique``, ``ascending``, ``empty`` (texts may be), ``choices``, ``later`` (documents leave
+    out what is empty or `None`), or of an array what `array` says. A default is right.
     """
     for name, usual, check, make in _rules(type(owner)):  # type: ignore[arg-type] # a type is hashable
         value = getattr(owner, name)

@@ -131,13 +131,18 @@ KINDS = {"TreeTopology": "tree", "RampTopology": "ramp", "Pool": "pool", "NodePo
 """The ``kind`` that members of unions carry in JSON, by the names of their types."""
 
 
+def _absent(value: Any) -> bool:
+    """Return whether a field that came later says nothing."""
+    return value is None or (hasattr(value, "__len__") and not len(value))
+
+
 def to_data(value: Any) -> Any:
     """Return `value` (a dataclass of this package, or a part of one) as JSON-ready data."""
     cls: type = type(value)
     names = _names(cls)
     if names is not None:
         entries = ((name, getattr(value, name), later) for name, later in names)
-        return _tag(cls) | {name: to_data(entry) for name, entry, later in entries if not later or len(entry)}
+        return _tag(cls) | {name: to_data(entry) for name, entry, later in entries if not (later and _absent(entry))}
     if isinstance(value, np.ndarray):
         data = value.tolist()
         if value.dtype.kind == "f" and not np.isfinite(value).all():

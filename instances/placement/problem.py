@@ -56,9 +56,9 @@ class PlacementProblem:
         running: where those that run already are.
         goal: ``slowdown`` (minimise the sum of weighted slowdowns), ``throughput`` (minimise the sum of weighted
             losses of normalised throughput, no less than 0 each), ``communication`` (minimise the sum of weighted
-            communication costs, see `communication.communication`) or ``fragmentation`` (minimise the GPUs left over
-            that tasks to come cannot use, see `verify.fragmentation`); a job left out costs its value, a job moved its
-            migration, in the unit of the goal.
+            communication costs, see `rate.communication`) or ``fragmentation`` (minimise the GPUs left over that tasks
+            to come cannot use, see `verify.fragmentation`); a job left out costs its value, a job moved its migration,
+            in the unit of the goal.
         mix: the tasks to come; if none is named, such as the workers of the batch: see `expected`.
     """
 

@@ -1,1 +1,1 @@
-"""Who decides beside the heuristic."""
+"""Who decides beside the heuristic of `starting`; the rules are in `gangplan.solvers.placement.online`."""

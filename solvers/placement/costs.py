@@ -73,7 +73,7 @@ class Costs:
         return moved + job.weight * max(0.0, 1 - 1 / slowdown)
 
     def communication(self, j: int) -> float:
-        """Return the communication cost of job j, as `communication.communication` does."""
+        """Return the communication cost of job j, as `gangplan.instances.placement.rate.communication` does."""
         each = self._each[j]
         held = {node: w * each for node, (w, _) in self.rows[j].items() if w and each}
         total: float = sum(n * (n - 1) / 2 * self._inside[node] for node, n in held.items())

@@ -46,7 +46,7 @@ def training_step(split: SplitGraph, servers: IntArray, topology: RampTopology, 
 
     Args:
         split: the job, its times in seconds.
-        servers: the server of each sub-op, int32 (split.n_sub_ops,), e.g. from `gangplan.simulator.first_fit`.
+        servers: the server of each sub-op, int32 (split.n_sub_ops,), e.g. from `gangplan.systems.pacml.jobs.first_fit`.
         units: ``"as-published"`` reproduces PAC-ML's figures with their error, see `OP_SECONDS`.
     """
     require_choice(units, "units", OP_SECONDS)

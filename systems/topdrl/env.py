@@ -84,7 +84,7 @@ class Picture:
 def topdrl(on: str | Suite = "small", allocator: str = "closest", reward: Reward | None = None) -> SelectEnv:
     """Return the environment of a suite (Ayadi et al., JPDC 204, 2025), on seeds to learn from.
 
-    `gangplan.systems.topdrl.Batch` plays many episodes of it at once, in compiled code.
+    `gangplan.systems.topdrl.batch.Batch` plays many episodes of it at once, in compiled code.
 
     Args:
         on: a suite or its name.

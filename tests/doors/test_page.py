@@ -257,7 +257,7 @@ def test_names_are_text(page: Callable[..., Any]) -> None:
 
 def test_it_keeps_up(page: Callable[..., Any], service: Service) -> None:
     """Left open it shows types, queues with quotas, users and ages, finds jobs, and sees those that come."""
-    quotas = {"nlp": {"type": "hybrid.online.sharing:Quota", "share": 0.25, "most": 0.75}}
+    quotas = {"nlp": {"type": "Quota", "share": 0.25, "most": 0.75}}
     kinds = {"racks": 1, "nodes": 2, "gpus": 4, "gpu_type": {"H100": 1, "A100": 1}}
     service.http.put("/v1/sessions/live", json={"cluster": kinds, "sharing": {"queues": quotas}})
     path, submit = "/v1/sessions/live/events", {"event": "submit", "gpus": 4, "seconds": 600}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any
 
 import jsonschema
@@ -199,3 +199,18 @@ def test_floats_survive_to_the_last_bit(memory: list[float]) -> None:
     """Decimal text and back changes no float."""
     graph = replace(GRAPH, memory=np.array(memory))
     assert from_data(OpGraph, parse_json(json.dumps(to_data(graph)))).memory.tolist() == memory
+
+
+@dataclass(frozen=True)
+class Aged:
+    """A type that had a field less."""
+
+    seconds: float
+    owner: str | None = field(default=None, metadata={"later": True})
+    labels: tuple[str, ...] = field(default=(), metadata={"later": True})
+
+
+def test_a_field_that_came_later_is_left_out_where_it_says_nothing() -> None:
+    """Hashes of older problems stay: neither `None` nor an empty tuple is written."""
+    assert to_data(Aged(1.0)).keys() == {"seconds"}
+    assert to_data(Aged(1.0, "ann", ("ssd",))) == {"seconds": 1.0, "owner": "ann", "labels": ["ssd"]}

@@ -32,7 +32,7 @@ class TopdrlSettings(PpoSettings):
         size: of the workloads, one of the published.
         slots, backlog: jobs of the queue in sight, and how many more are counted.
         cluster: racks, nodes of a rack, GPUs of a node.
-        allocator: one of `gangplan.systems.topdrl.ALLOCATORS`.
+        allocator: one of `gangplan.simulator.gangs.allocate.ALLOCATORS`.
         rows, step, widest: of the images: rows, seconds of a row, GPUs of the largest job.
         channels, width: of convolutions and of layers.
         reward, hold, pay: see `gangplan.systems.topdrl.batch.Batch`, and what a reward of 1 counts.
