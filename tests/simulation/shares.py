@@ -174,7 +174,7 @@ class Shares:
             own = [y for y in self.way(x.queue) if y not in self.way(first.queue)]
             if x.name in later or path not in self.way(x.queue):
                 continue
-            if all(self.share(y, without=later) > self.owed(y) - 2 * ROUNDING for y in own):
+            if all(self.share(y, without=later) > self.owed(y) + 2 * ROUNDING for y in own):
                 gone, end = gone | {x.name}, x.end(self.world.now)
             if self.share(path, self.wants(first), gone) <= self.owed(path) + SLACK:
                 return job.end(self.world.now) > end + SLACK * max(1.0, abs(end))
