@@ -285,7 +285,7 @@ class World(Events):
         starts of those that do not lend may delay it, though once that has started nothing is kept from it.
         """
         books, late = self.books, [j for j in self.waiting.values() if j.due <= self.now]
-        dues = late
+        dues = (*late, *(j for j in started if j.due <= self.now))
         if any(j.due == inf for j in (*self.waiting.values(), *started)):
             return
         self._unspent(late, started)
