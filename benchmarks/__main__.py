@@ -12,7 +12,7 @@ from .study import Options, Study
 STUDIES = {
     "policies": "classic policies on traces of clusters: docs/policies.md",
     "scheduler": "latencies of Scheduler, and traces that it decides: docs/scheduler-results.md",
-    "patience": "how long jobs wait until they are due, by setting",
+    "patience": "how long jobs wait until they are due, by setting: docs/operators-results.md",
     "eviction": "who leaves so that a gang has room, against greedy rules: docs/scheduler-results.md",
     "durations": "durations known, limits, history or nothing, rivals alike: docs/durations.md",
     "durations-loss": "how well durations are predicted, beside boosting: docs/durations.md",

@@ -18,6 +18,7 @@ from gangplan.instances.workload import Workload
 from gangplan.scheduler.policies.engine_policy import SchedulerPolicy
 from gangplan.simulator.engine import EngineScheduler, simulate, simulate_named
 
+from .found import Found, table
 from .policies_traces import OPENB, PHILLY
 from .rows import Task
 from .study import Options, Study
@@ -131,5 +132,28 @@ def measure(task: Task, options: Options) -> Mapping[str, float]:
     }
 
 
+def shown(found: Found) -> str:
+    """Return a line for each test window and price on which `max_wait` changes anything: before, now, first come."""
+    lines = []
+    for case in (case for case in found.cases if ", test, " in case):
+        for price in (0, PRICE):
+            cells = [_cell(found, case, rule) for rule in (_named(BEFORE, price), _named(NOW, price))]
+            cells.append("" if price else _cell(found, case, FIRST))
+            if cells[0] == cells[1]:
+                continue
+            lines.append((case.replace(", test, load", ""), str(price) if price else "none", *cells))
+    return table(("window, load", "price", "`max_wait=None`", "default", FIRST), lines)
+
+
+def _cell(found: Found, case: str, rule: str) -> str:
+    """Return mean JCT in hours; p99 and largest wait over length; who waits too long, and how many hours at most."""
+    if (case, rule) not in found.runs:
+        return ""
+    each = {name: list(found.of(case, rule, name).values()) for name in FIGURES}
+    late, excess = float(np.mean(each["late"])), max(each["excess"]) / 3600
+    words = f"; {late:.2%} by {excess:,.1f} h" if late else ""
+    return f"{np.mean(each['mean_jct']) / 3600:,.2f}; {np.mean(each['p99']):,.1f}, {max(each['largest']):,.0f}{words}"
+
+
 FIGURES = ("jobs", "mean_jct", "p99", "largest", "late", "excess", "seconds")
-STUDY = Study("patience", FIGURES, tasks, measure)
+STUDY = Study("patience", FIGURES, tasks, measure, {"operators-results.md": {"patience": shown}})

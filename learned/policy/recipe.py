@@ -67,7 +67,8 @@ class Recipe:
 
     def evaluate(self, policy: Any, seeds: Sequence[int], **options: Any) -> list[dict[str, Any]]:
         """Return a row of figures for the policy, called ``learned``, and each rival, on each ground and seed."""
-        assert self.judge is not None, f"{self.name} is judged on grounds that are not entered"
+        if self.judge is None:
+            raise InstanceError("policy", f"{self.name} is judged on the grounds of a system, and none is imported")
         grounds, mine, rivals = self.judge(policy, **options)
         runs = (evaluate(x, {"learned": mine, **{r: x.policy(r) for r in rivals}}, list(seeds)) for x in grounds)
         return [run.row for found in runs for run in found]
