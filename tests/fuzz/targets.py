@@ -207,9 +207,9 @@ def _draw_events(draw: random.Random) -> bytes:
 
 
 def _answer(content: bytes) -> None:
-    from gangplan.doors.clusters import scheduler_of
     from gangplan.doors.core import Core, Most, answer_lines
     from gangplan.scheduler import Scheduler
+    from gangplan.scheduler.described import scheduler_of
 
     how, log = seeds.ARGUMENTS[len(content) % len(seeds.ARGUMENTS)], Path("events.jsonl")
     log.unlink(missing_ok=True)
