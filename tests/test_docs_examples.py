@@ -6,11 +6,9 @@ import runpy
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from gangplan.cli import main
-from gangplan.simulator.ground import evaluate
 
 EXAMPLES = Path(__file__).parent.parent / "docs" / "examples"
 LONG = {"gpt2.py", "operators_loop.py"}
@@ -49,18 +47,6 @@ def test_own_solver() -> None:
 def test_own_reader() -> None:
     """Of three ops a and b go on one GPU, c on the other, with one transfer."""
     assert example("own_reader")["main"]().objective == pytest.approx(3.008)
-
-
-def test_own_ground() -> None:
-    """It passes the check of grounds, and SJF is no worse than FIFO on it."""
-    ground = example("own_ground")["Morning"]()
-    (fifo, sjf) = evaluate(ground, {name: ground.policy(name) for name in ground.usual}, [0])
-    assert sjf.figures["mean_jct"] <= fifo.figures["mean_jct"]
-
-
-def test_own_scores() -> None:
-    """It passes the contract of policies, and takes the tightest node that has room."""
-    assert example("own_scores")["Tightest"]().choose((np.array([8.0, 4.0, 2.0]), 3.0)) == 1
 
 
 def test_own_trace(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

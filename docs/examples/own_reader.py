@@ -10,8 +10,8 @@ def from_lines(text: str) -> gangplan.OpGraph:
     if not ops:
         raise gangplan.InstanceError("op", "there is none")  # the field, and what is wrong with it
     place = {name: i for i, name in enumerate(ops)}
-    source, target = zip(*((place[a], place[b]) for kind, a, b in (r for r in rows if r[0] == "edge")))
-    seconds, sizes = zip(*ops.values())
+    source, target = zip(*((place[a], place[b]) for kind, a, b in (r for r in rows if r[0] == "edge")), strict=True)
+    seconds, sizes = zip(*ops.values(), strict=True)
     nothing = [0.0] * len(ops)
     moved = [sizes[v] for v in source]
     return gangplan.OpGraph(tuple(ops), ("gpu",), [seconds], nothing, nothing, sizes, source, target, moved)
