@@ -49,6 +49,24 @@ def test_own_reader() -> None:
     assert example("own_reader")["main"]().objective == pytest.approx(3.008)
 
 
+def test_own_learner(tmp_path: Path) -> None:
+    """It is trained to its last update, and is then nearest to 3."""
+    report = example("own_learner")["main"](tmp_path / "run")
+    assert report.reason == "updates" and report.best == pytest.approx(3 / 2**10)
+
+
+def test_learned_speeds() -> None:
+    """What is learned is used, and of two models that halve each other nearly twice the time."""
+    learned = example("learned_speeds")["main"]().learned
+    assert learned.used and learned.slowdown["vgg"]["lstm"] > 1.5
+
+
+def test_pacml_policy(tmp_path: Path) -> None:
+    """Its schedules hold, and two servers in any block are worse than four as they come."""
+    blocked = example("pacml_policy")["main"](tmp_path)
+    assert 0 < blocked["constant-4"] < blocked["halves"] < 1
+
+
 def test_own_trace(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Columns and dates are read; the short job overtakes the one of an hour and a half under SJF alone."""
     made = example("own_trace")
