@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import runpy
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +81,15 @@ def test_own_trace(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_pytorch_pipelining(one_thread: None) -> None:
     """The stages of torch, one after the other, compute what the whole model does."""
     assert example("pytorch_pipelining")["main"]() < 1e-5
+
+
+def test_module_places(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The whole model is in both stages, and each of its blocks in one or in both."""
+    pytest.importorskip("torch")
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    stages = example("module_places")["main"]()
+    assert set(stages["(the model)"]) == {0, 1}
+    assert all(set(found) <= {0, 1} for found in stages.values())
 
 
 def test_http_client() -> None:
