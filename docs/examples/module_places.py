@@ -5,7 +5,7 @@ from pathlib import Path
 
 import gangplan
 from gangplan.instances.torch_model.build import model_problem
-from gangplan.instances.torch_model.load import Model
+from gangplan.instances.torch_model.load import LoadedModel
 from gangplan.torch_split.mapping import places
 from gangplan.torch_split.pieces import forward_part
 
@@ -16,7 +16,7 @@ def main(devices: int = 2) -> dict[str, tuple[int, ...]]:
     from gpt2 import pipelined
 
     module, args = pipelined()
-    made = model_problem(Model("mine", module, args, {}), devices=devices)
+    made = model_problem(LoadedModel("mine", module, args, {}), devices=devices)
     result = gangplan.solve(made.problem, time_limit=20)
     device, stage = forward_part(made.ops, result.plan)
     return {name or "(the model)": place.stages for name, place in places(made.ops, device, stage).items()}

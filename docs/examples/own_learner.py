@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from gangplan.learned.training import Stage, train_stages
+from gangplan.learned.training import TrainingStage, train_stages
 
 
 class Halving:
@@ -31,5 +31,5 @@ class Halving:
 
 def main(folder: Path):
     """Train it, and return what was done."""
-    stage = Stage("walk", lambda before: Halving(), updates=10, validate_every=5, patience=3)
+    stage = TrainingStage("walk", lambda before: Halving(), updates=10, validate_every=5, patience=3)
     return train_stages([stage], folder)[0].report

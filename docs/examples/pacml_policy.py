@@ -6,7 +6,7 @@ from gangplan.systems.pacml.arrivals import arrivals
 from gangplan.systems.pacml.baselines import make_policy
 from gangplan.systems.pacml.check import check
 from gangplan.systems.pacml.jobs import read_types
-from gangplan.systems.pacml.simulate import Choice, simulate
+from gangplan.systems.pacml.simulate import Acceptance, simulate
 
 PROFILE = """\
 a -- Conv -- forward_compute_time=400.0, backward_compute_time=8.0, activation_size=3e8, parameter_size=1e8
@@ -22,7 +22,7 @@ class Halves:
         """Return the choice for the job that arrived, or `None` to block it."""
         blocks = state.blocks  # 195 of them; state.fits says which are free
         found = [b for b in state.acceptable.nonzero()[0] if blocks.size[b] == 2]
-        return Choice(blocks.degree[found[0]], found[0]) if found else None
+        return Acceptance(blocks.degree[found[0]], found[0]) if found else None
 
 
 def main(folder: Path) -> dict[str, float]:
