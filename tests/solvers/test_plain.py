@@ -70,7 +70,7 @@ def test_learns_until_nothing_is_left_to_learn() -> None:
 def test_rows(engine: str) -> None:
     """A row holds if its conditions do: to have x at 9 takes a condition of x <= 3 that does not."""
     run = Run(small("throughput"), time_limit=5)
-    model = plain.new_rows(run, 1.0, None if engine == "cpsat" else plain.solve_milp)
+    model = plain.Rows(run, 1.0, plain.by_cpsat) if engine == "cpsat" else plain.float_rows(run, 1.0, plain.by_highs)
     x, a, b, c = model.count(9, "x"), *(model.binary(name) for name in "abc")
     model.row(x, 3, a, b)
     model.row(1, a)
