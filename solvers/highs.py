@@ -15,7 +15,7 @@ import numpy as np
 
 from gangplan.instances import verify
 
-from .plain import Row, Rows, Values
+from .plain import Rows, Values
 from .processes import can_fork, forked, interruptible
 
 TOLERANCE = 1e-7
@@ -73,7 +73,7 @@ def loaded(
     return solver
 
 
-_Answer = tuple[bool, float, list[float]]
+Answer = tuple[bool, float, list[float]]
 """Whether there is no solution, the bound, and the value of each column, none if there is none."""
 
 
@@ -88,57 +88,60 @@ def minimise_rows(rows: Rows, plan: Callable[[Values], Any], by: str = "plain_mi
     run, unit = rows.run, rows.unit
     if run.stopped:
         return
-    infeasible, bound, values = _solve(rows)
-    if infeasible:
-        infeasible, bound, values = _solve(rows, presolve=True)
-    if infeasible:
-        if run.plan is None:
-            run.prove_infeasible(by)
-        return
-    if values:
+    found = _solve(rows, "off")
+    if found[0]:
+        found = _solve(rows, "on")
+    if bounded(rows, plan, found, by):
+        apt = run.objective is not None and run.objective >= unit * APT
+        run.raise_bound((found[1] - (TOLERANCE if apt else _ROUNDING)) * unit, by)
+
+
+def bounded(rows: Rows, plan: Callable[[Values], Any], found: Answer, by: str) -> bool:
+    """Offer the plan of an answer, or record that there is none; return whether it has a bound."""
+    infeasible, bound, values = found
+    if infeasible and rows.run.plan is None:
+        rows.run.prove_infeasible(by)
+    if values and not infeasible:
         made = plan(lambda x: x.at(values.__getitem__))
-        if made is not None and verify(run.problem, made).ok:
-            run.offer(made, by)
+        if made is not None and verify(rows.run.problem, made).ok:
+            rows.run.offer(made, by)
         else:
-            run.note(f"{by}: the plan found is feasible only within the solver's tolerances, so it is dropped")
-    apt = run.objective is not None and run.objective >= unit * APT
-    if isfinite(bound):
-        run.raise_bound((bound - (TOLERANCE if apt else _ROUNDING)) * unit, by)
+            rows.run.note(f"{by}: the plan is feasible only within the solver's tolerances, so it is dropped")
+    return not infeasible and isfinite(bound)
 
 
 def programme(rows: Rows, **options: Any) -> tuple[Any, list[int]]:
     """Return a solver that has a model, and the columns that it has, those that are in use by their labels."""
-    entries = [row for row in rows.entries if isinstance(row, Row)]
-    used = set(rows.goal.terms).union(*(row.terms for row in entries))
+    used = set(rows.goal.terms).union(*(row.terms for row in rows.lines))
     order = sorted(used, key=lambda j: rows.columns[j].label)
     place, columns = {j: i for i, j in enumerate(order)}, [rows.columns[j] for j in order]
-    lines = [(row.least, row.most, {place[j]: a for j, a in row.terms.items()}) for row in entries]
+    lines = [(row.least, row.most, {place[j]: a for j, a in row.terms.items()}) for row in rows.lines]
     ends = [x.low for x in columns], [x.high for x in columns]
     costs = [rows.goal.terms.get(j, 0.0) for j in order]
     return loaded(costs, *ends, lines, [x.whole for x in columns], **options), order
 
 
-def _solve(rows: Rows, *, presolve: bool = False) -> _Answer:
+def answer(rows: Rows, **options: Any) -> Answer:
+    """Return what HiGHS with some options says of a model, in what is left of its run."""
     run = rows.run
+    solver, order = programme(rows, threads=run.workers, random_seed=run.seed, time_limit=run.remaining(), **options)
+    solver.HandleUserInterrupt = True
+    interruptible(solver.run, solver.cancelSolve, lambda: run.stopped)
+    status, bound = solver.getModelStatus(), float(solver.getInfo().mip_dual_bound)
+    values = [float(column.low) for column in rows.columns]
+    for j, value in zip(order, solver.getSolution().col_value, strict=True):
+        values[j] = value
+    solved = status in _SOME and isfinite(solver.getObjectiveValue())
+    return status in _NONE, bound, values if solved else []
 
-    def work() -> _Answer:
-        # HiGHS's own defaults stop at a gap of 1e-4 and call that optimal
-        solver, order = programme(
-            rows, mip_rel_gap=0.0, mip_abs_gap=1e-9, threads=run.workers, random_seed=run.seed,
-            mip_feasibility_tolerance=TOLERANCE, primal_feasibility_tolerance=TOLERANCE,
-            presolve="on" if presolve else "off",
-        )  # fmt: skip
-        solver.setOptionValue("time_limit", run.remaining())
-        solver.HandleUserInterrupt = True
-        interruptible(solver.run, solver.cancelSolve, lambda: run.stopped)
-        status, bound = solver.getModelStatus(), float(solver.getInfo().mip_dual_bound)
-        values = [float(column.low) for column in rows.columns]
-        for j, value in zip(order, solver.getSolution().col_value, strict=True):
-            values[j] = value
-        solved = status in _SOME and isfinite(solver.getObjectiveValue())
-        return status in _NONE, bound, values if solved else []
 
+def _solve(rows: Rows, presolve: str) -> Answer:
+    """Return the answer with the options that keep it right: HiGHS stops at a gap of 1e-4 and calls that optimal."""
+    options = {
+        "mip_rel_gap": 0.0, "mip_abs_gap": 1e-9, "mip_feasibility_tolerance": TOLERANCE,
+        "primal_feasibility_tolerance": TOLERANCE, "presolve": presolve,
+    }  # fmt: skip
     if not can_fork():
-        return work()
+        return answer(rows, **options)
     # in the first relaxation HiGHS hears nothing: neither the clock nor us
-    return forked(work, lambda: run.stopped) or (False, -inf, [])
+    return forked(lambda: answer(rows, **options), lambda: rows.run.stopped) or (False, -inf, [])

@@ -269,6 +269,11 @@ class Rows:
         """Keep those of some tasks that are here, (start, length, end, binary), apart; the i-th is always the same."""
         self.together([self.interval(*task) for task in tasks])
 
+    @property
+    def lines(self) -> list[Row]:
+        """The entries that are linear: all of floats."""
+        return [entry for entry in self.entries if isinstance(entry, Row)]
+
     def minimise(self, goal: Any, plan: Callable[[Values], Any]) -> None:
         """Minimise; `plan` makes a plan of what gives the values of variables."""
         self.goal = add_up((goal,))

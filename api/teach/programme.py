@@ -17,6 +17,7 @@ from gangplan.solvers.method import OBJECTIVES, suite
 from gangplan.solvers.partition.step.plain import delays
 from gangplan.solvers.partition.textbook import Textbook
 from gangplan.solvers.plain import TICKS
+from gangplan.solvers.plain import Rows as PlainRows
 from gangplan.solvers.schedule.grain import common
 
 from .integers import Integers, columns_of
@@ -113,7 +114,7 @@ def milp(problem: Any, below: float | None = None) -> Programme:
 
     if model.goal.constant:
         raise AssertionError("the constant of an objective has a column of its own")
-    used = dict.fromkeys([*model.goal.terms, *(j for row in model.entries for j in row.terms)])
+    used = dict.fromkeys([*model.goal.terms, *(j for row in model.lines for j in row.terms)])
     order = {j: i for i, j in enumerate(used)}
     columns, labels = [], []
     for j in order:
@@ -124,7 +125,7 @@ def milp(problem: Any, below: float | None = None) -> Programme:
         columns.append(Column(name, scaled(x.low, by), scaled(x.high, by), x.whole, cost, family.seconds))
         labels.append(items)
     rows = []
-    for row in model.entries:
+    for row in model.lines:
         if not row.terms and (row.least or 0) <= 0 <= (row.most or 0):
             continue  # such as that no slot is of a type of which there are no devices
         inside = [order[j] for j in row.terms]
@@ -154,12 +155,12 @@ def cpsat(problem: Any) -> Integers:
     return Integers(rows, float(f"{1 / rows.scale:.{_DIGITS - 1 if tick else 17}g}"))
 
 
-def _captured(problem: Any, method: str, unit: float | None) -> Any:
+def _captured(problem: Any, method: str, unit: float | None) -> PlainRows:
     """Return the rows that a plain model hands its solver."""
     objective = getattr(problem, "objective", None)
     if objective not in OBJECTIVES:
         raise InstanceError("problem", f"{type(problem).__name__} has no plain model")
-    run, caught = Run(problem, time_limit=_SECONDS), list[Any]()
+    run, caught = Run(problem, time_limit=_SECONDS), list[PlainRows]()
     run.objective = unit  # what `refine` takes for the unit
     function: Any = suite(objective).methods[method].function
     try:
