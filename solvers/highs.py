@@ -106,7 +106,7 @@ def bounded(rows: Rows, plan: Callable[[Values], Any], found: Answer, by: str) -
         if made is not None and verify(rows.run.problem, made).ok:
             rows.run.offer(made, by)
         else:
-            rows.run.note(f"{by}: the plan is feasible only within the solver's tolerances, so it is dropped")
+            rows.run.note(f"{by}: the plan found is feasible only within the solver's tolerances, so it is dropped")
     return not infeasible and isfinite(bound)
 
 
