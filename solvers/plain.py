@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from itertools import combinations
@@ -233,11 +233,10 @@ class Rows:
         Args:
             over: what left exceeds right by at most where they are not, if less than bounds of variables say.
         """
-        left = add_up((left,))
-        if left.terms:
+        if isinstance(left, Sum) and left.terms:
             self.add(left - right, None, slack, given)
         else:
-            self.add(add_up((right,)), left.constant - slack, None, given)
+            self.add(add_up((right, -left)), -slack, None, given)
 
     def equal(self, left: Any, right: Any, *given: Sum) -> None:
         """Require left = right if all binaries `given` are 1."""
@@ -345,11 +344,17 @@ def refine(
     if rows > ROWS:
         run.note(f"{by} left out: a model of {rows} rows is too large, {ROWS} are the most")
         return
-    unit, known = run.objective or worst or 1.0, -1
-    while not run.stopped and (len(learnt) > known or (run.objective or unit) < FINE * unit):
-        unit, known = run.objective or unit, len(learnt)
+    for unit in attempts(run, worst or 1.0, learnt, FINE):
         with run.phase(by):
             attempt(unit)
+
+
+def attempts(run: Run, worst: float, learnt: Sequence[object], fine: float = 1.0) -> Iterator[float]:
+    """Yield units for a model, again while a plan is below `fine` of the last one, or more was learnt; see `refine`."""
+    unit, known = run.objective or worst, -1
+    while not run.stopped and (len(learnt) > known or (run.objective or unit) < fine * unit):
+        unit, known = run.objective or unit, len(learnt)
+        yield unit
 
 
 by_cpsat: Solve = Later(f"{__package__}.cpsat_solver:minimise_rows")
