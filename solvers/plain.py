@@ -242,10 +242,6 @@ class Rows:
         """Require left = right if all binaries `given` are 1."""
         self.add(add_up((left, -right)), 0, 0, given)
 
-    def one(self, binaries: Sequence[Sum]) -> None:
-        """Require that one of some binaries is 1."""
-        self.add(add_up(binaries), 1, 1, one=True)
-
     def add(self, terms: Sum, least: Any, most: Any, given: Sequence[Sum] = (), *, one: bool = False) -> None:
         """Add a row as it is, and now and then look at the clock: `TimeoutError` once the run has stopped."""
         low, high = (None if end is None else end - terms.constant for end in (least, most))

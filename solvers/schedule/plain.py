@@ -107,7 +107,8 @@ def plain_cpsat(run: Run, prepared: object = None, minimise: Solve = by_cpsat) -
             held[v].append((interval, gpus))
     model.letter("A")
     for j in range(p.n):  # each job runs in one way or is left out
-        model.one([out[j], *(runs for runs, way in zip(x, every, strict=True) if way[0] == j)])
+        mine = (runs for runs, way in zip(x, every, strict=True) if way[0] == j)
+        model.add(add_up([out[j], *mine]), 1, 1, one=True)
     model.letter("M")
     for node in filter(None, held):  # no node holds more GPUs than it has
         model.together([interval for interval, _ in node], [gpus for _, gpus in node], p.per)
