@@ -9,7 +9,7 @@ from ortools.sat.python import cp_model
 
 from gangplan.instances import verify
 
-from .plain import Interval, Rows, Together, Values
+from .plain import Cumulative, OptionalInterval, Rows, Values
 from .processes import interruptible
 from .run import OPTIMAL_GAP, Run
 
@@ -140,12 +140,14 @@ def model_of(rows: Rows) -> cp_model.CpModel:
         return cp_model.LinearExpr.weighted_sum([x[j] for j in terms], [*terms.values()]) + constant
 
     for entry in rows.entries:
-        given: list[Any] = [] if isinstance(entry, Together) else [x[j] if j >= 0 else ~x[-j - 1] for j in entry.given]
-        if isinstance(entry, Interval):
+        given: list[Any] = (
+            [] if isinstance(entry, Cumulative) else [x[j] if j >= 0 else ~x[-j - 1] for j in entry.given]
+        )
+        if isinstance(entry, OptionalInterval):
             start, end = (sum_of(end.terms, end.constant) for end in (entry.start, entry.end))
             made.append(model.new_optional_interval_var(start, entry.size, end, given[0], entry.letter))
             continue
-        if isinstance(entry, Together):
+        if isinstance(entry, Cumulative):
             held = [made[i] for i in entry.intervals], entry.demands, entry.capacity
             made.append(model.add_cumulative(*held) if entry.demands else model.add_no_overlap(held[0]))
         elif entry.one:

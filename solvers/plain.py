@@ -105,7 +105,7 @@ def add_up(parts: Iterable[Any]) -> Sum:
     return Sum(found, constant)
 
 
-class Column(NamedTuple):
+class ModelColumn(NamedTuple):
     """A variable, with its bounds; HiGHS has columns in the order of their labels, on which its plans depend."""
 
     letter: str
@@ -116,7 +116,7 @@ class Column(NamedTuple):
     label: str
 
 
-class Row(NamedTuple):
+class ModelRow(NamedTuple):
     """A constraint: least <= terms <= most, `None` where there is no limit, if all literals hold.
 
     Attributes:
@@ -132,7 +132,7 @@ class Row(NamedTuple):
     one: bool = False
 
 
-class Interval(NamedTuple):
+class OptionalInterval(NamedTuple):
     """Something that takes place from start to end if a literal holds."""
 
     letter: str
@@ -142,7 +142,7 @@ class Interval(NamedTuple):
     given: tuple[int]
 
 
-class Together(NamedTuple):
+class Cumulative(NamedTuple):
     """Entries, intervals, that hold no more than there is at any time, each its demand; without any one at a time."""
 
     letter: str
@@ -151,7 +151,7 @@ class Together(NamedTuple):
     capacity: int = 1
 
 
-Entry: TypeAlias = Row | Interval | Together
+Entry: TypeAlias = ModelRow | OptionalInterval | Cumulative
 Values: TypeAlias = Callable[[Any], Any]
 """Gives the value of an expression in a solution."""
 Solve: TypeAlias = "Callable[[Rows, Callable[[Values], Any]], None]"
@@ -159,7 +159,7 @@ Solve: TypeAlias = "Callable[[Rows, Callable[[Values], Any]], None]"
 
 
 def literal(binary: Sum) -> int:
-    """Return the place of a binary's column, or of that of x in 1 - x what `Row.given` has for 0."""
+    """Return the place of a binary's column, or of that of x in 1 - x what `ModelRow.given` has for 0."""
     ((j, sign),) = binary.terms.items()
     return j if sign > 0 else -j - 1
 
@@ -177,7 +177,7 @@ class Rows:
 
     def __init__(self, run: Run, unit: float, solve: Solve) -> None:
         self.run, self.unit, self._solve, self._letter = run, unit, solve, ""
-        self.columns, self.entries, self.goal = list[Column](), list[Entry](), Sum({})
+        self.columns, self.entries, self.goal = list[ModelColumn](), list[Entry](), Sum({})
         self.scale, self.constant, self._first = TICKS / unit, 0.0, dict[tuple[int, int], Sum]()
 
     def letter(self, name: str) -> None:
@@ -187,7 +187,7 @@ class Rows:
     def count(self, most: Any, name: str, *index: int, least: Any = 0, whole: bool = True, label: str = "") -> Sum:
         """Return a variable of a whole number."""
         place = len(self.columns)
-        self.columns.append(Column(name, index, least, most, whole, label or f"x{place + 1}"))
+        self.columns.append(ModelColumn(name, index, least, most, whole, label or f"x{place + 1}"))
         return Sum({place: 1})
 
     def binary(self, name: str, *index: int) -> Sum:
@@ -247,27 +247,27 @@ class Rows:
         low, high = (None if end is None else end - terms.constant for end in (least, most))
         kept = {j: a for j, a in terms.terms.items() if a or self._everything}
         if kept or self._everything or (low or 0) > 0 or (high or 0) < 0:
-            self.entries.append(Row(self._letter, kept, low, high, tuple(map(literal, given)), one))
+            self.entries.append(ModelRow(self._letter, kept, low, high, tuple(map(literal, given)), one))
         if not len(self.entries) % _OFTEN and self.run.stopped:
             raise TimeoutError
 
     def interval(self, start: Sum, size: int, end: Sum, here: Sum) -> int:
         """Add what takes place from start to end if a binary is 1, and return its place."""
-        self.entries.append(Interval(self._letter, start, size, end, (literal(here),)))
+        self.entries.append(OptionalInterval(self._letter, start, size, end, (literal(here),)))
         return len(self.entries) - 1
 
     def together(self, intervals: Sequence[int], demands: Sequence[int] = (), capacity: int = 1) -> None:
         """Let intervals hold no more than there is at any time, each its demand; without demands keep them apart."""
-        self.entries.append(Together(self._letter, tuple(intervals), tuple(demands), capacity))
+        self.entries.append(Cumulative(self._letter, tuple(intervals), tuple(demands), capacity))
 
     def no_overlap(self, tasks: Iterable[tuple[Sum, Any, Sum, Sum]]) -> None:
         """Keep those of some tasks that are here, (start, length, end, binary), apart; the i-th is always the same."""
         self.together([self.interval(*task) for task in tasks])
 
     @property
-    def lines(self) -> list[Row]:
+    def lines(self) -> list[ModelRow]:
         """The entries that are linear: all of floats."""
-        return [entry for entry in self.entries if isinstance(entry, Row)]
+        return [entry for entry in self.entries if isinstance(entry, ModelRow)]
 
     def minimise(self, goal: Any, plan: Callable[[Values], Any]) -> None:
         """Minimise; `plan` makes a plan of what gives the values of variables."""

@@ -7,7 +7,7 @@ from itertools import combinations
 from typing import Any
 
 from gangplan.instances import InstanceError
-from gangplan.solvers.plain import Entry, Interval, Row, Rows, Sum, Together
+from gangplan.solvers.plain import Cumulative, Entry, ModelRow, OptionalInterval, Rows, Sum
 
 Terms = dict[int, int]
 
@@ -26,23 +26,23 @@ class Integers:
         self.offset = rows.goal.constant + rows.constant * rows.scale
         offset = f" {factor * self.offset:+.15g}" if self.offset else ""
         self.said = f"goal = {factor:.15g} x objective{offset}"
-        self.conditions: list[Row] = []
-        self.pairs: list[tuple[str, Interval, Interval]] = []
-        self.cumulatives: list[Together] = []
+        self.conditions: list[ModelRow] = []
+        self.pairs: list[tuple[str, OptionalInterval, OptionalInterval]] = []
+        self.cumulatives: list[Cumulative] = []
         for entry in rows.entries:
-            if isinstance(entry, Row):
+            if isinstance(entry, ModelRow):
                 self.conditions.append(entry._replace(terms=dict(sorted(entry.terms.items()))))
-            elif isinstance(entry, Interval):
+            elif isinstance(entry, OptionalInterval):
                 whole = entry.start + entry.size - entry.end
                 side = -whole.constant
                 if any(whole.terms.values()) or side:
-                    self.conditions.append(Row(entry.letter, whole.terms, side, side, entry.given))
+                    self.conditions.append(ModelRow(entry.letter, whole.terms, side, side, entry.given))
             elif entry.demands:
                 self.cumulatives.append(entry)
             else:
                 self.pairs += [(entry.letter, a, b) for a, b in combinations(self.held(entry), 2)]
 
-    def held(self, of: Together) -> list[Interval]:
+    def held(self, of: Cumulative) -> list[OptionalInterval]:
         """Return the intervals of an entry."""
         return [self.rows.entries[i] for i in of.intervals]  # type: ignore[misc]
 
@@ -186,7 +186,7 @@ class _Bits:
 
 def columns_of(entry: Entry) -> list[int]:
     """Return the columns of a row or interval, those of its condition first."""
-    if isinstance(entry, Together):
+    if isinstance(entry, Cumulative):
         return []
-    parts = [entry] if isinstance(entry, Row) else [entry.start, entry.end]
+    parts = [entry] if isinstance(entry, ModelRow) else [entry.start, entry.end]
     return [*(max(j, -j - 1) for j in entry.given), *(j for part in parts for j in sorted(part.terms))]
