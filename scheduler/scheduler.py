@@ -493,7 +493,8 @@ class Scheduler(WindowCalls, ChangeCalls, GraceCalls, ConfigureCalls):
         if state.sharing.preempt and not state.alike:
             starts.clear, starts.vain = preemption.clear, preemption.vain
         state.age()
-        stages, mends = ByPrecedence(state, lambda: bool(starts.stopped), preemption.lent), []
+        mends: list[Mend] = []
+        stages = ByPrecedence(state, lambda: bool(starts.stopped), lambda: preemption.lent() | starts.released())
         for _ in stages:
             if stages.again:
                 starts.clear = None

@@ -28,23 +28,24 @@ class ByPrecedence:
     Args:
         state: whose queues show the lines of one stage at a time.
         stopped: tells whether jobs stopped so far.
-        lent: tells whether more queues hold more than their share than when it was last asked.
+        eased: tells whether more queues hold more than their share than when it was last asked, or who was due and
+            kept others from starting has started.
 
     Attributes:
         again: whether all are shown for the second time: nobody need stop any more.
     """
 
-    def __init__(self, state: SchedulerState, stopped: Callable[[], bool], lent: Callable[[], bool]) -> None:
-        self._state, self._stopped, self._lent, self.again = state, stopped, lent, False
+    def __init__(self, state: SchedulerState, stopped: Callable[[], bool], eased: Callable[[], bool]) -> None:
+        self._state, self._stopped, self._eased, self.again = state, stopped, eased, False
         self._lines: dict[Precedence, list[Alike | Shape]] = {}
         self._open = Precedence(False, 0)
 
     def __iter__(self) -> Iterator[Precedence]:
-        """Open one stage after the other, all once more if queues borrowed, and if jobs were stopped."""
+        """Open one stage after the other, all once more if that was eased, and if jobs were stopped."""
         with kept(self._state):
-            self._lent()
+            self._eased()
             yield from self._once()
-            if self._lent():  # those that are owed their share may take it back
+            if self._eased():  # those that are owed their share may take it back, those that were kept may start
                 yield from self._once()
             if not self._state.alike and self._stopped():  # those that stopped may go on elsewhere
                 self.again = True

@@ -94,6 +94,7 @@ class StartRound:
         self._promised: dict[str, float] = {}  # of jobs that started
         self._kept: dict[int, str] = {}  # accounts, and for which job that is due what they may hold more is kept
         self._first: dict[int | str, Request] | None = None  # see `_first_due`
+        self._keepers: set[str] = set()  # jobs that are due, for which others were kept from starting
         self.starts: list[Start] = []
         self.waits: dict[str, str] = {}
         self.allowed: dict[str, frozenset[int]] = {}
@@ -220,10 +221,22 @@ class StartRound:
             if not fine and end > until:
                 self._reservations(request)  # promises when the other one fits
                 if until > state.now or end > state.promises.get(other.name, until):
+                    self._keepers.add(other.name)
                     return True
         takes = [*accounts.all[leaf].above, *([ROOT] if accounts.borrows(leaf, asks) else [])]
         takes += [] if accounts.owns(leaf, asks) else [FREE]
-        return any(kept.get(number, request.name) != request.name for number in takes)
+        keepers = {kept[number] for number in takes if number in kept} - {request.name}
+        self._keepers |= keepers
+        return bool(keepers)
+
+    def released(self) -> bool:
+        """Return whether jobs for which others were kept from starting have started since this was last asked."""
+        gone = {name for name in self._keepers if name not in self._state.waiting}
+        if gone:
+            self._keepers -= gone
+            self._kept = {number: name for number, name in self._kept.items() if name not in gone}
+            self._first = None
+        return bool(gone)
 
     def _limited(self, request: Request) -> bool:
         """Return whether a limit keeps a job, and those behind it in its line, from starting."""

@@ -94,10 +94,11 @@ class Preemption:
         return False
 
     def lent(self) -> bool:
-        """Return whether more queues give way, which hold more than their share, than when it was last asked."""
+        """Return whether more queues with jobs that may stop, or above such, exceed their share than when last asked."""
         if not self._state.sharing.queues or (self._starts.clear is None and self._left > 0):
             return False
-        before, self._over = self._over, self._lowest()[1][1]
+        accounts, before = self._state.accounts, self._over
+        self._over = {x for queue in self._lowest()[1][1] for x in accounts.all[queue].above if accounts.exceeds(x)}
         if more := not self._over <= before:
             self._hopeless.clear()
             self._left, self._starts.clear = SEARCHES, self.clear

@@ -47,6 +47,16 @@ def test_who_would_borrow_by_now_holds_up_nobody_within_a_guarantee() -> None:
     assert started(scheduler) == {"small", "owed"}
 
 
+def test_who_was_kept_for_one_that_is_due_starts_with_it() -> None:
+    """The gang that is due borrows, after all within guarantees: then nothing is kept for it from the small job."""
+    scheduler = Scheduler(Fleet.regular(1, 1, 8), "heuristic", patience=1.0, sharing={"queues": {"a": 0.5, "b": 0.5}})
+    scheduler.submit(GangJob("runs", "m", (2,)), 1e4, queue="a")
+    assert started(scheduler) == {"runs"}
+    scheduler.submit(GangJob("gang", "m", (3,)), 10.0, queue="a")
+    scheduler.submit(GangJob("small", "m", (1,)), 1e4, queue="a", now=50.0)
+    assert started(scheduler) == {"gang", "small"}
+
+
 def test_who_ran_longer_than_expected_takes_no_guarantee_of_who_is_due() -> None:
     """It has 80 s to go by now, not the 50 s that were given: the gang that is due has its queue's share in 60 s."""
     queues = {"a": {"share": 0.25}, "b": {"share": 0.75, "lends": 0.0}}

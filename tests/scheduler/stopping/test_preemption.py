@@ -259,6 +259,17 @@ def test_room_is_reclaimed_from_a_queue_that_borrows_in_the_same_decision() -> N
     assert causes(s.decide(60.0)) == [("a1", "b2", "reclaim")]
 
 
+def test_room_is_reclaimed_once_the_queue_above_borrows() -> None:
+    """Queue a.y holds more than its share within a's; once a.x takes a above it, b has its share at once."""
+    queues = {"a": 0.5, "a.x": 0.25, "a.y": 0.25, "b": 0.5}
+    s = scheduler_of(2, 4, queues=queues)
+    s.submit(GangJob("y", "any", (4,), requires=("x",)), 9000.0, now=0.0, queue="a.y")
+    s.decide(60.0)
+    enter(s, "x", 4, 900.0, 100.0, queue="a.x")
+    s.submit(GangJob("owed", "any", (1,), requires=("x",)), 100.0, queue="b")
+    assert causes(s.decide(60.0)) == [("y", "owed", "reclaim")]
+
+
 def test_searches_in_vain_do_not_keep_a_later_borrower_from_giving_way(monkeypatch: pytest.MonkeyPatch) -> None:
     """The only search that is allowed finds nothing on the H100; then its job's queue borrows elsewhere: a new one."""
     monkeypatch.setattr(preemption, "SEARCHES", 1)
