@@ -12,16 +12,14 @@ from gangplan.instances.readers.measured import Pairs, Servers, Steps, read_meas
 from gangplan.instances.readers.together import Together
 from gangplan.learned.speed import Fit, fit_duty, fit_pairs, fit_servers, fit_steps
 
-from . import options
-from .output import emit_either, progress, table
+from .output import Told, progress, table, tell
 
 
 def fit(
     files: Annotated[list[str], "Gavel throughputs, DeepShare ratios, Pollux placements, CSV", "FILE..."],
     seed: Annotated[int, "of what is held out"] = 0,
     models: Annotated[bool, "fit the learned models to published pairs, too"] = False,
-    as_json: options.AsJson = False,
-) -> None:
+) -> Told:
     """Fit the cost model of placements to measurements and show its errors on a fifth held out.
 
     To a table of jobs alone and together, learned models of interference are fitted; whole combinations are held out.
@@ -30,7 +28,7 @@ def fit(
         raise InstanceError("fit", f"needs scipy; {extra('fit')}")
     found: list[Fit] = []
     judged: list[dict[str, Any]] = []
-    with progress("fitting", hidden=as_json) as bar:
+    with progress("fitting") as bar:
         for i, path in enumerate(files):
             for data in read_measured(path):
                 with in_file(f"{path}: {data.name}"):
@@ -42,7 +40,7 @@ def fit(
     rows = [(x.data, x.model, f"{x.parameters}", f"{x.held_out}", f"{x.median:.1%}", f"{x.p90:.1%}") for x in found]
     blocks = [table(("data", "model", "parameters", "held out", "median error", "p90 error"), rows, left=2)]
     blocks = blocks * bool(found) + [_judged(judged)] * bool(judged)
-    emit_either(as_json, [*map(asdict, found), *judged], *blocks)
+    return tell([*map(asdict, found), *judged], *blocks)
 
 
 def _cost_model(data: Pairs | Steps | Servers, seed: int) -> list[Fit]:

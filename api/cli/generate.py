@@ -17,9 +17,9 @@ from gangplan.instances.readers.traces import read_trace
 
 from . import options
 from .app import Late, made_of
-from .output import emit, emit_blocks, emit_json
+from .output import Told, emit, tell
 
-_OUT = Annotated[str | None, "write the problem here instead of printing it"]
+_OUT = Annotated[str | None, "write the problem here instead of printing it", options.Output()]
 _NO_SEED = Annotated[int, "changes nothing: the architecture leaves nothing to chance"]
 
 
@@ -32,7 +32,6 @@ def _command(kind: str) -> Callable[..., None]:
     own = defaults(kind)
 
     def command(out: str | None, **given: Any) -> None:
-        options.check_output(out)
         _write(make(kind, **{name: x for name, x in given.items() if name != "seed" or name in own}), out)
 
     given = {"out": None, **own, **(COMMON if kind in GENERATORS else {}), "seed": own.get("seed", 0)}
@@ -50,10 +49,9 @@ def _like(
     queue: Annotated[str | None, "only the jobs of this virtual cluster"] = None,
     skip_bad: Annotated[bool, "leave bad rows out"] = False,
     seed: Annotated[int, "of the random choices"] = 0,
-    out: Annotated[str | None, "write the jobs here"] = None,
+    out: Annotated[str | None, "write the jobs here", options.Output()] = None,
 ) -> None:
     """Make jobs that arrive, ask for GPUs and last like those of a trace."""
-    options.check_output(out)
     read = read_trace(trace, skip_bad=skip_bad).workload
     model = fit_workload(read if queue is None else read.only(queue))
     _write(model.draw(jobs, seed, load), out)
@@ -94,17 +92,14 @@ def _made(kind: str) -> Any:
 
 def _list(
     kinds: Annotated[bool, "list the kinds and their options", "--list"] = False,
-    as_json: options.AsJson = False,
-) -> None:
+) -> Told:
     if not kinds:
-        return
+        return Told(0)
     known = {kind: defaults(kind) for kind in (*GENERATORS, *JOBS)}
-    if as_json:
-        common = dict.fromkeys(GENERATORS, COMMON)
-        emit_json({k: {"about": _summary(k), "options": own | common.get(k, {})} for k, own in known.items()})
-    else:
-        lines = [f"{kind}: {_summary(kind)}\n  {_words_of(own)}" for kind, own in known.items()]
-        emit_blocks(*lines, f"every op graph:\n  {_words_of(COMMON)}")
+    common = dict.fromkeys(GENERATORS, COMMON)
+    data = {k: {"about": _summary(k), "options": own | common.get(k, {})} for k, own in known.items()}
+    lines = [f"{kind}: {_summary(kind)}\n  {_words_of(own)}" for kind, own in known.items()]
+    tell(data, *lines, f"every op graph:\n  {_words_of(COMMON)}")
     raise typer.Exit(0)
 
 

@@ -24,9 +24,8 @@ from gangplan.simulator.metrics.compare import interval
 from gangplan.systems import RECIPES
 
 from ..early import INTERRUPTED
-from . import options
 from .app import commands
-from .output import emit_either, facts, progress, table
+from .output import AS_JSON, Told, facts, progress, table, tell
 
 Weights = Annotated[str, "weights that come with the package, or a file of weights", "NAME|FILE"]
 NEEDS = ("torch", "torch_geometric", "torchrl", "tensordict")
@@ -42,8 +41,7 @@ def train(
     minutes: Annotated[float | None, "of wall-clock time at most, those before --resume included"] = None,
     trace: Annotated[str | None, "of gnn: jobs of your own to learn from, as for `simulate`", "FILE"] = None,
     cluster: Annotated[str | None, "of these: 4x8x8 is racks x nodes x GPUs; or a TOML file", "RxNxM|FILE"] = None,
-    as_json: options.AsJson = False,
-) -> int:
+) -> Told:
     """Train a policy from a configuration to weights with a model card.
 
     With --trace and --cluster it ends with a verdict: whether to use the weights there, and what they save.
@@ -61,7 +59,7 @@ def train(
 
         own = {**OWN, "trace": trace, "cluster": cluster}
     _check_needs()
-    with progress("training", hidden=as_json) as bar, _lines(hidden=as_json):
+    with progress("training") as bar, _lines():
         done = train_policy(config, out, instead=own, seed=seed, minutes=minutes, resume=resume, progress=bar)
     stages = [{"stage": x.name, **asdict(x.report)} for x in done.reports]
     rows = [
@@ -76,8 +74,7 @@ def train(
     if done.verdict:
         blocks += _verdict(done.verdict)
         said["verdict"] = list(done.verdict)
-    emit_either(as_json, said, *blocks)
-    return INTERRUPTED if done.interrupted else 0
+    return tell(said, *blocks, code=INTERRUPTED if done.interrupted else 0)
 
 
 def evolve(
@@ -87,8 +84,7 @@ def evolve(
     updates: Annotated[int, "at most"] = 2000,
     minutes: Annotated[float | None, "of wall-clock time at most, those before --resume included"] = None,
     data: Annotated[str, "folder of published traces", "FOLDER"] = DATA,
-    as_json: options.AsJson = False,
-) -> int:
+) -> Told:
     """Search for a rule, in two formulas, that has less mean JCT than `patient` on every ground of gangs.
 
     It is played on continuous runs of many clusters, and the best on validation grounds is shown with what it comes to
@@ -100,20 +96,19 @@ def evolve(
     from gangplan.learned.online.evolve import search
 
     _check_needs()
-    with progress("searching", hidden=as_json) as bar, _lines(hidden=as_json):
+    with progress("searching") as bar, _lines():
         found = search(out, data, seed=seed, updates=updates, minutes=minutes, resume=resume, progress=bar)
     rows = [(x["ground"], f"{x['patient']:.5g}", _share(x["above"], x["margin"])) for x in found["grounds"]]
     shown = facts([("rule", "\n".join(found["formula"])), ("updates", f"{found['updates']}, {found['seconds']:.0f} s")])
-    emit_either(as_json, found, table(("ground", "mean JCT of patient, s", "above"), rows, left=1), shown)
-    return INTERRUPTED if found["interrupted"] else 0
+    grounds = table(("ground", "mean JCT of patient, s", "above"), rows)
+    return tell(found, grounds, shown, code=INTERRUPTED if found["interrupted"] else 0)
 
 
 def evaluate(
     name: Weights,
     seeds: Annotated[int, "how many test seeds"] = 5,
     option: Annotated[list[str] | None, "of the policy's own evaluation; may be repeated", "NAME=VALUE"] = None,
-    as_json: options.AsJson = False,
-) -> None:
+) -> Told:
     """Judge a policy on test seeds, none of which it was trained on. Needs the extra learn."""
     if seeds < 1:
         raise InstanceError("seeds", f"{seeds!r} is not a positive integer")
@@ -121,16 +116,15 @@ def evaluate(
     made = recipe(read_card(path).policy)
     asked = _options(made.judge, option or [])
     _check_needs()
-    with progress("judging", hidden=as_json):
+    with progress("judging"):
         rows = made.evaluate(made.load(path), range(seeds), **asked)
-    emit_either(as_json, rows, _rows_of(rows), "means, and half of their 95% intervals", _rows_of(means(rows)))
+    return tell(rows, _rows_of(rows), "means, and half of their 95% intervals", _rows_of(means(rows)))
 
 
 def export(
     name: Weights,
     out: Annotated[str, "for the graph that decides", "FILE.onnx", "--out"],
-    as_json: options.AsJson = False,
-) -> None:
+) -> Told:
     """Write a policy for ONNX Runtime, which runs it without PyTorch. Needs the extras learn and onnx."""
     path = find(name)
     made = recipe(read_card(path).policy)
@@ -145,10 +139,10 @@ def export(
         files = [str(x) for x in made.export(made.load(path), Path(out))]
     except OSError as error:
         raise InstanceError("out", f"{out!r} cannot be written: {error.strerror}") from None
-    emit_either(as_json, {"files": files}, facts([("written", ", ".join(files))]))
+    return tell({"files": files}, facts([("written", ", ".join(files))]))
 
 
-def list_policies(as_json: options.AsJson = False) -> None:
+def list_policies() -> Told:
     """List what can be trained, and the weights there are."""
     policies = [{"policy": name, "about": recipe(name).about} for name in RECIPES]
     cards = [read_card(path) for path in shipped().values()]
@@ -161,7 +155,7 @@ def list_policies(as_json: options.AsJson = False) -> None:
     rows = [(x.name, x.policy, f"{x.parameters}", _text(x.validation.get("score"))) for x in cards]
     blocks.append(table(("weights", "policy", "numbers", "score"), rows, left=2))
     blocks.append(facts([("configurations", ", ".join(configs) or "none")]))
-    emit_either(as_json, {"policies": policies, "weights": weights, "configs": configs}, *blocks)
+    return tell({"policies": policies, "weights": weights, "configs": configs}, *blocks)
 
 
 def means(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -226,10 +220,10 @@ def _options(function: Any, given: list[str]) -> dict[str, Any]:
 
 
 @contextmanager
-def _lines(*, hidden: bool) -> Iterator[None]:
+def _lines() -> Iterator[None]:
     """Show what training logs on stderr, above the bar."""
     log = logging.getLogger("gangplan.learned")
-    handler = logging.NullHandler() if hidden else logging.StreamHandler(sys.stderr)
+    handler = logging.NullHandler() if AS_JSON.get() else logging.StreamHandler(sys.stderr)
     before = log.level, log.propagate
     log.addHandler(handler)
     log.setLevel(logging.INFO)

@@ -20,7 +20,7 @@ from gangplan.scheduler.journal.values import decode
 from gangplan.scheduler.queueing.sharing import Sharing
 
 from . import options
-from .output import emit_either, facts, progress, table
+from .output import Told, facts, progress, table, tell
 
 WORDS = {
     "mean_wait": "mean wait",
@@ -39,11 +39,10 @@ LONG = f"which took more than {CALM:.0%} of their deadline or asked a policy of 
 
 
 def log(
-    log: Annotated[str, "what Scheduler(log=...) wrote", "LOG"],
+    log: options.Log,
     job: Annotated[str | None, "only the lines about this job"] = None,
     check: Annotated[bool, "also make each decision once more that no clock can have cut, and compare"] = False,
-    as_json: options.AsJson = False,
-) -> int:
+) -> Told:
     """Tell what LOG says: who got what, which rule decided, and how long decisions took."""
     read = read_log(log)
     if job is not None:
@@ -51,9 +50,8 @@ def log(
         if not lines:
             raise InstanceError("job", f"{job!r} is in no line", log)
         data = {"log": log, "job": job, "lines": [{"now": now, "words": words} for now, words in lines]}
-        emit_either(as_json, data, "\n".join(words for _, words in lines))
-        return 0
-    with progress("reading", hidden=as_json) as bar:
+        return tell(data, "\n".join(words for _, words in lines))
+    with progress("reading") as bar:
         past = history_of(read, bar)
     if check:
         replay(read, check=True)
@@ -83,8 +81,7 @@ def log(
         rows = [(queue or "all", *(f"{row[cause]:,}" for cause in kinds)) for queue, row in causes.items()]
         about["stops"] = causes
         blocks.append(table(("cut short by", *kinds), rows if len(rows) > 2 else rows[:1]))
-    emit_either(as_json, about | {"groups": told}, facts(head), *blocks)
-    return 0
+    return tell(about | {"groups": told}, facts(head), *blocks)
 
 
 def _groups(past: History, by: str) -> dict[str, dict[str, float]]:

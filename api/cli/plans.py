@@ -24,7 +24,7 @@ from gangplan.instances.verify import clock_cost
 from ..units import amount, percent, words
 from . import options
 from .measure import Candidate, as_blocks, measure
-from .output import emit_blocks, emit_either, emit_json
+from .output import Told, tell
 from .report import plan_blocks
 
 LISTS = ("load", "transfer", "memory", "finish", "gpus")
@@ -35,9 +35,8 @@ def verify_plan(
     instance: options.Problem,
     plan: options.Plan,
     given: options.Given,
-    as_json: options.AsJson = False,
     bound: Annotated[str | None, "check this certificate of a bound too, see `solve --certificate`", "FILE"] = None,
-) -> int:
+) -> Told:
     """Check PLAN against every constraint of PROBLEM and recompute its objective.
 
     Give the options that the problem was solved with. Exit code: 0 if the plan is feasible, 1 if not, 2 for bad input.
@@ -47,12 +46,6 @@ def verify_plan(
     with in_file(bound):
         proved = None if bound is None else float(verify_bound(problem, options.read_certificate(bound)))
     notes = [f"the plan {note}" for note in options.foreign(answer, content_hash(problem))]
-    if as_json:
-        found = as_found(problem, verdict)
-        if proved is not None:
-            found["bound"] = proved if isfinite(proved) else None
-        emit_json({**found, "notes": notes})
-        return 0 if verdict.ok else 1
     kind = f", {words(problem)}" if problem.objective in GRAPHS else ""
     lines = [f"note: {note}" for note in notes]
     if verdict.ok:
@@ -63,8 +56,8 @@ def verify_plan(
     else:
         lines += [f"infeasible{kind}: {counted(len(verdict.violations), 'violation')}", *verdict.violations]
         blocks = []
-    emit_blocks("\n".join(lines), *blocks)
-    return 0 if verdict.ok else 1
+    found = as_found(problem, verdict) | ({} if proved is None else {"bound": proved if isfinite(proved) else None})
+    return tell(found | {"notes": notes}, "\n".join(lines), *blocks, code=0 if verdict.ok else 1)
 
 
 def as_found(problem: Any, verdict: Any) -> dict[str, Any]:
@@ -100,25 +93,23 @@ OWN = {
 
 
 def compare(
-    plans: Annotated[list[str], "plans, or what `gangplan solve --json` printed", "PLAN..."],
-    instance: Annotated[str, "the problem, in any known format", "--problem", "FILE"],
+    plans: Annotated[list[str], "plans, or what `gangplan solve --json` printed", "PLAN...", options.READ],
+    instance: Annotated[str, "the problem, in any known format", "--problem", "FILE", options.READ],
     given: options.Given,
-    as_json: options.AsJson = False,
     plot: options.Picture = None,
     panel: options.Panel = None,
-) -> int:
+) -> Told:
     """Set plans of one graph, or of the same jobs over time, side by side, each verified under the objective it is for.
 
     Give the options that the problem was solved with; a variant or contention that is not given is the one that the
     plan names. Exit code: 0 if all plans are feasible, 1 if not, 2 for bad input.
     """
-    options.check_picture(plot, panel, None, instance, *plans)
     found = list(_candidates(plans, instance, given))
     rows = measure(found)
     if plot is not None:
         _draw(plot, panel, instance, found, rows)
-    emit_either(as_json, {"instance": instance, "plans": rows}, *as_blocks(found, rows))
-    return 0 if all(row["feasible"] for row in rows) else 1
+    code = 0 if all(row["feasible"] for row in rows) else 1
+    return tell({"instance": instance, "plans": rows}, *as_blocks(found, rows), code=code)
 
 
 def _candidates(paths: list[str], instance: str, given: options.Given) -> Iterator[Candidate]:
@@ -178,7 +169,7 @@ def _draw(
 def plot_plan(
     instance: options.Problem,
     plan: options.Plan,
-    out: Annotated[str, "a .png, .svg or .html file", "PICTURE"],
+    out: Annotated[str, "a .png, .svg or .html file", "PICTURE", options.DRAWN],
     given: options.Given,
     panel: options.Panel = None,
 ) -> None:
@@ -186,11 +177,10 @@ def plot_plan(
 
     Give the options that the problem was solved with. `solve`, `compare` and `simulate` draw with --plot.
     """
-    from ..plot import render
+    from ..plot import check_panel, render
 
-    options.check_picture(out, None, None, instance, plan)
     problem, answer = options.answered(instance, plan, given)
-    options.check_picture(None, panel, type(problem))
+    check_panel(panel, type(problem))
     try:
         content = render(out, problem, answer, name=Path(instance).stem, panel=panel)
     except InstanceError as error:

@@ -11,7 +11,7 @@ from gangplan.solvers.placement.online import TASK_POLICIES
 
 from ..units import plus_minus
 from . import options
-from .output import emit_either, progress, table
+from .output import Told, progress, table, tell
 
 DEFAULT = ("random", "dot_prod", "gpu_clustering", "gpu_packing", "best_fit", "fgd", "stranding")
 _POLICY = f"one of {', '.join(TASK_POLICIES)}; may be repeated  [default: seven of them]"
@@ -27,8 +27,7 @@ def replay(
     workers: Annotated[int, "processes"] = 1,
     ceiling: Annotated[bool, "also bound what any policy could get allocated"] = False,
     skip_bad: Annotated[bool, "leave out rows that are wrong, and count them"] = False,
-    as_json: options.AsJson = False,
-) -> int:
+) -> Told:
     """Let PODS arrive one by one on NODES and stay, then samples of them, and report the GPUs allocated.
 
     The protocol is that of Weng et al. (USENIX ATC 2023). All policies see the same samples.
@@ -38,7 +37,7 @@ def replay(
     fleet, listed = read_nodes(nodes, skip_bad=skip_bad), read_pods(pods, skip_bad=skip_bad)
     marks = (1.0, load) if load > 1 else (load,)
     lost = misfits(fleet, listed.tasks)
-    with progress("replaying", hidden=as_json) as bar:
+    with progress("replaying") as bar:
         how: dict[str, Any] = {"seeds": drawn, "marks": marks, "workers": workers}
         found = run_replay(fleet, listed.tasks, policy or DEFAULT, **how, progress=bar)
     most = ceilings(fleet, listed.tasks, seeds=drawn, load=load) if ceiling else None
@@ -57,8 +56,7 @@ def replay(
         share = f"{most.mean():.2%} allocated at {load:.0%}"
         remarks.append(f"no policy gets more than {share}, on average of these samples")
     columns = ("policy", *(f"allocated at {mark:.0%}" for mark in marks), "dropped", "seconds")
-    emit_either(as_json, about, "\n".join([head, *remarks]), table(columns, map(_row, found)))
-    return 0
+    return tell(about, "\n".join([head, *remarks]), table(columns, map(_row, found)))
 
 
 def _data(found: Replay) -> dict[str, Any]:

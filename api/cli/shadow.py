@@ -20,7 +20,8 @@ from gangplan.scheduler.journal.read import BEGIN
 
 from ..doors.clusters import cluster_of
 from . import options
-from .whatif import Page, Set, compare, with_settings
+from .output import Told
+from .whatif import Set, compare, with_settings
 
 CAVEAT = (
     "counterfactual: jobs take as long as they did wherever they are and whenever they start, and come when they came"
@@ -32,24 +33,22 @@ _FOLLOW = "look for more so often, and show it anew, until Ctrl-C or the end of 
 
 
 def shadow(
-    trace: Annotated[str, "sacct --parsable2 with Start, another trace with starts, or events", "TRACE"],
+    trace: Annotated[str, "sacct --parsable2 with Start, another trace with starts, or events", "TRACE", options.READ],
     cluster: Annotated[str, CLUSTER, "NxM|FILE", "--cluster"],
     settings: Set = None,
     known: Annotated[bool, _KNOWN] = False,
     follow: Annotated[float | None, _FOLLOW, "SECONDS"] = None,
-    html: Page = None,
-    as_json: options.AsJson = False,
-) -> int:
+    html: options.Page = None,
+) -> Told:
     """Tell what gangplan would have decided where another scheduler did, and what that would have saved or cost.
 
     Events are lines such as {"event": "submit", "now": 0, "job": "a", "gpus": 8, "user": "me"}, then start, stop, end
     or withdraw of the job, fail_node and repair_node of a node; - reads them from stdin.
     """
-    options.check_page(html, trace)
     options.require_positive(follow=follow)
     fleet, changed = fleet_of(cluster), with_settings({}, settings or [])
     Scheduler(fleet, **changed)
-    label = ", ".join(["gangplan", *(settings or [])])
+    label, told = ", ".join(["gangplan", *(settings or [])]), Told(0)
     for rows, notes in _batches(trace, follow):
         with in_file(trace):
             past, left_out = past_of(rows, fleet, known=known)
@@ -64,8 +63,8 @@ def shadow(
         ]
         about: dict[str, Any] = {"trace": trace, "set": settings or [], "known": known, "caveat": CAVEAT}
         about["notes"] = [*notes, *left_out]
-        compare(past, changed, head, ("as it was", label), about, html=html, as_json=as_json)
-    return 0
+        told = compare(past, changed, head, ("as it was", label), about, html)
+    return told
 
 
 def fleet_of(text: str) -> Fleet:

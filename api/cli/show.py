@@ -20,27 +20,23 @@ from gangplan.instances.schedule import Capacity, NodePool, ScheduleProblem, tot
 
 from ..units import percent, time_unit, words
 from . import options
-from .output import emit_blocks, emit_json, facts, table
+from .output import Told, facts, table, tell
 
 ROWS = 64
 """Jobs shown; of jobs over time the first that are released."""
 
 
-def show(file: options.File, given: options.Given, as_json: options.AsJson = False) -> None:
+def show(file: options.File, given: options.Given) -> Told:
     """Describe the problem, or the plan, in FILE."""
     plan = _plan(file)
     problem: Any = options.problem(file, given) if plan is None else None
-    if as_json:
-        found = problem if plan is None else plan
-        kind, _, holds = repr(found).partition("(")
-        told = {"file": file, "type": kind, "objective": objective_of(found), "holds": holds[:-1]}
-        emit_json({**told, "content_hash": content_hash(found), "instance": getattr(plan, "instance", None)})
-        return
-    if plan is not None:
-        emit_blocks(*_plan_blocks(file, plan))
-    else:
-        describe: dict[str, Any] = {"schedule": _jobs, "placement": _gangs}
-        emit_blocks(*describe.get(problem.objective, _graph)(file, problem))
+    found = problem if plan is None else plan
+    kind, _, holds = repr(found).partition("(")
+    data = {"file": file, "type": kind, "objective": objective_of(found), "holds": holds[:-1]}
+    data |= {"content_hash": content_hash(found), "instance": getattr(plan, "instance", None)}
+    describe: dict[str, Any] = {"schedule": _jobs, "placement": _gangs}
+    shown = describe.get(problem.objective, _graph) if plan is None else _plan_blocks
+    return tell(data, lambda: shown(file, found))
 
 
 def _plan(file: str) -> Any:

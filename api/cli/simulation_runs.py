@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from math import prod
 from typing import Any
@@ -19,16 +19,15 @@ from gangplan.instances.quantities import counted
 from gangplan.instances.readers.gavel import is_gavel_trace, read_gavel_trace, read_throughputs
 from gangplan.instances.readers.traces import Trace, read_trace
 from gangplan.instances.torch_model.load import OURS
-from gangplan.instances.workload import Workload
 from gangplan.simulator.engine import Outages, simulate_named
 from gangplan.simulator.engine.simulate import Rules, fitting
-from gangplan.simulator.metrics import Group, regret, summary
+from gangplan.simulator.metrics import Group, groups, regret, summary
 from gangplan.simulator.metrics.groups import HOUR
 from gangplan.simulator.outcome import Outcome
 from gangplan.simulator.rounds import RoundOutcome, from_gavel, from_workload, parse_cluster, simulate_rounds
 
-from .options import by_name
-from .simulation_study import Case, Engine, Maker, Reading, Study, check_effects
+from .options import by_name, refuse
+from .simulation_study import Case, Maker, Study, cases_of, check_effects
 
 Step = Callable[[float], None]
 
@@ -40,24 +39,17 @@ class Setting:
     Attributes:
         run: simulates a policy with a seed, which changes nothing unless `random`; called with these, with what shows
             progress, and except in rounds with the cluster and the discipline of a row.
-        facts, about: of the trace and the clusters, for people and for machines.
         jobs: of the trace.
+        facts, about: of the trace and the clusters, for people and for machines.
         epoch: seconds from 1970 of the trace's time 0, `None` if it has no dates.
-        grouped: whether the jobs have users and queues: not in rounds, nor if there are others for each seed.
     """
 
     run: Callable[..., Outcome]
+    jobs: Any
     facts: list[tuple[str, str]]
     about: dict[str, Any]
-    random: bool
-    jobs: Any
+    random: bool = True
     epoch: float | None = None
-    grouped: bool = False
-
-
-def setting_of(study: Study) -> Setting:
-    """Read the trace for the clusters."""
-    return _on_trace(study) if study.leases.rounds is None else _in_rounds(study)
 
 
 def _facts(study: Study, jobs: Any, clusters: list[tuple[str, str]], skipped: Sequence[str]) -> list[tuple[str, str]]:
@@ -71,54 +63,62 @@ def _on_trace(study: Study) -> Setting:
 
     Jobs that one of the clusters is too small for are left out of all, so that rows can be compared.
     """
-    engine, like = study.engine, study.reading.like
-    for name in ("speeds", "throughputs"):
-        if getattr(study.leases, name) is not None:
-            raise InstanceError(name, "mean something in --rounds only")
-    check_effects(engine, study.policies)
+    alone = "mean something in --rounds only"
+    refuse(*((name, getattr(study, name) is not None, alone) for name in ("speeds", "throughputs")))
+    check_effects(study, study.policies)
     forms = {False: ("nodes x GPUs", "20x8"), True: ("racks x nodes x GPUs", "4x8x8")}
     sizes = {name: cluster_sizes(name, *forms[name.count("x") == 2], 10**7) for name in study.clusters}
-    read, facts = _read(study), []
+    read, told = _read(study), list[tuple[str, str]]()
     fits = np.ones(read.workload.n_jobs, dtype=bool)
     for *racks, nodes, gpus in sizes.values():
-        fits &= fitting(read.workload, prod((*racks, nodes)), gpus, engine)
-        how = "consolidated" if engine.consolidate else "counted only"
+        fits &= fitting(read.workload, prod((*racks, nodes)), gpus, study)
+        how = "consolidated" if study.consolidate else "counted only"
         how = f"{counted(racks[0], 'rack')}, close GPUs are faster" if racks else how
-        each = " for each queue" * engine.per_queue
-        facts.append(("cluster", f"{prod((*racks, nodes))} nodes of {gpus} GPUs{each}, {how}"))
-    facts.append(("discipline", ", ".join(engine.disciplines)))
-    facts += [("estimates", f"policies are told {_TOLD[x]}") for x in (engine.estimates,) if x in _TOLD]
-    facts += [("priorities", "jobs of a higher priority first")] * engine.priorities
-    facts += _leave_out(read, fits, "the cluster is" if len(sizes) == 1 else "one of the clusters is")
+        each = " for each queue" * study.per_queue
+        told.append(("cluster", f"{prod((*racks, nodes))} nodes of {gpus} GPUs{each}, {how}"))
+    told.append(("discipline", ", ".join(study.disciplines)))
+    words = {"limits": "policies are told limits", "none": "policies are told no durations"}
+    told.append(("estimates", words.get(study.estimates, "")))
+    told.append(("priorities", "jobs of a higher priority first" * study.priorities))
+    told += _leave_out(read, fits, "the cluster is" if len(sizes) == 1 else "one of the clusters is")
     workload = read.workload
-    model = fit_workload(workload) if like else None
+    model = fit_workload(workload) if study.like else None
 
     def run(policy: Maker, seed: int, progress: Step, cluster: str, discipline: str) -> Outcome:
         jobs = workload if model is None else model.draw(workload.n_jobs, seed=seed)
-        outages = None if engine.mtbf is None else Outages(mtbf=engine.mtbf, mttr=engine.mttr or 0.0, seed=seed)
+        outages = None if study.mtbf is None else Outages(mtbf=study.mtbf, mttr=study.mttr or 0.0, seed=seed)
         *racks, nodes, gpus = sizes[cluster]
-        how: dict[str, Any] = {x.name: getattr(engine, x.name) for x in fields(Rules)} | {"discipline": discipline}
+        how: dict[str, Any] = {x.name: getattr(study, x.name) for x in fields(Rules)} | {"discipline": discipline}
         how |= {"racks": racks[0] if racks else None, "outages": outages, "progress": progress}
         return simulate_named(jobs, nodes, gpus, policy, **how)
 
-    facts, random = _facts(study, workload, facts, read.skipped), like or engine.mtbf is not None
     about = {"skipped": len(read.skipped), "left_out": read.left_out}
-    return Setting(run, facts, about, random, workload, read.epoch, grouped=not like)
-
-
-_TOLD = {"limits": "limits", "none": "no durations"}
+    random = study.like or study.mtbf is not None
+    return Setting(run, workload, _facts(study, workload, told, read.skipped), about, random, read.epoch)
 
 
 def _read(study: Study) -> Trace:
-    """Read a trace; an option about what it has not is refused."""
-    reading, engine = study.reading, study.engine
-    seconds, columns = by_name(reading.lasts, "lasts"), by_name(reading.columns, "columns", str)
-    read = read_trace(study.trace, skip_bad=reading.skip_bad, seconds=seconds, columns=columns)
-    if reading.queue is not None:
-        read.workload = read.workload.only(reading.queue)
-    check_wanted(read.workload, engine, seconds, reading.like)
-    if not engine.priorities:
-        read.workload = replace(read.workload, priority=None)  # no policy of the table knows more than others
+    """Read a trace; an option about what neither it nor one drawn like it has is refused."""
+    seconds, columns = by_name(study.lasts, "lasts"), by_name(study.columns, "columns", str)
+    read = read_trace(study.trace, skip_bad=study.skip_bad, seconds=seconds, columns=columns)
+    work = read.workload if study.queue is None else read.workload.only(study.queue)
+    nothing = "changes nothing: the trace says of no job what"
+    same = "change nothing: the trace gives all jobs the same one, or none"
+    queues, priorities = len(set(work.queue)), len(set(np.asarray(work.priority).tolist()))
+    refuse(
+        *(("lasts", name not in work.model, f"{name!r} is no application of the trace") for name in seconds),
+        ("node_cpu", study.cpu is not None and not np.any(work.cpu), f"{nothing} cores it needs"),
+        ("node_memory", study.memory is not None and not np.any(work.memory), f"{nothing} memory it needs"),
+        ("per_queue", study.per_queue and queues == 1, "changes nothing: the jobs are all of one queue"),
+        ("priorities", study.priorities and priorities == 1, same),
+        (
+            "like",
+            study.like and (study.estimates == "limits" or study.priorities),
+            "draws jobs that have neither priorities nor limits",
+        ),
+    )
+    # no policy of the table knows more than others
+    read.workload = work if study.priorities else replace(work, priority=None)
     return read
 
 
@@ -136,58 +136,67 @@ def _leave_out(read: Trace, fits: BoolArray, small: str = "the cluster is") -> l
 
 def _in_rounds(study: Study) -> Setting:
     """Read a trace, Gavel's or another, for leases on a cluster like ``8xV100+8xK80``; durations are on speed 1."""
-    reading, leases = study.reading, study.leases
-    length, table, speeds = leases.rounds or 0.0, leases.throughputs, leases.speeds
-    alien = [x.name for x in fields(Engine) if getattr(study.engine, x.name) != x.default] + ["like"] * reading.like
-    if alien:
-        raise InstanceError("rounds", f"of leases know no {', '.join(alien)}")
-    if len(study.clusters) > 1:
-        raise InstanceError("cluster", "is one in rounds")
+    length, table, speeds = study.rounds or 0.0, study.throughputs, study.speeds
+    of_engine = {x.name for x in fields(Rules)} | {"price", "mtbf", "mttr", "like"}
+    alien = [x.name for x in fields(study) if x.name in of_engine and getattr(study, x.name) != x.default]
+    refuse(
+        ("rounds", alien, f"of leases know no {', '.join(alien)}"),
+        ("cluster", len(study.clusters) > 1, "is one in rounds"),
+    )
     shape = parse_cluster(study.clusters[0])
-    facts = [("cluster", " + ".join(f"{n} {kind}" for kind, n in zip(shape.types, shape.count, strict=True)))]
-    facts.append(("rounds", f"{length:g} s"))
-    about: dict[str, Any] = {}
+    counts = dict(zip(shape.types, shape.count, strict=True))
+    told = [("cluster", " + ".join(f"{n} {kind}" for kind, n in counts.items())), ("rounds", f"{length:g} s")]
+    gavel, about = table is not None or is_gavel_trace(study.trace), dict[str, Any]()
+    others = speeds or study.queue or study.lasts or study.columns
+    refuse(
+        ("throughputs", table and others, "are for Gavel's traces, which take no speeds and have no queues"),
+        ("throughputs", gavel and table is None, f"{study.trace} is Gavel's, it needs a table of them"),
+        (
+            "speeds",
+            not gavel and speeds is None,
+            f"{study.trace} names no models: say how fast each type is, like v100=1,p100=0.6",
+        ),
+    )
     skipped: Sequence[str]
     if table is not None:
-        if speeds is not None or replace(reading, skip_bad=False) != Reading():
-            raise InstanceError("throughputs", "are for Gavel's traces, which take no speeds and have no queues")
-        found = read_gavel_trace(study.trace, skip_bad=reading.skip_bad)
+        found = read_gavel_trace(study.trace, skip_bad=study.skip_bad)
         jobs, skipped = from_gavel(found, read_throughputs(table), shape), found.skipped
-    elif is_gavel_trace(study.trace):
-        raise InstanceError("throughputs", f"{study.trace} is Gavel's, it needs a table of them")
-    elif speeds is None:
-        raise InstanceError("speeds", f"{study.trace} names no models: say how fast each type is, like v100=1,p100=0.6")
     else:
-        read, known = _read(study), by_name(speeds.lower(), "speeds")
+        read, known = _read(study), by_name((speeds or "").lower(), "speeds")
         for kind in known:
             require_choice(kind, "speeds", shape.types)
-        most = max((n for kind, n in zip(shape.types, shape.count, strict=True) if known.get(kind)), default=0)
-        facts += _leave_out(read, read.workload.gpus <= most)
+        told += _leave_out(read, read.workload.gpus <= max((n for x, n in counts.items() if known.get(x)), default=0))
         jobs, skipped, about = from_workload(read.workload, known, shape), read.skipped, {"left_out": read.left_out}
 
     def run(policy: Maker, seed: int, progress: Step) -> Outcome:
         return simulate_rounds(jobs, shape, policy, length=length, seed=seed)
 
-    return Setting(run, _facts(study, jobs, facts, skipped), {"skipped": len(skipped), **about}, True, jobs)
+    return Setting(run, jobs, _facts(study, jobs, told, skipped), {"skipped": len(skipped), **about})
 
 
 @dataclass
 class Found:
     """Hold what was simulated: figures by row of each seed, outcomes and what groups of jobs got of the first."""
 
+    study: Study
+    setting: Setting
     about: dict[str, dict[str, Any]]
+    seeds: list[int]
     figures: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     outcomes: dict[str, Outcome] = field(default_factory=dict)
     groups: dict[str, dict[str, list[Group]]] = field(default_factory=dict)
-    seeds: list[int] = field(default_factory=list)
     interrupted: bool = False
 
 
-def play(
-    setting: Setting, cases: Mapping[str, Case], seeds: Sequence[int], progress: Step, price: float | None = None
-) -> Found:
-    """Simulate every row with every seed; with Ctrl-C return what is done, if anything is. `price`: of a GPU-hour."""
-    found = Found({label: case.about for label, case in cases.items()})
+def play(study: Study, progress: Step) -> Found:
+    """Simulate every row with every seed; with Ctrl-C return what is done, if anything is."""
+    setting = _on_trace(study) if study.rounds is None else _in_rounds(study)
+    seeds, known = study.drawn(setting.random), study.rounds is None and not study.like
+    for name in study.groupings:
+        if name != "size" and not (known and any(getattr(setting.jobs, name))):
+            raise InstanceError("by", f"{name!r}: the trace says of no job what {name} it is of")
+    cases = cases_of(study)
+    found = Found(study, setting, {label: case.about | setting.about for label, case in cases.items()}, seeds)
     runs = [(seed, label) for seed in seeds for label in cases]
     try:
         for done, (seed, label) in enumerate(runs):
@@ -197,7 +206,7 @@ def play(
 
             outcome = _run(setting, cases[label], seed, step)
             found.outcomes.setdefault(label, outcome)
-            found.figures.setdefault(label, []).append(figures(outcome, price))
+            found.figures.setdefault(label, []).append(_figures(outcome, study.gpu_hour_price))
             step(1.0)
     except KeyboardInterrupt:
         if not found.figures:
@@ -205,7 +214,9 @@ def play(
         found.interrupted = True
     # only seeds of which every row is done, or the rows that are done with the first
     whole = min(map(len, found.figures.values())) if len(found.figures) == len(cases) else 1
-    found.seeds, found.figures = [*seeds[:whole]], {label: made[:whole] for label, made in found.figures.items()}
+    found.seeds, found.figures = seeds[:whole], {label: made[:whole] for label, made in found.figures.items()}
+    for label, outcome in found.outcomes.items():
+        found.groups[label] = {name: groups(outcome, name, study.gpu_hour_price) for name in study.groupings}
     return found
 
 
@@ -225,7 +236,7 @@ def _run(setting: Setting, case: Case, seed: int, progress: Step) -> Outcome:
         raise InstanceError("policy", f"{case.about['policy']}: {type(error).__name__}: {error} ({where})") from error
 
 
-def figures(outcome: Outcome, price: float | None = None) -> dict[str, Any]:
+def _figures(outcome: Outcome, price: float | None) -> dict[str, Any]:
     """Return the figures of a simulation; of rounds, also how many there were; with the price of a GPU-hour, costs."""
     known = asdict(summary(outcome))
     if price is not None:
@@ -236,28 +247,3 @@ def figures(outcome: Outcome, price: float | None = None) -> dict[str, Any]:
         leases = round(known["jobs"] * (1 + known["interruptions"]))
         return known | {"rounds": len(outcome.begins), "allocations": outcome.allocations, "leases": leases}
     return known | {"regret": regret(outcome)}
-
-
-def check_groups(by: Sequence[str], setting: Setting, many: bool) -> None:
-    """Refuse a table of groups that the jobs do not have, or that is of several seeds."""
-    if by and many:
-        raise InstanceError("by", "is of one seed: leave --seeds out")
-    for name in by:
-        if name != "size" and not (setting.grouped and any(getattr(setting.jobs, name))):
-            raise InstanceError("by", f"{name!r}: the trace says of no job what {name} it is of")
-
-
-def check_wanted(workload: Workload, engine: Engine, lasts: Mapping[str, float], like: bool) -> None:
-    """Refuse an option about something that the trace, or one drawn like it, does not have."""
-    for name in lasts:
-        if name not in workload.model:
-            raise InstanceError("lasts", f"{name!r} is no application of the trace")
-    for name, words in (("cpu", "cores"), ("memory", "memory")):
-        if getattr(engine, name) is not None and not np.any(getattr(workload, name)):
-            raise InstanceError(f"node_{name}", f"changes nothing: the trace says of no job what {words} it needs")
-    if engine.per_queue and len(set(workload.queue)) == 1:
-        raise InstanceError("per_queue", "changes nothing: the jobs are all of one queue")
-    if engine.priorities and len(set(np.asarray(workload.priority).tolist())) == 1:
-        raise InstanceError("priorities", "change nothing: the trace gives all jobs the same one, or none")
-    if like and (engine.estimates == "limits" or engine.priorities):
-        raise InstanceError("like", "draws jobs that have neither priorities nor limits")

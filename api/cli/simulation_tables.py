@@ -17,7 +17,7 @@ from ..plot import html
 from ..plot.simulation import simulation_scene
 from ..units import column, plus_minus
 from .output import facts, table
-from .simulation_runs import Found, Setting
+from .simulation_runs import Found
 from .simulation_study import VARIES, as_word
 
 WIDEST = 80
@@ -43,11 +43,11 @@ _UNJUDGED = ("utilisation", "gpu_hours")
 """Figures of which less is not always better: GPUs are busy with lost work too."""
 
 
-def as_data(found: Found, many: bool) -> list[dict[str, Any]]:
+def as_data(found: Found) -> list[dict[str, Any]]:
     """Return an object for each row: its figures, or with seeds their means, margins and values."""
     rows = []
     for label, runs in found.figures.items():
-        if not many:
+        if not found.study.many:
             by = {by: [asdict(group) for group in each] for by, each in found.groups.get(label, {}).items()}
             rows.append(found.about[label] | runs[0] | ({"by": by} if by else {}))
             continue
@@ -66,58 +66,51 @@ def as_data(found: Found, many: bool) -> list[dict[str, Any]]:
     return rows
 
 
-def as_blocks(found: Found, setting: Setting, many: bool) -> list[Any]:
+def as_blocks(found: Found) -> list[Any]:
     """Return what people are shown, within 80 columns where words can be folded."""
-    blocks: list[Any] = [facts(told(found, setting, many))]
-    blocks += [table(head, rows, left=left) for head, rows, left in tables(found, many)]
-    if many and len(found.figures) > 1:
+    blocks: list[Any] = [facts(_told(found)), *(table(*one) for one in _tables(found))]
+    if found.study.many and len(found.figures) > 1:
         first, *others = found.figures
         columns = [_Column(name, words, found) for name, words in WITH_SEEDS[0].items()]
         rows = [(x, *(column.cell(found.figures[x], found.figures[first]) for column in columns)) for x in others]
         blocks.append(table((f"against {first}", *(column.head for column in columns)), rows))
-    for title, head, cells in group_tables(found):
-        blocks += [title, table(head, cells)]
-    return blocks
+    return blocks + [x for title, *one in _group_tables(found) for x in (title, table(*one))]
 
 
-def as_page(found: Found, setting: Setting, name: str, epoch: float | None, many: bool) -> bytes:
+def as_page(found: Found, name: str, epoch: float | None) -> bytes:
     """Return the page; the axis of time is the calendar's if the trace's time 0 has a date, seconds from 1970."""
-    parts = [html.table(*one) for one in tables(found, many)]
-    for title, head, rows in group_tables(found):
-        parts.append(f"<details open><summary>{escape(title)}</summary>{html.table(head, rows)}</details>")
-    seed = f" of seed {found.seeds[0]}" if many else ""
+    parts = [html.table(*one) for one in _tables(found)]
+    for title, *one in _group_tables(found):
+        parts.append(f"<details open><summary>{escape(title)}</summary>{html.table(*one)}</details>")
+    seed = f" of seed {found.seeds[0]}" if found.study.many else ""
     scene = simulation_scene(found.outcomes, name, epoch)
-    return html.report(name, "gangplan simulate", told(found, setting, many), parts, f"Schedules{seed}", scene)
+    return html.report(name, "gangplan simulate", _told(found), parts, f"Schedules{seed}", scene)
 
 
-def told(found: Found, setting: Setting, many: bool) -> list[tuple[str, str]]:
+def _told(found: Found) -> list[tuple[str, str]]:
     """Return the facts above the tables."""
-    head = list(setting.facts)
-    if many:
-        head.append(("seeds", ", ".join(map(str, found.seeds))))
-    if found.interrupted:
-        head.append(("interrupted", "what was done until then"))
-    if any(cell.startswith("*") for _, rows, _ in tables(found, many) for row in rows for cell in row):
-        head.append(("*", "the best of its column"))
-    return head
+    stars = any(cell.startswith("*") for _, rows, _ in _tables(found) for row in rows for cell in row)
+    return [
+        *found.setting.facts,
+        ("seeds", ", ".join(map(str, found.seeds)) if found.study.many else ""),
+        ("interrupted", "what was done until then" if found.interrupted else ""),
+        ("*", "the best of its column" if stars else ""),
+    ]
 
 
-Cells = Sequence[Sequence[str]]
+Table = tuple[tuple[str, ...], list[tuple[str, ...]], int]
+"""A head, rows, and how many columns are words."""
 
 
-def tables(found: Found, many: bool) -> list[tuple[tuple[str, ...], Cells, int]]:
-    """Return each table of figures: its head, its rows, and how many of its columns are words."""
-    known = next(iter(found.figures.values()))[0]
-    abouts = found.about.values()
+def _tables(found: Found) -> list[Table]:
+    """Return each table of figures."""
+    known, abouts, many = next(iter(found.figures.values()))[0], found.about.values(), found.study.many
     varies = [x for x in VARIES if x == "policy" or len({about.get(x) for about in abouts}) > 1]
     labels = {name: [as_word(found.about[label].get(name, "")) for label in found.figures] for name in varies}
-    made: list[tuple[tuple[str, ...], Cells, int]] = []
+    made = list[Table]()
     for shown in WITH_SEEDS if many else ALONE:
-        columns = {}
-        for name, words in shown.items():
-            if known.get(name) is not None:
-                one = _Column(name, words, found)
-                columns[one.head] = [one.marked(runs, mark=not many) for runs in found.figures.values()]
+        figures = [_Column(name, words, found) for name, words in shown.items() if known.get(name) is not None]
+        columns = {one.head: [one.marked(x, mark=not many) for x in found.figures.values()] for one in figures}
         for part in _parts(columns, sum(_wide(name, cells) for name, cells in labels.items())):
             whole = labels | {head: columns[head] for head in part}
             made.append((tuple(whole), list(zip(*whole.values(), strict=True)), len(varies)))
@@ -170,17 +163,14 @@ class _Column:
         return f"{'+' if others is not None and mean > 0 else ''}{plus_minus(mean, margin)}"
 
 
-def group_tables(found: Found) -> list[tuple[str, tuple[str, ...], Cells]]:
-    """Return for each row and grouping a title, a head and the rows of its table."""
-    made: list[tuple[str, tuple[str, ...], Cells]] = []
-    for label, tables_of in found.groups.items():
-        for by, groups in tables_of.items():
-            title = f"by {by}{f': {label}' if len(found.groups) > 1 else ''}"
-            made.append((title, *_group_table(by, groups)))
-    return made
+def _group_tables(found: Found) -> Iterator[tuple[str, tuple[str, ...], list[tuple[str, ...]]]]:
+    """Yield for each row and grouping a title, a head and the rows of its table."""
+    for label, tables in found.groups.items():
+        for by, groups in tables.items():
+            yield f"by {by}{f': {label}' if len(found.groups) > 1 else ''}", *_group_table(by, groups)
 
 
-def _group_table(by: str, groups: Sequence[Group]) -> tuple[tuple[str, ...], Cells]:
+def _group_table(by: str, groups: Sequence[Group]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     shown = list(groups) if len(groups) <= MOST_GROUPS + 1 else [*groups[:MOST_GROUPS], _rest(groups[MOST_GROUPS:])]
     times = ("mean_wait", "p95_wait", "mean_jct", "p95_jct")
     factor, unit = scale(max((getattr(group, name) for group in shown for name in times), default=0.0), "s")

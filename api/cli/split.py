@@ -15,7 +15,7 @@ from gangplan.instances.torch_model.load import load_model
 from ..torch_split.spread import spread as with_idle
 from ..units import time_unit
 from . import options
-from .output import emit_either, facts, table
+from .output import Told, facts, table, tell
 
 if TYPE_CHECKING:
     from ..torch_split.launch import SplitRun
@@ -28,20 +28,18 @@ ROWS = 64
 
 def split(
     model: options.Model,
-    graph: Annotated[str, "what `gangplan profile` wrote of it", "GRAPH"],
-    plan: Annotated[str, "a plan for GRAPH", "PLAN"],
+    graph: Annotated[str, "what `gangplan profile` wrote of it", "GRAPH", options.READ],
+    plan: Annotated[str, "a plan for GRAPH", "PLAN", options.READ],
     given: options.Given,
     spread: Annotated[bool, "first cut stages for idle devices, where that costs nothing"] = False,
     run: Annotated[bool, "run the stages as processes here and compare with the whole model"] = False,
-    as_json: options.AsJson = False,
-    out: Annotated[str | None, "write the mapping here, as JSON", "FILE"] = None,
-) -> int:
+    out: Annotated[str | None, "write the mapping here, as JSON", "FILE", options.Output()] = None,
+) -> Told:
     """Say which module of MODEL goes where by PLAN, and where torch.distributed.pipelining is to split it.
 
     Needs the extra torch. Give the options that the problem was solved with. Exit code: 0, or 1 if --run finds a
     difference, 2 for bad input.
     """
-    options.check_output(out, graph, plan)
     problem, answer = options.answered(graph, plan, given, Plan)
     verdict = verify(problem, answer)
     if not verdict.ok:
@@ -83,8 +81,8 @@ def split(
     if out is not None:
         write_whole({out: f"{json.dumps(data, allow_nan=False)}\n".encode()})
     advice = _advice(model, data, problem, verdict.objective, out)
-    emit_either(as_json, data, *_blocks(places, cuts, found, seconds), *advice)
-    return 0 if all(x.same for x in found) else 1
+    blocks = _blocks(places, cuts, found, seconds)
+    return tell(data, *blocks, *advice, code=0 if all(x.same for x in found) else 1)
 
 
 def _rehearsed(model: Any, ops: Any, stage: list[int], points: dict[str, str]) -> list[str]:

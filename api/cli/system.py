@@ -18,7 +18,7 @@ from gangplan.systems import SYSTEMS, ground_of
 from ..units import plus_minus
 from . import options
 from .app import Late, made_of
-from .output import emit_blocks, emit_json, progress, table
+from .output import Told, progress, table, tell
 
 
 def _setting(field: Any) -> Parameter:
@@ -47,7 +47,7 @@ def _command(name: str) -> Any:
         if x.name not in ("plot", "panel") or kind.run is not Ground.run:
             parameters.append(x.replace(kind=Parameter.KEYWORD_ONLY, annotation=hints[x.name]))
 
-    def command(**given: Any) -> int:
+    def command(**given: Any) -> Told:
         common = {x: given.pop(x) for x in hints if x in given}
         if several is None:
             return _compare(name, [kind(**given)], **common)
@@ -57,7 +57,8 @@ def _command(name: str) -> Any:
             raise InstanceError(several, f"{listed!r} names none")
         return _compare(name, [kind(**given, **{several: x}) for x in names], **common)
 
-    return options.signed(command, parameters, name, f"{getdoc(kind)}".partition("\n\nAttributes:")[0])
+    about = f"{getdoc(kind)}".partition("\n\nAttributes:")[0]
+    return options.signed(command, parameters, name, about, Told)
 
 
 class Systems(Late):
@@ -76,36 +77,33 @@ def _compare(
     first_seed: options.FirstSeed = 0,
     plot: options.Picture = None,
     panel: options.Panel = None,
-    as_json: options.AsJson = False,
-) -> int:
+) -> Told:
     chosen = range(first_seed, first_seed + seeds)
     asked = {x.rpartition(":")[2]: x for x in policy or grounds[0].usual}
     names = list(asked)
     if plot is not None:
-        options.check_picture(plot, panel, Outcome)
+        from ..plot import check_panel
+
+        check_panel(panel, Outcome)
     made = [{name: ground.find(x) for name, x in asked.items()} for ground in grounds]
     cases: list[list[Run]] = []
-    with progress("simulating", hidden=as_json) as bar:
+    with progress("simulating") as bar:
         for ground, makers in zip(grounds, made, strict=True):
 
-            def tell(share: float, done: int = len(cases)) -> None:
+            def step(share: float, done: int = len(cases)) -> None:
                 bar((done + share) / len(grounds))
 
-            cases.append(evaluate(ground, makers, chosen, progress=tell))
+            cases.append(evaluate(ground, makers, chosen, progress=step))
     if plot is not None:
         _draw(plot, panel, grounds[0], made[0], first_seed)
-    if as_json:
-        policies = [_data(runs, one, ground) for ground, runs in zip(grounds, cases, strict=True) for one in names]
-        emit_json({"system": name, "seeds": list(chosen), "policies": policies})
-        return 0
+    policies = [_data(runs, one, ground) for ground, runs in zip(grounds, cases, strict=True) for one in names]
     blocks: list[Any] = []
     for ground, runs in zip(grounds, cases, strict=True):
         about = ground.about(ground.draw(first_seed))
         blocks += [f"{ground.case}: {seeds} x {about}", _means(ground, runs, names)]
         heads, columns = _columns(ground, runs, names, True)
         blocks += [table(("policy", *heads), zip(names, *columns, strict=True))] * bool(heads)
-    emit_blocks(*blocks)
-    return 0
+    return tell({"system": name, "seeds": list(chosen), "policies": policies}, *blocks)
 
 
 def _draw(plot: str, panel: str | None, ground: Any, makers: dict[str, Any], seed: int) -> None:

@@ -7,9 +7,8 @@ from typing import Annotated, Any
 
 from gangplan.instances import InstanceError
 
-from . import options
 from .app import commands
-from .output import emit_blocks, emit_either, progress, table
+from .output import Told, emit_blocks, progress, table, tell
 
 SuiteName = Annotated[str, "homework, or a file .toml or .json of your own", "--suite", "SUITE"]
 
@@ -18,8 +17,7 @@ def grade(
     submissions: Annotated[str, "a folder with a folder, or a Python file, for each student", "SUBMISSIONS"],
     suite: SuiteName = "homework",
     out: Annotated[str, "the pages of feedback", "FOLDER"] = "feedback",
-    as_json: options.AsJson = False,
-) -> None:
+) -> Told:
     """Grade each of SUBMISSIONS: points by the gap to the best known, and a page of feedback each.
 
     Each runs in processes of its own with limits of time, memory and output. That is no sandbox: grade strangers' code
@@ -33,13 +31,13 @@ def grade(
         raise InstanceError("--out", "lies among the submissions", out)
     feedback.make_folder(out)  # before any work
     grades = []
-    with progress("grading", hidden=as_json) as bar:
+    with progress("grading") as bar:
         for each in grading.grades(found, asked):
             grades.append(each)
             bar(len(grades) / len(found))
     pages = feedback.write_feedback(grades, asked, out)
     data = {"suite": suite, "most": asked.most, "grades": [x.as_dict() for x in grades]}
-    emit_either(as_json, data, *_tables(grades, asked), f"a page of feedback for each: {pages[0].parent}")
+    return tell(data, *_tables(grades, asked), f"a page of feedback for each: {pages[0].parent}")
 
 
 def _tables(grades: list[Any], asked: Any) -> tuple[Any, ...]:

@@ -30,7 +30,7 @@ from ..plot import html as page
 from ..plot.simulation import simulation_scene
 from . import options
 from .log import LONG, WORDS
-from .output import emit_either, facts, progress, table
+from .output import Told, facts, progress, table, tell
 
 Cells = list[tuple[str, ...]]
 Set = Annotated[
@@ -40,27 +40,24 @@ Set = Annotated[
     "NAME=VALUE",
 ]
 LOG = "append each event and decision to this file, and go on with it if it is there"
-Page = Annotated[str | None, "write one page with tables and pictures", "FILE.html"]
 
 
 def whatif(
-    log: Annotated[str, "what Scheduler(log=...) wrote", "LOG"],
+    log: options.Log,
     settings: Set = None,
-    html: Page = None,
-    as_json: options.AsJson = False,
-) -> int:
+    html: options.Page = None,
+) -> Told:
     """Play LOG once more with other arguments, and show who would have waited how long.
 
     Jobs come, nodes fail and return, and the operator acts as in the log; jobs have as much work as they turned out to.
     """
-    options.check_page(html, log)
     read = read_log(log)
     own = isinstance(read.policy, dict)
     changed = with_settings({**read.arguments, "policy": Unknown() if own else read.policy}, settings or [])
     if isinstance(changed["policy"], Unknown):
         raise InstanceError("set", "the policy was an object, of which the log has no more: name one, policy=hybrid")
     Scheduler(read.fleet, **changed)  # what is wrong with it is said at once
-    with progress("reading", hidden=as_json) as bar:
+    with progress("reading") as bar:
         past = history_of(read, bar)
     past.fix(name for name in LIVE if changed.get(name) != read.arguments.get(name))
     label = ", ".join(settings or ["played again"])
@@ -72,8 +69,7 @@ def whatif(
     if past.cut and not own:
         head.append(("by the clock", f"{past.cut} of {len(past.took)} decisions, {LONG}; here none is"))
     about = {"log": log, "set": settings or [], "notes": [*read.notes], "cut": past.cut}
-    compare(past, changed, head, ("log", label), about, html=html, as_json=as_json)
-    return 0
+    return compare(past, changed, head, ("log", label), about, html)
 
 
 def scheduler_with(settings: Sequence[str], fleet: Fleet | None, log: str | None, *, sync: bool = False) -> Scheduler:
@@ -146,10 +142,8 @@ def compare(
     head: Sequence[tuple[str, str]],
     labels: tuple[str, str],
     about: dict[str, Any],
-    *,
     html: str | None,
-    as_json: bool,
-) -> None:
+) -> Told:
     """Play the past with a scheduler of these arguments, and show both.
 
     Args:
@@ -157,7 +151,7 @@ def compare(
         labels: names of what happened, and of what is compared with it.
         html: file of a page.
     """
-    with progress("playing", hidden=as_json) as bar:
+    with progress("playing") as bar:
         played = play(past, Scheduler(past.fleet, **arguments), bar)
     told, (both, others) = groups(past, played.course), compared(past, played.course)
     if not both:
@@ -174,7 +168,7 @@ def compare(
         )
     data = about | {"jobs": len(both), "left_out": others, "skipped": played.skipped}
     data |= {"decisions": played.decisions, "groups": [asdict(group) for group in told]}
-    emit_either(as_json, data, facts([*head, *lines]), *(table(*each) for each in _tables(told, labels)))
+    return tell(data, facts([*head, *lines]), *(table(*each) for each in _tables(told, labels)))
 
 
 def _tables(told: Sequence[Group], labels: tuple[str, str]) -> list[tuple[tuple[str, ...], Cells]]:
