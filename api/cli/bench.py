@@ -281,6 +281,7 @@ def submit(
 
 
 bench = commands(
+    "bench",
     "Compare methods on instances with known bounds.",
     {
         "list": (list_, "--suite small --objective step"),

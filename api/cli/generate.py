@@ -16,10 +16,9 @@ from gangplan.instances.outlet import write_whole
 from gangplan.instances.readers.traces import read_trace
 
 from . import options
-from .app import Late, made_of
+from .app import Group, made_of
 from .output import Told, emit, tell
 
-_OUT = Annotated[str | None, "write the problem here instead of printing it", options.Output()]
 _NO_SEED = Annotated[int, "changes nothing: the architecture leaves nothing to chance"]
 
 
@@ -28,18 +27,26 @@ def _function(kind: str) -> Callable[..., Any]:
     return made
 
 
-def _command(kind: str) -> Callable[..., None]:
+def _command(kind: str) -> Any:
+    out = "more.csv" if kind in ("arrivals", "like") else f"{kind}.json"
+    example = f"{'jobs.csv ' * (kind == 'like')}--out {out}"
+    if kind == "like":
+        return made_of("generate like", _like, example)
     own = defaults(kind)
 
-    def command(out: str | None, **given: Any) -> None:
+    def command(
+        out: Annotated[str | None, "write the problem here instead of printing it", options.Output()] = None,
+        **given: Any,
+    ) -> None:
         _write(make(kind, **{name: x for name, x in given.items() if name != "seed" or name in own}), out)
 
-    given = {"out": None, **own, **(COMMON if kind in GENERATORS else {}), "seed": own.get("seed", 0)}
-    hints = {"out": _OUT, "seed": _NO_SEED, **get_type_hints(make, include_extras=True)}
+    command.__doc__ = _summary(kind)
+    given = {**own, **(COMMON if kind in GENERATORS else {}), "seed": own.get("seed", 0)}
+    hints = {"seed": _NO_SEED, **get_type_hints(make, include_extras=True)}
     hints |= get_type_hints(_function(kind), include_extras=True)
-    asked = {n: x if get_origin(x) is Annotated else Annotated[x, ""] for n, x in hints.items()}
-    known = [Parameter(n, Parameter.KEYWORD_ONLY, default=x, annotation=asked[n]) for n, x in given.items()]
-    return options.signed(command, known, kind, _summary(kind))
+    told = {n: x if get_origin(x) is Annotated else Annotated[x, ""] for n, x in hints.items()}
+    asked = [Parameter(n, Parameter.KEYWORD_ONLY, default=x, annotation=told[n]) for n, x in given.items()]
+    return made_of(f"generate {kind}", command, example, asked)
 
 
 def _like(
@@ -84,12 +91,6 @@ GROUPS = {
 """The kinds; `like` makes arrivals after a trace."""
 
 
-def _made(kind: str) -> Any:
-    out = "more.csv" if kind in ("arrivals", "like") else f"{kind}.json"
-    example = f"{'jobs.csv ' * (kind == 'like')}--out {out}"
-    return made_of(f"generate {kind}", _like if kind == "like" else _command(kind), example)
-
-
 def _list(
     kinds: Annotated[bool, "list the kinds and their options", "--list"] = False,
 ) -> Told:
@@ -107,11 +108,8 @@ def _words_of(values: dict[str, Any]) -> str:
     return ", ".join(f"{name}={value}" for name, value in values.items())
 
 
-class Kinds(Late):
-    """Generate the op graph of a network, or a random one; a batch of gangs; jobs over time; jobs that arrive.
+_ABOUT = """Generate the op graph of a network, or a random one; a batch of gangs; jobs over time; jobs that arrive.
 
-    `gangplan generate KIND --help` explains the options of a kind.
-    """
-
-    groups, of, about, make = GROUPS, "kind", staticmethod(_summary), staticmethod(_made)
-    called = staticmethod(_list)
+`gangplan generate KIND --help` explains the options of a kind.
+"""
+kinds = Group("generate", _ABOUT, GROUPS, _command, _summary, "kind", _list)

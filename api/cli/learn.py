@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from inspect import Parameter, signature
 from pathlib import Path
@@ -25,6 +25,7 @@ from gangplan.systems import RECIPES
 
 from ..early import INTERRUPTED
 from .app import commands
+from .options import Output, refuse
 from .output import AS_JSON, Told, facts, progress, table, tell
 
 Weights = Annotated[str, "weights that come with the package, or a file of weights", "NAME|FILE"]
@@ -33,12 +34,30 @@ _NAMES = frozenset({"family", "seed", "size"})
 """Columns of an evaluation that say which instance it is."""
 
 
+@dataclass(frozen=True)
+class Training:
+    """What every training is told."""
+
+    out: Annotated[str, "folder for logs, checkpoints and, of `train`, weights", "FOLDER", "--out"]
+    resume: Annotated[bool, "go on with the run in that folder"] = False
+    seed: Annotated[int, "of everything drawn"] = 0
+    minutes: Annotated[float | None, "of wall-clock time at most, those before --resume included"] = None
+
+    def __post_init__(self) -> None:
+        wrong = self.minutes is not None and not self.minutes >= 0
+        refuse(("minutes", wrong, f"{self.minutes!r} is not a number from 0 on"))
+
+    def begin(self, run: Callable[..., Any], doing: str, *given: Any, **more: Any) -> Any:
+        """Train, with a bar and what is logged on stderr."""
+        _check_needs()
+        how = {"resume": self.resume, "seed": self.seed, "minutes": self.minutes}
+        with progress(doing) as bar, _lines():
+            return run(*given, **how, **more, progress=bar)
+
+
 def train(
     config: Annotated[str, "a TOML file, or the name of one that comes with the package", "CONFIG"],
-    out: Annotated[str, "folder for logs, checkpoints and weights", "FOLDER", "--out"],
-    resume: Annotated[bool, "go on with the run in that folder"] = False,
-    seed: Annotated[int, "of everything drawn"] = 0,
-    minutes: Annotated[float | None, "of wall-clock time at most, those before --resume included"] = None,
+    training: Training,
     trace: Annotated[str | None, "of gnn: jobs of your own to learn from, as for `simulate`", "FILE"] = None,
     cluster: Annotated[str | None, "of these: 4x8x8 is racks x nodes x GPUs; or a TOML file", "RxNxM|FILE"] = None,
 ) -> Told:
@@ -49,18 +68,14 @@ def train(
     Needs the extra learn. Ctrl-C ends it after the update under way, and --resume goes on to the same curve. Exit
     code: 0 when training has ended, 130 after Ctrl-C, 2 for bad input.
     """
-    if minutes is not None and not minutes >= 0:
-        raise InstanceError("minutes", f"{minutes!r} is not a number from 0 on")
-    if (trace is None) != (cluster is None):
-        raise InstanceError("cluster" if cluster is None else "trace", "is missing: --trace and --cluster go together")
+    missing = "cluster" if cluster is None else "trace"
+    refuse((missing, (trace is None) != (cluster is None), "is missing: --trace and --cluster go together"))
     own: dict[str, Any] = {}
     if trace is not None:
         from gangplan.learned.online.own import OWN
 
         own = {**OWN, "trace": trace, "cluster": cluster}
-    _check_needs()
-    with progress("training") as bar, _lines():
-        done = train_policy(config, out, instead=own, seed=seed, minutes=minutes, resume=resume, progress=bar)
+    done = training.begin(train_policy, "training", config, training.out, instead=own)
     stages = [{"stage": x.name, **asdict(x.report)} for x in done.reports]
     rows = [
         [x["stage"], x["reason"], *map(_text, (x["updates"], round(x["seconds"], 1), x["best"], x["best_update"]))]
@@ -72,17 +87,19 @@ def train(
     weights = None if done.weights is None else str(done.weights)
     said = {"stages": stages, "weights": weights, "interrupted": done.interrupted}
     if done.verdict:
-        blocks += _verdict(done.verdict)
         said["verdict"] = list(done.verdict)
+        *rules, mine = done.verdict
+        shown = [(x["rule"], f"{x['mean_jct']:.5g}", _share(x["gnn_less"], x["margin"])) for x in rules]
+        best = next(x for x in rules if x["rule"] == mine["best"])
+        by = f"its mean JCT is {_share(best['gnn_less'], best['margin'])} against {mine['best']}, the best rule"
+        words = f"{'use it' if mine['use'] else 'do not use it'}: {by}, on the last fifth of the trace"
+        blocks += [table(("rule", "mean JCT, s", "gnn less"), shown), facts([("verdict", words)])]
     return tell(said, *blocks, code=INTERRUPTED if done.interrupted else 0)
 
 
 def evolve(
-    out: Annotated[str, "folder for logs and checkpoints", "FOLDER", "--out"],
-    resume: Annotated[bool, "go on with the run in that folder"] = False,
-    seed: Annotated[int, "of everything drawn"] = 0,
+    training: Training,
     updates: Annotated[int, "at most"] = 2000,
-    minutes: Annotated[float | None, "of wall-clock time at most, those before --resume included"] = None,
     data: Annotated[str, "folder of published traces", "FOLDER"] = DATA,
 ) -> Told:
     """Search for a rule, in two formulas, that has less mean JCT than `patient` on every ground of gangs.
@@ -95,9 +112,7 @@ def evolve(
     """
     from gangplan.learned.online.evolve import search
 
-    _check_needs()
-    with progress("searching") as bar, _lines():
-        found = search(out, data, seed=seed, updates=updates, minutes=minutes, resume=resume, progress=bar)
+    found = training.begin(search, "searching", training.out, data, updates=updates)
     rows = [(x["ground"], f"{x['patient']:.5g}", _share(x["above"], x["margin"])) for x in found["grounds"]]
     shown = facts([("rule", "\n".join(found["formula"])), ("updates", f"{found['updates']}, {found['seconds']:.0f} s")])
     grounds = table(("ground", "mean JCT of patient, s", "above"), rows)
@@ -106,15 +121,22 @@ def evolve(
 
 def evaluate(
     name: Weights,
-    seeds: Annotated[int, "how many test seeds"] = 5,
+    seeds: Annotated[int, "how many test seeds", (1, 10**6)] = 5,
     option: Annotated[list[str] | None, "of the policy's own evaluation; may be repeated", "NAME=VALUE"] = None,
 ) -> Told:
     """Judge a policy on test seeds, none of which it was trained on. Needs the extra learn."""
-    if seeds < 1:
-        raise InstanceError("seeds", f"{seeds!r} is not a positive integer")
     path = find(name)
     made = recipe(read_card(path).policy)
-    asked = _options(made.judge, option or [])
+    known = [n for n, x in signature(made.judge).parameters.items() if x.kind is Parameter.KEYWORD_ONLY]
+    asked: dict[str, Any] = {}
+    for text in option or ():
+        key, equals, value = text.partition("=")
+        wrong = f"{text!r} is not NAME=VALUE with a name of {', '.join(known) or 'none'}"
+        refuse(("option", not equals or key not in known, wrong))
+        try:  # JSON, or else text
+            asked[key] = parse_json(value)
+        except ValueError:
+            asked[key] = value
     _check_needs()
     with progress("judging"):
         rows = made.evaluate(made.load(path), range(seeds), **asked)
@@ -123,17 +145,13 @@ def evaluate(
 
 def export(
     name: Weights,
-    out: Annotated[str, "for the graph that decides", "FILE.onnx", "--out"],
+    out: Annotated[str, "for the graph that decides", "FILE.onnx", "--out", Output(".onnx")],
 ) -> Told:
     """Write a policy for ONNX Runtime, which runs it without PyTorch. Needs the extras learn and onnx."""
     path = find(name)
     made = recipe(read_card(path).policy)
     if made.export is None:
         raise InstanceError("policy", f"{made.name!r} has no ONNX form")
-    if Path(out).suffix != ".onnx":
-        raise InstanceError("out", f"{out!r} does not end with .onnx")
-    if not Path(out).parent.is_dir():
-        raise InstanceError("out", f"{str(Path(out).parent)!r} is no folder")
     _check_needs()
     try:
         files = [str(x) for x in made.export(made.load(path), Path(out))]
@@ -151,11 +169,13 @@ def list_policies() -> Told:
         for x in cards
     ]
     configs = list(shipped_configs())
-    blocks: list[Any] = [table(("policy", "decides"), [tuple(x.values()) for x in policies], left=2)]
     rows = [(x.name, x.policy, f"{x.parameters}", _text(x.validation.get("score"))) for x in cards]
-    blocks.append(table(("weights", "policy", "numbers", "score"), rows, left=2))
-    blocks.append(facts([("configurations", ", ".join(configs) or "none")]))
-    return tell({"policies": policies, "weights": weights, "configs": configs}, *blocks)
+    return tell(
+        {"policies": policies, "weights": weights, "configs": configs},
+        table(("policy", "decides"), [tuple(x.values()) for x in policies], left=2),
+        table(("weights", "policy", "numbers", "score"), rows, left=2),
+        facts([("configurations", ", ".join(configs) or "none")]),
+    )
 
 
 def means(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -184,16 +204,6 @@ def _is_number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def _verdict(rows: Sequence[dict[str, Any]]) -> list[Any]:
-    """Return in words whether to use what was trained for one's own cluster."""
-    *rules, mine = rows
-    shown = [(x["rule"], f"{x['mean_jct']:.5g}", _share(x["gnn_less"], x["margin"])) for x in rules]
-    best = next(x for x in rules if x["rule"] == mine["best"])
-    by = f"its mean JCT is {_share(best['gnn_less'], best['margin'])} against {mine['best']}, the best rule"
-    words = f"{'use it' if mine['use'] else 'do not use it'}: {by}, on the last fifth of the trace"
-    return [table(("rule", "mean JCT, s", "gnn less"), shown, left=1), facts([("verdict", words)])]
-
-
 def _share(mean: float, margin: float | None) -> str:
     return f"{mean:+.1%}" if margin is None else f"{mean:+.1%} ± {margin:.1%}"
 
@@ -202,21 +212,6 @@ def _check_needs() -> None:
     missing = [name for name in NEEDS if find_spec(name) is None]
     if missing:
         raise InstanceError("learn", f"needs {', '.join(missing)}; {extra('learn')}")
-
-
-def _options(function: Any, given: list[str]) -> dict[str, Any]:
-    """Return the keyword arguments that NAME=VALUE say; values are JSON where they can be, else text."""
-    known = [n for n, x in signature(function).parameters.items() if x.kind is Parameter.KEYWORD_ONLY]
-    found: dict[str, Any] = {}
-    for text in given:
-        name, equals, value = text.partition("=")
-        if not equals or name not in known:
-            raise InstanceError("option", f"{text!r} is not NAME=VALUE with a name of {', '.join(known) or 'none'}")
-        try:
-            found[name] = parse_json(value)
-        except ValueError:
-            found[name] = value
-    return found
 
 
 @contextmanager
@@ -253,6 +248,7 @@ def _text(value: Any) -> str:
 
 
 learn = commands(
+    "learn",
     "Train learned policies, judge them, export them, list them.",
     {
         "train": (train, "topdrl --out runs/topdrl"),

@@ -51,8 +51,8 @@ class Output:
         self.check(path)
 
 
-def declared(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a command with what typer reads off its signature.
+def declared(command: Callable[..., Any], asked: Sequence[Parameter] = ()) -> Callable[..., Any]:
+    """Return a command with what typer reads off its signature, in which `asked` stand for ``**given``.
 
     An argument or option is ``Annotated[type, help, ...]``; the rest, in any order, is the name of its value in
     capitals, ``--names`` other than the parameter's, the least and most of a number, what reads its text, its
@@ -70,18 +70,21 @@ def declared(command: Callable[..., Any]) -> Callable[..., Any]:
         marks.update((x.name, mark) for mark in get_args(hint)[1:] if mark is READ or isinstance(mark, Output))
 
     for x in signature(command).parameters.values():
-        kind: Any = hints[x.name]
-        if not is_dataclass(kind):
+        kind: Any = hints.get(x.name)
+        if x.kind is Parameter.VAR_KEYWORD:
+            for y in asked:
+                ask(y, y.annotation)
+        elif is_dataclass(kind):
+            table: Any = kind
+            own, section = get_type_hints(table, include_extras=True), getattr(table, "section", "")
+            fields = [y for y in signature(table).parameters.values() if get_origin(own[y.name]) is Annotated]
+            for y in fields:
+                ask(y, own[y.name], section)
+            tables[x.name] = table, [y.name for y in fields]
+        else:
             ask(x, kind)
-            continue
-        table: Any = kind
-        own, section = get_type_hints(table, include_extras=True), getattr(table, "section", "")
-        asked = [y for y in signature(table).parameters.values() if get_origin(own[y.name]) is Annotated]
-        for y in asked:
-            ask(y, own[y.name], section)
-        tables[x.name] = table, [y.name for y in asked]
     if hints.get("return") is Told:
-        parameters.append(_asked(Parameter("as_json", Parameter.KEYWORD_ONLY, default=False), _AS_JSON))
+        ask(Parameter("as_json", Parameter.KEYWORD_ONLY, default=False), _AS_JSON)
 
     def read(as_json: bool = False, **arguments: Any) -> Any:
         AS_JSON.set(as_json)
@@ -90,18 +93,23 @@ def declared(command: Callable[..., Any]) -> Callable[..., Any]:
             arguments[name] = table(**{field: arguments.pop(field) for field in fields})
         return command(**arguments)
 
-    return signed(read, parameters, command.__name__, command.__doc__ or "")
+    read.__name__, read.__doc__ = command.__name__, command.__doc__
+    read.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    read.__annotations__ = {x.name: x.annotation for x in parameters}
+    return read
 
 
 def _check_files(marks: Mapping[str, Any], given: Mapping[str, Any]) -> None:
     """Refuse, before any work is done, files that cannot be written, that are read, or that are of two options."""
     read = [given[name] for name, mark in marks.items() if mark is READ and given[name]]
     inputs = [path for one in read for path in ([one] if isinstance(one, str) else one)]
-    paths = {name: given[name] for name, mark in marks.items() if mark is not READ and given[name] is not None}
-    for name, path in paths.items():
-        marks[name].require(name, path, inputs)
-        if other := next((x for x in paths if x != name and paths[x] == path), None):
-            raise InstanceError(name, f"is the file of --{other} too", path)
+    options: dict[str, str] = {}
+    for name, mark in marks.items():
+        if mark is not READ and (path := given[name]) is not None:
+            mark.require(name, path, inputs)
+            if path in options:
+                raise InstanceError(name, f"is the file of --{options[path]} too", path)
+            options[path] = name
 
 
 def _asked(x: Parameter, hint: Any, section: str = "") -> Parameter:
@@ -124,16 +132,6 @@ def _asked(x: Parameter, hint: Any, section: str = "") -> Parameter:
     else:
         asked = typer.Option(*(names or [f"--{x.name.replace('_', '-')}"] * (x.default is False)), **how)
     return x.replace(annotation=Annotated[kind, asked], kind=Parameter.KEYWORD_ONLY)
-
-
-def signed(
-    command: Callable[..., Any], parameters: Sequence[Parameter], name: str, about: str, returns: Any = int
-) -> Callable[..., Any]:
-    """Return the command with this signature, name and docstring."""
-    command.__name__, command.__doc__ = name, about
-    command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
-    command.__annotations__ = {x.name: x.annotation for x in parameters} | {"return": returns}
-    return command
 
 
 def _parser(kind: Callable[[Any], Any], limits: tuple[float, float] = (-inf, inf)) -> Callable[[Any], Any]:

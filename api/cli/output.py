@@ -15,6 +15,8 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any, NewType
 
+import typer
+
 from gangplan.instances import InstanceError
 
 LEAST_WIDTH = 60
@@ -79,6 +81,12 @@ def tell(data: Any, *blocks: Any, code: int = 0) -> Told:
     else:
         emit_blocks(*(x for block in blocks for x in (block() if callable(block) else [block])))
     return Told(code)
+
+
+def note(*words: str) -> None:
+    """Say what somebody should know who reads no table, a line each on stderr."""
+    for x in words:
+        typer.echo(f"note: {x}", err=True)
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> Any:

@@ -58,7 +58,7 @@ def shadow(
             ("trace", f"{trace}: {len(past.jobs)} jobs in {quantity(past.end - past.begin, 's')} on {fleet!r}"),
             ("told", "true durations" if known else "estimates of users if any, else what it learned"),
             *(("left out", note) for note in [*notes, *left_out[:3]]),
-            *([("left out", f"{len(left_out) - 3} more jobs")] if len(left_out) > 3 else []),
+            ("left out", f"{len(left_out) - 3} more jobs" * (len(left_out) > 3)),
             ("caveat", CAVEAT),
         ]
         about: dict[str, Any] = {"trace": trace, "set": settings or [], "known": known, "caveat": CAVEAT}

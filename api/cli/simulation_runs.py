@@ -1,4 +1,4 @@
-"""What `gangplan simulate` runs: policies by name or from a file, on a trace or in rounds, over seeds."""
+"""`gangplan simulate`: policies by name or from a file, on a trace or in rounds, over seeds."""
 
 from __future__ import annotations
 

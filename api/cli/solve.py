@@ -17,7 +17,7 @@ from gangplan.instances.outlet import write_whole
 from gangplan.instances.quantities import quantity
 
 from . import options
-from .output import AS_JSON, Told, tell
+from .output import AS_JSON, Told, note, tell
 
 LEAST = 0.05
 """Seconds a solve gets even if reading has used up the limit: enough for a plan."""
@@ -99,7 +99,7 @@ def _write(problem: Any, result: Any, name: str, files: dict[str, str | None], p
         path = files[what]
         if path is not None and text is None:
             kind = "certificate" if what == "certificate" else "plan"
-            typer.echo(f"note: there is no {kind}, {path} is not written", err=True)
+            note(f"there is no {kind}, {path} is not written")
         elif path is not None and what == "plot":
             from ..plot import render
 

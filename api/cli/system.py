@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from inspect import Parameter, getdoc, signature
+from inspect import Parameter, getdoc
 from math import isfinite
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any
 
 from gangplan.instances import InstanceError
 from gangplan.instances.outlet import write_whole
@@ -17,7 +17,7 @@ from gangplan.systems import SYSTEMS, ground_of
 
 from ..units import plus_minus
 from . import options
-from .app import Late, made_of
+from .app import Group, made_of
 from .output import Told, progress, table, tell
 
 
@@ -35,48 +35,46 @@ def _setting(field: Any) -> Parameter:
 
 
 def _command(name: str) -> Any:
-    """Return the command of a system: the settings of its ground, then what `_compare` asks for."""
+    """Return the command of a system: the settings of its ground, then what all ask for."""
     kind = ground_of(name)
     settings = [x for x in fields(kind) if x.metadata]  # type: ignore[arg-type]
-    several = next((x.name for x in settings if x.metadata["many"]), None)
+    several = next((x.name for x in settings if x.metadata["many"]), "")
     own = ", or FILE.py:Class that picks jobs" if kind.sees else ""
     words = f"{kind.policies()}{own}; may be repeated  [default: {', '.join(kind.usual)}]"
-    hints = get_type_hints(_compare, include_extras=True) | {"policy": Annotated[list[str] | None, words]}
-    parameters = [_setting(x) for x in settings]
-    for x in [*signature(_compare).parameters.values()][2:]:
-        if x.name not in ("plot", "panel") or kind.run is not Ground.run:
-            parameters.append(x.replace(kind=Parameter.KEYWORD_ONLY, annotation=hints[x.name]))
+    common: dict[str, tuple[Any, Any]] = {
+        "policy": (Annotated[list[str] | None, words], None),
+        "seeds": (Annotated[int, "how many draws", (1, 10_000)], 5),
+        "first_seed": (options.FirstSeed, 0),
+    }
+    if kind.run is not Ground.run:  # it can draw schedules
+        common |= {"plot": (options.Picture, None), "panel": (options.Panel, None)}
+    more = [Parameter(x, Parameter.KEYWORD_ONLY, default=y, annotation=hint) for x, (hint, y) in common.items()]
 
     def command(**given: Any) -> Told:
-        common = {x: given.pop(x) for x in hints if x in given}
-        if several is None:
-            return _compare(name, [kind(**given)], **common)
-        listed = given.pop(several)
-        names = dict.fromkeys(x.strip() for x in listed.split(",") if x.strip())
-        if not names:
+        common = {x.name: given.pop(x.name) for x in more}
+        listed = given.pop(several, None)
+        names = dict.fromkeys(x.strip() for x in (listed or "").split(",") if x.strip())
+        if several and not names:
             raise InstanceError(several, f"{listed!r} names none")
-        return _compare(name, [kind(**given, **{several: x}) for x in names], **common)
+        cases = [{several: x} for x in names] or [{}]
+        return _compare(name, [kind(**given, **case) for case in cases], **common)
 
-    about = f"{getdoc(kind)}".partition("\n\nAttributes:")[0]
-    return options.signed(command, parameters, name, about, Told)
+    command.__doc__ = f"{getdoc(kind)}".partition("\n\nAttributes:")[0]
+    return made_of(f"system {name}", command, SYSTEMS[name].example, [*map(_setting, settings), *more])
 
 
-class Systems(Late):
-    """Compare policies on a published system's ground."""
-
-    groups, of = {"Commands": SYSTEMS}, "system"
-    about = staticmethod(lambda name: SYSTEMS[name].about)
-    make = staticmethod(lambda name: made_of(f"system {name}", _command(name), SYSTEMS[name].example))
+_ABOUT = "Compare policies on a published system's ground."
+systems = Group("system", _ABOUT, {"Commands": SYSTEMS}, _command, lambda name: SYSTEMS[name].about, "system")
 
 
 def _compare(
     name: str,
     grounds: list[Any],
-    policy: list[str] | None = None,
-    seeds: Annotated[int, "how many draws", (1, 10_000)] = 5,
-    first_seed: options.FirstSeed = 0,
-    plot: options.Picture = None,
-    panel: options.Panel = None,
+    policy: list[str] | None,
+    seeds: int,
+    first_seed: int,
+    plot: str | None = None,
+    panel: str | None = None,
 ) -> Told:
     chosen = range(first_seed, first_seed + seeds)
     asked = {x.rpartition(":")[2]: x for x in policy or grounds[0].usual}
@@ -94,25 +92,21 @@ def _compare(
                 bar((done + share) / len(grounds))
 
             cases.append(evaluate(ground, makers, chosen, progress=step))
-    if plot is not None:
-        _draw(plot, panel, grounds[0], made[0], first_seed)
+    if plot is not None:  # the schedules of the first case and seed side by side
+        from ..plot import render
+
+        drawn = grounds[0].draw(first_seed)
+        lanes = {x: grounds[0].run(make(drawn, first_seed), drawn)[0] for x, make in made[0].items()}
+        title = f"{grounds[0].case}, seed {first_seed}"
+        write_whole({plot: render(plot, lanes, None, name=title, panel=panel)})
     policies = [_data(runs, one, ground) for ground, runs in zip(grounds, cases, strict=True) for one in names]
     blocks: list[Any] = []
     for ground, runs in zip(grounds, cases, strict=True):
         about = ground.about(ground.draw(first_seed))
-        blocks += [f"{ground.case}: {seeds} x {about}", _means(ground, runs, names)]
         heads, columns = _columns(ground, runs, names, True)
+        blocks += [f"{ground.case}: {seeds} x {about}", _means(ground, runs, names)]
         blocks += [table(("policy", *heads), zip(names, *columns, strict=True))] * bool(heads)
     return tell({"system": name, "seeds": list(chosen), "policies": policies}, *blocks)
-
-
-def _draw(plot: str, panel: str | None, ground: Any, makers: dict[str, Any], seed: int) -> None:
-    """Draw the schedules of the first case and seed side by side."""
-    from ..plot import render
-
-    drawn = ground.draw(seed)
-    lanes = {name: ground.run(make(drawn, seed), drawn)[0] for name, make in makers.items()}
-    write_whole({plot: render(plot, lanes, None, name=f"{ground.case}, seed {seed}", panel=panel)})
 
 
 def _columns(ground: Ground, runs: list[Run], policies: list[str], aside: bool) -> tuple[list[str], list[Any]]:

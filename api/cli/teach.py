@@ -64,6 +64,7 @@ def starter(
 
 
 teach = commands(
+    "teach",
     "Hand out and grade homework.",
     {"grade": (grade, "submissions --suite homework"), "starter": (starter, "alice")},
 )

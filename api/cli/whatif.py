@@ -65,9 +65,11 @@ def whatif(
         ("log", f"{log}: {len(past.jobs)} jobs in {quantity(past.end - past.begin, 's')} on {past.fleet!r}"),
         ("changed", ", ".join(settings or ["nothing: a control"])),
         *(("note", note) for note in read.notes),
+        (
+            "by the clock",
+            f"{past.cut} of {len(past.took)} decisions, {LONG}; here none is" * bool(past.cut and not own),
+        ),
     ]
-    if past.cut and not own:
-        head.append(("by the clock", f"{past.cut} of {len(past.took)} decisions, {LONG}; here none is"))
     about = {"log": log, "set": settings or [], "notes": [*read.notes], "cut": past.cut}
     return compare(past, changed, head, ("log", label), about, html)
 
@@ -177,7 +179,7 @@ def _tables(told: Sequence[Group], labels: tuple[str, str]) -> list[tuple[tuple[
     for name, words in WORDS.items():
         (before, after, change), unit = _changes(told[:1], name)
         rows.append((f"{words}, {unit}" if unit else words, *before, *after, *change))
-    tables: list[tuple[tuple[str, ...], Cells]] = [(("all jobs", *labels, "change"), rows)]
+    tables = [(("all jobs", *labels, "change"), rows)]
     for by, some in groupby(told[1:], attrgetter("by")):
         each = [*some]
         hours, _ = alike([group.before["gpu_hours"] for group in each])

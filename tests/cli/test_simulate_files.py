@@ -61,7 +61,8 @@ def test_nothing_is_half_written(trace: Path, cli: Any) -> None:
         ("trace.csv", None, "file: is an input of this command and would be overwritten"),
         ("none/jobs.csv", None, "does not exist"),
         (None, "none/jobs.png", "does not exist"),
-        ("both.csv", "both.csv", "out: is the file of --plot too"),
+        ("both.svg", "both.svg", "out: '.svg' is not one of"),
+        (None, "trace.csv", "would be overwritten"),
     ],
 )
 def test_refused_before_the_run(trace: Path, out: str | None, plot: str | None, words: str, cli: Any) -> None:
