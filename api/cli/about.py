@@ -13,7 +13,7 @@ from gangplan.instances.kinds import DOCUMENTS
 from gangplan.solvers.kernels import folder
 from gangplan.solvers.method import OBJECTIVES, suite
 
-from .output import Told, emit, facts, progress, table, tell
+from .output import Told, emit, facts, listed, progress, table, tell
 
 
 def schema(kind: Annotated[str, ", ".join(DOCUMENTS), "KIND"]) -> None:
@@ -69,6 +69,6 @@ def warm_up(
             warm(objective, tell=lambda _, done, count, at=i: bar((at + done / count) / len(chosen)))  # type: ignore[misc]
             seconds = time.process_time() - started
             found[objective] = {"kernels": len(kernels(objective)), "processor_seconds": seconds}
-    rows = [(name, str(row["kernels"]), f"{row['processor_seconds']:.1f} s") for name, row in found.items()]
-    words = table(("objective", "kernels", "processor time"), rows), f"compiled code: {folder()}"
-    return tell({"folder": str(folder()), "objectives": found}, *words)
+    columns = {"objective": "{name}", "kernels": "{kernels}", "processor time": "{processor_seconds:.1f} s"}
+    rows = listed([{"name": name, **row} for name, row in found.items()], columns)
+    return tell({"folder": str(folder()), "objectives": found}, rows, f"compiled code: {folder()}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from math import inf
 from pathlib import Path
@@ -96,11 +96,11 @@ def _counts(found: Sequence[Instance]) -> Any:
     for x in found:
         groups.setdefault((x.objective, x.family), []).append(x)
     lines = []
-    for (objective, family), own in groups.items():
+    for names, own in groups.items():
         sizes = [str(sum(x.size == size for x in own) or "") for size in SIZES]
-        plans, proved = sum(x.value is not None for x in own), sum(x.proved for x in own)
-        sure = sum(x.proved and certified(x, records.get(x.id)) for x in own)
-        lines.append((objective, family, *sizes, str(plans), str(proved), str(sure)))
+        sure = [x.proved and certified(x, records.get(x.id)) for x in own]
+        counts = (sum(x.value is not None for x in own), sum(x.proved for x in own), sum(sure))
+        lines.append((*names, *sizes, *map(str, counts)))
     return table(("objective", "family", *SIZES, "plans", "optima", "proved"), lines, left=2)
 
 
@@ -232,24 +232,24 @@ def verify(
     left = [f"certificate left out: {x.instance}" for x in checks if x.certificate == "left out"]
     seconds = sum(x.seconds for x in checks)
     last = f"{len(checks)} instances, {len(failed)} failed; {seconds:.0f} s of checks"
+    own = {
+        name: [x for x in checks if name in (x.objective, "all")] for name in [*{x.objective: 0 for x in checks}, "all"]
+    }
+    counts = [(name, *(f"{sum(map(of, some))}" for of in COUNTED.values())) for name, some in own.items()]
     words = "\n".join([*left, *lines, last])
-    return tell([asdict(x) for x in checks], _checked(checks), words, code=1 if failed else 0)
+    return tell([asdict(x) for x in checks], table(("objective", *COUNTED), counts), words, code=1 if failed else 0)
 
 
-def _checked(checks: Sequence[Check]) -> Any:
-    """Return a table: of each objective and of all how many plans and certificates hold."""
-    names = dict.fromkeys(x.objective for x in checks)
-    lines = []
-    for name in (*names, "all"):
-        own = [x for x in checks if name in (x.objective, "all")]
-        counts = (
-            len(own), sum(x.plan == "ok" for x in own), sum(x.best for x in own),
-            sum(x.certificate == "ok" for x in own), sum(x.optimal for x in own),
-            sum(x.certified for x in own), sum(x.failed for x in own),
-        )  # fmt: skip
-        lines.append((name, *map(str, counts)))
-    heads = ("objective", "instances", "plans", "best known", "certificates", "claimed", "certified", "failed")
-    return table(heads, lines)
+COUNTED: dict[str, Callable[[Check], bool]] = {
+    "instances": lambda x: True,
+    "plans": lambda x: x.plan == "ok",
+    "best known": lambda x: x.best,
+    "certificates": lambda x: x.certificate == "ok",
+    "claimed": lambda x: x.optimal,
+    "certified": lambda x: x.certified,
+    "failed": lambda x: x.failed,
+}
+"""What is counted of the checks of each objective, and of all."""
 
 
 def submit(

@@ -12,7 +12,7 @@ from gangplan.instances.readers.measured import Pairs, Servers, Steps, read_meas
 from gangplan.instances.readers.together import Together
 from gangplan.learned.speed import Fit, fit_duty, fit_pairs, fit_servers, fit_steps
 
-from .output import Told, progress, table, tell
+from .output import Told, listed, progress, tell
 
 
 def fit(
@@ -37,10 +37,13 @@ def fit(
                     if isinstance(data, Together) or (models and isinstance(data, Pairs)):
                         judged += _learned(data, seed, bar)
             bar((i + 1) / len(files))
-    rows = [(x.data, x.model, f"{x.parameters}", f"{x.held_out}", f"{x.median:.1%}", f"{x.p90:.1%}") for x in found]
-    blocks = [table(("data", "model", "parameters", "held out", "median error", "p90 error"), rows, left=2)]
-    blocks = blocks * bool(found) + [_judged(judged)] * bool(judged)
-    return tell([*map(asdict, found), *judged], *blocks)
+    rows = [asdict(x) for x in found]
+    of = {"data": "{data}", "model": "{model}"}
+    errors = {"median error": "{median:.1%}", "p90 error": "{p90:.1%}"}
+    fits = of | {"parameters": "{parameters}", "held out": "{held_out}"} | errors
+    judgements = of | {"samples": "{samples}", "held out": "{held_out}", "MAPE": "{mape:.1%}"} | errors
+    judgements |= {"rank": "{rank:.2f}", "in 80%": "{within[1]:.0%}"}
+    return tell([*rows, *judged], listed(rows, fits, 2), listed(judged, judgements, 2))
 
 
 def _cost_model(data: Pairs | Steps | Servers, seed: int) -> list[Fit]:
@@ -62,13 +65,3 @@ def _learned(data: Pairs | Together, seed: int, bar: Callable[[float], None]) ->
         found.append({"data": data.name, "model": name, **asdict(score)})
         bar((i + 1) / len(names))
     return found
-
-
-def _judged(rows: list[dict[str, Any]]) -> Any:
-    columns = ("data", "model", "samples", "held out", "MAPE", "median error", "p90 error", "rank", "in 80%")
-    cells = []
-    for x in rows:
-        errors = (f"{x[name]:.1%}" for name in ("mape", "median", "p90"))
-        counts = f"{x['samples']}", f"{x['held_out']}"
-        cells.append((x["data"], x["model"], *counts, *errors, f"{x['rank']:.2f}", f"{x['within'][1]:.0%}"))
-    return table(columns, cells, left=2)

@@ -26,7 +26,7 @@ from gangplan.systems import RECIPES
 from ..early import INTERRUPTED
 from .app import commands
 from .options import Output, refuse
-from .output import AS_JSON, Told, facts, progress, table, tell
+from .output import AS_JSON, Told, facts, listed, progress, table, tell
 
 Weights = Annotated[str, "weights that come with the package, or a file of weights", "NAME|FILE"]
 NEEDS = ("torch", "torch_geometric", "torchrl", "tensordict")
@@ -172,7 +172,7 @@ def list_policies() -> Told:
     rows = [(x.name, x.policy, f"{x.parameters}", _text(x.validation.get("score"))) for x in cards]
     return tell(
         {"policies": policies, "weights": weights, "configs": configs},
-        table(("policy", "decides"), [tuple(x.values()) for x in policies], left=2),
+        listed(policies, {"policy": "{policy}", "decides": "{about}"}, left=2),
         table(("weights", "policy", "numbers", "score"), rows, left=2),
         facts([("configurations", ", ".join(configs) or "none")]),
     )

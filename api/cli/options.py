@@ -26,8 +26,8 @@ class Section(str):
     """The title in `--help` below which an option stands."""
 
 
-READ = object()
-"""Marks a file that a command reads, or several."""
+READ, SEVERAL = object(), object()
+"""Mark a file that a command reads, or several; and words that may be joined by commas, each of them given once."""
 
 
 class Output:
@@ -56,9 +56,9 @@ def declared(command: Callable[..., Any], asked: Sequence[Parameter] = ()) -> Ca
 
     An argument or option is ``Annotated[type, help, ...]``; the rest, in any order, is the name of its value in
     capitals, ``--names`` other than the parameter's, the least and most of a number, what reads its text, its
-    `Section`, `READ` or `Output`. It is an argument if it has no ``--names``, and no default or the name of its value
-    is in brackets. A parameter that is a dataclass stands for its fields of that form, below the attribute ``section``
-    of the class. A command that returns what was `Told` has ``--json`` too.
+    `Section`, `READ`, `SEVERAL` or `Output`. It is an argument if it has no ``--names``, and no default or the name of
+    its value is in brackets. A parameter that is a dataclass stands for its fields of that form, below the attribute
+    ``section`` of the class. A command that returns what was `Told` has ``--json`` too.
     """
     hints = get_type_hints(command, include_extras=True)
     parameters: list[Parameter] = []
@@ -67,7 +67,9 @@ def declared(command: Callable[..., Any], asked: Sequence[Parameter] = ()) -> Ca
 
     def ask(x: Parameter, hint: Any, section: str = "") -> None:
         parameters.append(_asked(x, hint, section))
-        marks.update((x.name, mark) for mark in get_args(hint)[1:] if mark is READ or isinstance(mark, Output))
+        marks.update(
+            (x.name, mark) for mark in get_args(hint)[1:] if mark in (READ, SEVERAL) or isinstance(mark, Output)
+        )
 
     for x in signature(command).parameters.values():
         kind: Any = hints.get(x.name)
@@ -89,6 +91,7 @@ def declared(command: Callable[..., Any], asked: Sequence[Parameter] = ()) -> Ca
     def read(as_json: bool = False, **arguments: Any) -> Any:
         AS_JSON.set(as_json)
         _check_files(marks, arguments)
+        arguments |= {name: _words(arguments[name], name) for name, mark in marks.items() if mark is SEVERAL}
         for name, (table, fields) in tables.items():
             arguments[name] = table(**{field: arguments.pop(field) for field in fields})
         return command(**arguments)
@@ -105,11 +108,19 @@ def _check_files(marks: Mapping[str, Any], given: Mapping[str, Any]) -> None:
     inputs = [path for one in read for path in ([one] if isinstance(one, str) else one)]
     options: dict[str, str] = {}
     for name, mark in marks.items():
-        if mark is not READ and (path := given[name]) is not None:
+        if isinstance(mark, Output) and (path := given[name]) is not None:
             mark.require(name, path, inputs)
             if path in options:
                 raise InstanceError(name, f"is the file of --{options[path]} too", path)
             options[path] = name
+
+
+def _words(given: Sequence[str] | None, field: str) -> list[str]:
+    words = [word.strip() for one in given or () for word in one.split(",")]
+    for word in words:
+        if words.count(word) > 1:
+            raise InstanceError(field, f"{word!r} is given {words.count(word)} times")
+    return words
 
 
 def _asked(x: Parameter, hint: Any, section: str = "") -> Parameter:
@@ -176,6 +187,14 @@ def _drawable(path: str) -> None:
     from ..plot import check
 
     check(path)
+
+
+def check_panel(panel: str | None, kind: type) -> None:
+    """Refuse a panel that no picture of such a problem, or outcome, has."""
+    if panel is not None:
+        from ..plot import check_panel
+
+        check_panel(panel, kind)
 
 
 _AS_JSON = Annotated[bool, "print JSON instead", "--json"]

@@ -111,9 +111,14 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) 
 
 
 def table_of(columns: Mapping[str, Sequence[str]], left: int = 1) -> Any:
-    """Return the table of columns by their heads, without those that have no cells."""
+    """Return the table of columns by their heads, without those that have no cells; nothing if none has."""
     shown = {head: cells for head, cells in columns.items() if cells}
-    return table(tuple(shown), zip(*shown.values(), strict=True), left)
+    return shown and table(tuple(shown), zip(*shown.values(), strict=True), left)
+
+
+def listed(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str], left: int = 1) -> Any:
+    """Return the table of rows as machines have them: of each column what it shows of a row, like ``{gap:.1%}``."""
+    return table_of({head: [cell.format_map(row) for row in rows] for head, cell in columns.items()}, left)
 
 
 def facts(rows: Iterable[tuple[str, str]]) -> str:

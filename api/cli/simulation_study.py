@@ -22,7 +22,7 @@ from gangplan.simulator.metrics import to_csv, to_parquet
 from gangplan.simulator.metrics.groups import GROUPINGS
 from gangplan.simulator.picking import EnginePick
 
-from .options import READ, Output, Panel, Picture, Section, Seed, refuse, wholes
+from .options import READ, SEVERAL, Output, Panel, Picture, Section, Seed, refuse, wholes
 
 ONLINE: dict[str, dict[str, Any]] = {
     "online": {},
@@ -58,8 +58,8 @@ class Study(Rules):
 
     section = "The cluster and its rules"
     trace: Annotated[str, "CSV with job_id, num_gpu, submit_time, duration; or as published", "TRACE", READ]
-    cluster: Annotated[list[str], _CLUSTER, "NxM", "--cluster", _MAIN]
-    policy: Annotated[list[str] | None, _POLICY, _MAIN] = None
+    cluster: Annotated[list[str], _CLUSTER, "NxM", "--cluster", SEVERAL, _MAIN]
+    policy: Annotated[list[str] | None, _POLICY, SEVERAL, _MAIN] = None
     seed: Annotated[Seed, _MAIN] = 0
     seeds: Annotated[str | None, _SEEDS, "N|N,N", _MAIN] = None
     out: Annotated[
@@ -72,14 +72,14 @@ class Study(Rules):
     lasts: Annotated[str | None, _LASTS, "APP=X,...", _TRACE] = None
     columns: Annotated[str | None, _COLUMNS, "OURS=NAME,...", _TRACE] = None
     skip_bad: Annotated[bool, "leave bad rows out and count them", _TRACE] = False
-    discipline: Annotated[list[str] | None, f"{DISCIPLINE}; several: head,easy  [default: head]"] = None
+    discipline: Annotated[list[str] | None, f"{DISCIPLINE}; several: head,easy  [default: head]", SEVERAL] = None
     price: Annotated[Sequence[float] | None, _PRICE, "SECONDS"] = None
     mtbf: Annotated[float | None, "mean time between failures of a node", "SECONDS"] = None
     mttr: Annotated[float | None, "mean time to repair it", "SECONDS"] = None
     rounds: Annotated[float | None, "how long a lease lasts", "SECONDS", _LEASES] = None
     throughputs: Annotated[str | None, "Gavel's table of steps a second, for Gavel's traces", "FILE", _LEASES] = None
     speeds: Annotated[str | None, "of the types, for other traces: v100=1,k80=0.3", "TYPE=X,...", _LEASES] = None
-    by: Annotated[list[str] | None, _BY, "user|queue|size", _SHOWN] = None
+    by: Annotated[list[str] | None, _BY, "user|queue|size", SEVERAL, _SHOWN] = None
     gpu_hour_price: Annotated[float | None, "in any currency: what was held and what was idle cost", "X", _SHOWN] = None
     epoch: Annotated[str | None, _EPOCH, "TIME", _SHOWN] = None
     html: Annotated[str | None, _HTML, "FILE", Output(".html"), _SHOWN] = None
@@ -90,14 +90,14 @@ class Study(Rules):
         for price in prices:
             require_number(price, "price")
         require_number(self.gpu_hour_price, "gpu_hour_price", optional=True)
-        for name in self.groupings:
+        for name in self.by or ():
             require_choice(name, "by", GROUPINGS)
         refuse(
             (missing, (self.mtbf is None) != (self.mttr is None), "is not given; failures need both"),
             ("price", len(set(prices)) < len(prices), f"{','.join(f'{x:g}' for x in prices)!r} has one twice"),
             ("panel", self.panel is not None and self.plot is None, "is of a picture: give --plot"),
             ("epoch", self.zero is not None and not (self.plot or self.html), "is of pictures: give --plot or --html"),
-            ("by", self.groupings and self.many, "is of one seed: leave --seeds out"),
+            ("by", self.by and self.many, "is of one seed: leave --seeds out"),
         )
 
     @property
@@ -106,19 +106,9 @@ class Study(Rules):
         return self.seeds is not None
 
     @property
-    def clusters(self) -> list[str]:
-        """Return the clusters."""
-        return _several(self.cluster, "cluster")
-
-    @property
     def disciplines(self) -> list[str]:
         """Return the disciplines."""
-        return _several(self.discipline, "discipline") or ["head"]
-
-    @property
-    def groupings(self) -> list[str]:
-        """Return by what there are tables."""
-        return _several(self.by, "by")
+        return self.discipline or ["head"]
 
     @property
     def zero(self) -> float | None:
@@ -132,7 +122,7 @@ class Study(Rules):
     def policies(self) -> dict[str, Maker]:
         """Return what makes each policy by its label: a name, or of a file the class."""
         found: dict[str, Maker] = {}
-        for name in _several(self.policy, "policy") or ["fifo"]:
+        for name in self.policy or ["fifo"]:
             if ":" in name:
                 found[name.rpartition(":")[2] if name not in found else name] = _from_file(
                     name, self.rounds is not None
@@ -160,15 +150,6 @@ class Study(Rules):
         return chosen
 
 
-def _several(given: Sequence[str] | None, field: str) -> list[str]:
-    """Return the words that an option was given, once or more often, joined by commas."""
-    words = [word.strip() for one in given or () for word in one.split(",")]
-    for word in words:
-        if words.count(word) > 1:
-            raise InstanceError(field, f"{word!r} is given {words.count(word)} times")
-    return words
-
-
 Maker = str | Callable[..., Any]
 """The name of a policy, or what makes one."""
 VARIES = ("cluster", "discipline", "policy", "price")
@@ -194,7 +175,7 @@ def cases_of(study: Study) -> dict[str, Case]:
     if study.rounds is not None:
         return {label: Case(maker, {"policy": label, "round": study.rounds}, {}) for label, maker in policies.items()}
     rows = list[Case]()
-    for cluster in study.clusters:
+    for cluster in study.cluster:
         for label, maker in policies.items():
             scheduler = isinstance(maker, str) and maker in ONLINE
             own = [name for name in disciplines if name not in RESERVES or _reserves(maker, study)] or disciplines

@@ -55,10 +55,7 @@ def solve(
     if not 0 < time_limit < float("inf"):
         raise InstanceError("time_limit", f"{time_limit!r} is not a positive number of seconds")
     problem = options.problem(file, given)
-    if panel is not None:
-        from ..plot import check_panel
-
-        check_panel(panel, type(problem))
+    options.check_panel(panel, type(problem))
     start = None if initial is None else _start(problem, initial)
     method_for(problem, method)
     before = time.perf_counter() - context.obj
@@ -71,12 +68,28 @@ def solve(
     }
     result = from_start(run_solve(problem, **how), before)
     if before > _MUCH * time_limit:
-        note = f"starting and reading took {quantity(before, 's', 3)} of the limit of {quantity(time_limit, 's', 3)}"
-        result = replace(result, notes=(note, *result.notes))
-    files = {"out": out, "plot": plot, "certificate": certificate}
-    _write(problem, result, Path(file).stem, files, panel)
+        slow = f"starting and reading took {quantity(before, 's', 3)} of the limit of {quantity(time_limit, 's', 3)}"
+        result = replace(result, notes=(slow, *result.notes))
+    files: dict[str, bytes] = {}
+    for path, what, value, write in (
+        (out, "plan", result.plan, dump),
+        (plot, "plan", result.plan, lambda _: _picture(f"{plot}", problem, result, Path(file).stem, panel)),
+        (certificate, "certificate", result.certificate, json.dumps),
+    ):
+        if path is not None and value is None:
+            note(f"there is no {what}, {path} is not written")
+        elif path is not None:
+            content = write(value)
+            files[path] = content if isinstance(content, bytes) else f"{content}\n".encode()
+    write_whole(files)
     code = 0 if result.plan is not None else 1
     return tell(lambda: as_data(result), lambda: as_blocks(problem, result, verbose=verbose), code=code)
+
+
+def _picture(path: str, problem: Any, result: Any, name: str, panel: str | None) -> bytes:
+    from ..plot import render  # which few need
+
+    return render(path, problem, result, name=name, panel=panel)
 
 
 def _start(problem: Any, path: str) -> Any:
@@ -88,22 +101,3 @@ def _start(problem: Any, path: str) -> Any:
     if not verdict.ok:
         raise InstanceError("initial", f"is not feasible: {verdict.violations[0]}", path)
     return plan
-
-
-def _write(problem: Any, result: Any, name: str, files: dict[str, str | None], panel: str | None) -> None:
-    """Write the plan, the picture of it and the certificate, each to its file, and say which there is not."""
-    plan = None if result.plan is None else dump(result.plan)
-    certificate = None if result.certificate is None else json.dumps(result.certificate)
-    found: dict[str, bytes] = {}
-    for what, text in (("out", plan), ("plot", plan), ("certificate", certificate)):
-        path = files[what]
-        if path is not None and text is None:
-            kind = "certificate" if what == "certificate" else "plan"
-            note(f"there is no {kind}, {path} is not written")
-        elif path is not None and what == "plot":
-            from ..plot import render
-
-            found[path] = render(path, problem, result, name=name, panel=panel)
-        elif path is not None:
-            found[path] = f"{text}\n".encode()
-    write_whole(found)

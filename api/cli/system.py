@@ -79,10 +79,7 @@ def _compare(
     chosen = range(first_seed, first_seed + seeds)
     asked = {x.rpartition(":")[2]: x for x in policy or grounds[0].usual}
     names = list(asked)
-    if plot is not None:
-        from ..plot import check_panel
-
-        check_panel(panel, Outcome)
+    options.check_panel(panel, Outcome)
     made = [{name: ground.find(x) for name, x in asked.items()} for ground in grounds]
     cases: list[list[Run]] = []
     with progress("simulating") as bar:

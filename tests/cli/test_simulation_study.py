@@ -14,7 +14,7 @@ from gangplan.instances import InstanceError
 
 def rows(policies: list[str], **engine: Any) -> list[str]:
     """Return the labels of rows on two clusters."""
-    return [*cases_of(Study(trace="", cluster=["2x8,3x8"], policy=policies, **engine))]
+    return [*cases_of(Study(trace="", cluster=["2x8", "3x8"], policy=policies, **engine))]
 
 
 def test_labels() -> None:
