@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from gangplan.instances.addons import addons
+
 ROOT = Path(__file__).parent.parent
 ORDER = ["instances", "solvers", "simulator", "learned", "scheduler", "systems", "hybrid", "api"]
 """A folder may import itself and those to its left; api is `gangplan` itself."""
@@ -107,11 +109,50 @@ def test_the_check_itself(path: str, source: str, bad: bool) -> None:
     assert bool(faults(Path(path), source)) is bad
 
 
+def home(path: Path, name: str) -> str:
+    """Return the path, below the root, of the module or folder that a module at `path` imports by `name`."""
+    dots = len(name) - len(name.lstrip("."))
+    package = path.parts[path.parts[0] == "api" : len(path.parts) - dots] if dots else ()
+    parts = [*package, *name[dots:].split(".")][not dots :]
+    found = Path() if parts and parts[0] in ORDER[:-1] else Path("api")
+    for part in parts:
+        if not ((ROOT / found / part).is_dir() or (ROOT / found / f"{part}.py").is_file()):
+            break
+        found /= part
+    return f"{found}.py" if (ROOT / f"{found}.py").is_file() else str(found)
+
+
+def addon_of(path: str) -> str | None:
+    """Return the add-on that a path belongs to; `None` if it is of the core."""
+    whole = [(name, x) for name, addon in addons().items() for x in addon["paths"]]
+    return next((name for name, x in whole if path == x or path.startswith(f"{x}/")), None)
+
+
+def test_paths_of_addons_are_there() -> None:
+    """Every path that `instances/addons.toml` names exists, and is of one add-on."""
+    paths = [x for addon in addons().values() for x in addon["paths"]]
+    assert [x for x in paths if not (ROOT / x).exists()] == []
+    assert [x for x in paths for y in paths if x != y and (x == y or x.startswith(f"{y}/"))] == []
+
+
+def test_core_knows_no_addon() -> None:
+    """No module of the core imports one of an add-on or names it in a string."""
+    known, modules = [], [x.relative_to(ROOT) for folder in ORDER for x in sorted((ROOT / folder).rglob("*.py"))]
+    core = [x for x in modules if addon_of(str(x)) is None]
+    assert 300 < len(core) < len(modules) - 100
+    for path in core:
+        tree = ast.parse((ROOT / path).read_text())
+        for line, name in (*imports(tree), *references(tree)):
+            if name.startswith((".", "gangplan")) and (addon := addon_of(home(path, name))):
+                known.append(f"{path}:{line}: {name} is of {addon}")
+    assert known == []
+
+
 DOORS = {"instances/intake.py"}
 """Where inputs are opened and parsed."""
 OWN_FILES = {
     *("hybrid/compiling.py", "solvers/compiled/store.py"),
-    *("api/__init__.py", "api/cli/__init__.py", "instances/lazy.py"),
+    *("api/__init__.py", "api/cli/__init__.py", "instances/addons.py", "instances/lazy.py"),
 }
 """Who reads what comes with the package or the system, or what it has written itself for its next start."""
 OPENS = {
@@ -223,6 +264,7 @@ def test_wheel_is_whole(tmp_path: Path) -> None:
         archive.extractall(installed)
     modules = {m.relative_to(ROOT) for f in ORDER for m in (ROOT / f).rglob("*.py*") if m.suffix in (".py", ".pyi")}
     shipped = {x.relative_to(ROOT) for f in ("configs", "weights") for x in (ROOT / "learned" / f).iterdir()}
+    shipped |= {Path("instances/addons.toml")}
     shipped |= {Path("hybrid/bench", name) for name in ("suite.toml", "manifest.jsonl")}
     shipped |= {x.relative_to(ROOT) for x in (ROOT / "hybrid" / "bench" / "library").iterdir()}
     shipped |= {x.relative_to(ROOT / "api") for x in (ROOT / "api" / "doors" / "static").iterdir()}

@@ -35,6 +35,18 @@ def test_each_pool_has_its_own() -> None:
     assert not started(scheduler)
 
 
+def test_who_would_borrow_by_now_holds_up_nobody_within_a_guarantee() -> None:
+    """A small job of queue a starts beside its gang, which now would borrow: the job of queue b takes the last GPU."""
+    scheduler = Scheduler(TWO, "heuristic", sharing={"queues": {"a": 0.5, "b": 0.125, "c": 0.375}})
+    for pool, workers in (("a", 6), ("b", 8)):
+        scheduler.submit(GangJob(f"runs {pool}", "m", (workers,), requires=(pool,)), 100.0, queue="c")
+    scheduler.decide(60.0)
+    scheduler.submit(GangJob("gang", "m", (8,), requires=("a",)), 10.0, queue="a")
+    scheduler.submit(GangJob("small", "m", (1,)), 50.0, queue="a")
+    scheduler.submit(GangJob("owed", "m", (1,)), 500.0, queue="b")
+    assert started(scheduler) == {"small", "owed"}
+
+
 def test_a_node_that_is_down_takes_no_reservation() -> None:
     """A gang whose node is down holds nobody up, and leaves the reservation to the next gang."""
     scheduler = Scheduler(TWO, "heuristic")
