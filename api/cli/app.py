@@ -176,7 +176,11 @@ GROUPS: dict[str, dict[str, Entry]] = {
     "The log of a Scheduler": {
         "log": Entry("tell who got what, and which rule decided", "cluster.jsonl"),
         "whatif": Entry("play it once more with other arguments", "cluster.jsonl --set price=600"),
-        "shadow": Entry("tell what gangplan would have decided beside another scheduler", "sacct.csv --cluster 20x8"),
+        "shadow": Entry(
+            "tell what gangplan would have decided beside another scheduler",
+            "sacct.csv --cluster 20x8",
+            "whatif:shadow",
+        ),
     },
     "For other programs": {
         "decide": Entry("answer events, JSON lines in and out", "--cluster 20x8 < events.jsonl", "online:decide"),

@@ -96,16 +96,11 @@ def _list(
 ) -> Told:
     if not kinds:
         return Told(0)
-    known = {kind: defaults(kind) for kind in (*GENERATORS, *JOBS)}
-    common = dict.fromkeys(GENERATORS, COMMON)
+    known, common = {kind: defaults(kind) for kind in (*GENERATORS, *JOBS)}, dict.fromkeys(GENERATORS, COMMON)
     data = {k: {"about": _summary(k), "options": own | common.get(k, {})} for k, own in known.items()}
-    lines = [f"{kind}: {_summary(kind)}\n  {_words_of(own)}" for kind, own in known.items()]
-    tell(data, *lines, f"every op graph:\n  {_words_of(COMMON)}")
+    told = {f"{kind}: {_summary(kind)}": own for kind, own in known.items()} | {"every op graph:": COMMON}
+    tell(data, *(f"{x}\n  {', '.join(f'{name}={y}' for name, y in own.items())}" for x, own in told.items()))
     raise typer.Exit(0)
-
-
-def _words_of(values: dict[str, Any]) -> str:
-    return ", ".join(f"{name}={value}" for name, value in values.items())
 
 
 _ABOUT = """Generate the op graph of a network, or a random one; a batch of gangs; jobs over time; jobs that arrive.

@@ -25,8 +25,7 @@ from ..doors.slurm.rounds import Rounds
 from ..doors.slurm.view import View, tracks_memory
 from .options import require_positive
 from .output import closed, emit
-from .shadow import CLUSTER, fleet_of
-from .whatif import LOG, Set, scheduler_with, with_settings
+from .settings import CLUSTER, LOG, Set, fleet_of, scheduler_with, with_settings
 
 
 def decide(

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, is_dataclass, replace
+from functools import partial
 from inspect import Parameter, Signature, signature
 from math import inf
 from pathlib import Path
@@ -91,7 +92,8 @@ def declared(command: Callable[..., Any], asked: Sequence[Parameter] = ()) -> Ca
     def read(as_json: bool = False, **arguments: Any) -> Any:
         AS_JSON.set(as_json)
         _check_files(marks, arguments)
-        arguments |= {name: _words(arguments[name], name) for name, mark in marks.items() if mark is SEVERAL}
+        several = (name for name, mark in marks.items() if mark is SEVERAL and arguments[name] is not None)
+        arguments |= {name: _words(arguments[name], name) for name in several}
         for name, (table, fields) in tables.items():
             arguments[name] = table(**{field: arguments.pop(field) for field in fields})
         return command(**arguments)
@@ -115,8 +117,8 @@ def _check_files(marks: Mapping[str, Any], given: Mapping[str, Any]) -> None:
             options[path] = name
 
 
-def _words(given: Sequence[str] | None, field: str) -> list[str]:
-    words = [word.strip() for one in given or () for word in one.split(",")]
+def _words(given: Sequence[str], field: str) -> list[str]:
+    words = [word.strip() for one in given for word in one.split(",")]
     for word in words:
         if words.count(word) > 1:
             raise InstanceError(field, f"{word!r} is given {words.count(word)} times")
@@ -211,11 +213,6 @@ Seed = Annotated[int, "of every random choice"]
 FirstSeed = Annotated[int, "of the first sample", (0, 2**31)]
 
 
-def by_dimension(text: str) -> dict[str, int]:
-    """Return the sizes that ``batch=8,length=128`` says."""
-    return by_name(text, "size", whole)
-
-
 def by_name(text: str | None, field: str, read: Callable[[str], Any] = float) -> dict[str, Any]:
     """Return the values that ``a=1,b=0.3`` says, numbers unless `read` makes something else of a word."""
     found: dict[str, Any] = {}
@@ -231,6 +228,7 @@ def by_name(text: str | None, field: str, read: Callable[[str], Any] = float) ->
     return found
 
 
+_sizes = partial(by_name, field="size", read=whole)
 _PROBLEM, _CLUSTER, _STAGES = map(
     Section, ("The problem, instead of the file's", "Its devices, instead of the file's", "Of stages")
 )
@@ -254,7 +252,9 @@ class Given:
     memory: Annotated[float | None, "of one accelerator", "BYTES", _CLUSTER] = None
     bandwidth: Annotated[Any, _BANDWIDTH, "BYTES/S", numbers, _CLUSTER] = None
     training: Annotated[bool | None, "of a PipeDream profile: with the backward pass, or without", _PROBLEM] = None
-    size: Annotated[Any, "of open dimensions of an ONNX model", "NAME=N,...", by_dimension, _PROBLEM] = None
+    size: Annotated[
+        Any, "of open dimensions of an ONNX model", "NAME=N,...", lambda x: by_name(x, "size", whole), _PROBLEM
+    ] = None
     keep_inputs: Annotated[bool | None, "of a PipeDream profile: the ops that load data", _PROBLEM] = None
     activations: Annotated[bool | None, "moving activations takes time", _STAGES] = None
     recompute: Annotated[bool | None, "keep inputs only, run forward again", _STAGES] = None

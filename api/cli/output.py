@@ -15,8 +15,6 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any, NewType
 
-import typer
-
 from gangplan.instances import InstanceError
 
 LEAST_WIDTH = 60
@@ -86,7 +84,7 @@ def tell(data: Any, *blocks: Any, code: int = 0) -> Told:
 def note(*words: str) -> None:
     """Say what somebody should know who reads no table, a line each on stderr."""
     for x in words:
-        typer.echo(f"note: {x}", err=True)
+        print(f"note: {x}", file=sys.stderr)
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> Any:

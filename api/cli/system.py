@@ -18,7 +18,7 @@ from gangplan.systems import SYSTEMS, ground_of
 from ..units import plus_minus
 from . import options
 from .app import Group, made_of
-from .output import Told, progress, table, tell
+from .output import Told, progress, table_of, tell
 
 
 def _setting(field: Any) -> Parameter:
@@ -100,40 +100,34 @@ def _compare(
     blocks: list[Any] = []
     for ground, runs in zip(grounds, cases, strict=True):
         about = ground.about(ground.draw(first_seed))
-        heads, columns = _columns(ground, runs, names, True)
-        blocks += [f"{ground.case}: {seeds} x {about}", _means(ground, runs, names)]
-        blocks += [table(("policy", *heads), zip(names, *columns, strict=True))] * bool(heads)
+        blocks += [f"{ground.case}: {seeds} x {about}", *map(table_of, _tables(ground, runs, names))]
     return tell({"system": name, "seeds": list(chosen), "policies": policies}, *blocks)
 
 
-def _columns(ground: Ground, runs: list[Run], policies: list[str], aside: bool) -> tuple[list[str], list[Any]]:
-    """Return heads and columns of means, the first figure's with half of its 95% interval."""
-    heads, columns, first = [], [], next(iter(ground.figures))
-    for figure, of in ground.figures.items():
+def _tables(ground: Ground, runs: list[Run], policies: list[str]) -> list[dict[str, list[str]]]:
+    """Return the columns of two tables, of means and of those that stand aside.
+
+    The first has half of its 95% interval, and how far each policy is from the first, paired by seed.
+    """
+    tables = {"policy": policies}, {"policy": policies}
+    for i, (figure, of) in enumerate(ground.figures.items()):
         means = [interval(values(runs, name, figure)) for name in policies]
-        if of.aside != aside or (aside and not any(isfinite(mean) and mean for mean, _ in means)):
+        if of.aside and not any(isfinite(mean) and mean for mean, _ in means):
             continue
         factor, unit = scale(max(mean for mean, _ in means), "s") if of.unit == "s" else (1.0, "")
         factor = 0.01 if of.unit == "%" else factor
-        heads.append(f"{of.words}, {unit}" if unit else of.words)
-        halves = [half / factor if half is not None and figure == first else None for _, half in means]
+        halves = [half / factor if half is not None and i == 0 else None for _, half in means]
         both = zip(means, halves, strict=True)
-        columns.append([plus_minus(x / factor, half, 3) if isfinite(x) else "" for (x, _), half in both])
-    return heads, columns
-
-
-def _means(ground: Ground, runs: list[Run], policies: list[str]) -> Any:
-    """Return means, and how far the first figure is from that of the first policy, paired by seed."""
-    heads, columns = _columns(ground, runs, policies, False)
-    if len(policies) > 1:
-        figure, apart = next(iter(ground.figures)), [""]
-        for name in policies[1:]:
-            mean, half = against(runs, name, policies[0], figure)
-            part = plus_minus(100 * mean, None if half is None else 100 * half, 3)
-            apart.append(f"{'+' if mean > 0 else ''}{part}" if isfinite(mean) else "")
-        heads.insert(1, "against the first, %")
-        columns.insert(1, apart)
-    return table(("policy", *heads), zip(policies, *columns, strict=True))
+        cells = [plus_minus(x / factor, half, 3) if isfinite(x) else "" for (x, _), half in both]
+        tables[of.aside][f"{of.words}, {unit}" if unit else of.words] = cells
+        if i == 0 and len(policies) > 1:
+            apart = [""]
+            for name in policies[1:]:
+                mean, half = against(runs, name, policies[0], figure)
+                part = plus_minus(100 * mean, half and 100 * half, 3)
+                apart.append(f"{'+' if mean > 0 else ''}{part}" if isfinite(mean) else "")
+            tables[0]["against the first, %"] = apart
+    return [columns for columns in tables if len(columns) > 1]
 
 
 def _data(runs: list[Run], policy: str, ground: Ground) -> dict[str, Any]:

@@ -48,7 +48,7 @@ def _tables(grades: list[Any], asked: Any) -> tuple[Any, ...]:
         rows, heads = [row[:2] for row in rows], []
     names = [(str(i), f"{kind} {name}") for i, (name, kind) in enumerate(heads, 1)]
     points = table(("submission", f"of {asked.most:g}", *(number for number, _ in names)), rows)
-    return (points, table(("", "what"), names, left=2)) if names else (points,)
+    return points, table(("", "what"), names, left=2) if names else ""
 
 
 def starter(
