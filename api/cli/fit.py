@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from typing import Annotated, Any
 
 from gangplan.instances.errors import InstanceError, extra, in_file
-from gangplan.instances.readers.measured import Pairs, Servers, Steps, read_measured
+from gangplan.instances.readers.measured import Pairs, Servers, read_measured
 from gangplan.instances.readers.together import Together
 from gangplan.learned.speed import Fit, fit_duty, fit_pairs, fit_servers, fit_steps
 
@@ -32,8 +32,10 @@ def fit(
         for i, path in enumerate(files):
             for data in read_measured(path):
                 with in_file(f"{path}: {data.name}"):
-                    if not isinstance(data, Together):
-                        found += _cost_model(data, seed)
+                    if isinstance(data, Pairs):
+                        found += fit_pairs(data, seed=seed) + (fit_duty(data, seed=seed) if data.links else [])
+                    elif not isinstance(data, Together):
+                        found += fit_servers(data) if isinstance(data, Servers) else fit_steps(data, seed=seed)
                     if isinstance(data, Together) or (models and isinstance(data, Pairs)):
                         judged += _learned(data, seed, bar)
             bar((i + 1) / len(files))
@@ -44,12 +46,6 @@ def fit(
     judgements = of | {"samples": "{samples}", "held out": "{held_out}", "MAPE": "{mape:.1%}"} | errors
     judgements |= {"rank": "{rank:.2f}", "in 80%": "{within[1]:.0%}"}
     return tell([*rows, *judged], listed(rows, fits, 2), listed(judged, judgements, 2))
-
-
-def _cost_model(data: Pairs | Steps | Servers, seed: int) -> list[Fit]:
-    if isinstance(data, Pairs):
-        return fit_pairs(data, seed=seed) + (fit_duty(data, seed=seed) if data.links else [])
-    return fit_servers(data) if isinstance(data, Servers) else fit_steps(data, seed=seed)
 
 
 def _learned(data: Pairs | Together, seed: int, bar: Callable[[float], None]) -> list[dict[str, Any]]:

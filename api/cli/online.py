@@ -48,13 +48,13 @@ def decide(
         raise InstanceError("stdout", "is closed")
     warnings.simplefilter("always", RuntimeWarning)  # each line that the log lacks
     signal.signal(signal.SIGTERM, end)
-    answer_lines(core, sys.stdin.buffer, _write)
+
+    def write(line: bytes) -> None:
+        sys.stdout.buffer.write(line)
+        sys.stdout.buffer.flush()
+
+    answer_lines(core, sys.stdin.buffer, write)
     return 0
-
-
-def _write(line: bytes) -> None:
-    sys.stdout.buffer.write(line)
-    sys.stdout.buffer.flush()
 
 
 def end(*_: object) -> None:

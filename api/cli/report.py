@@ -20,7 +20,7 @@ from gangplan.instances.verify.stages import nesting
 from gangplan.solvers import Result
 
 from ..units import amount, column, in_unit, percent, time_unit
-from .output import facts, table, table_of
+from .output import facts, table_of
 
 ROWS = 64
 """Devices shown, of more the busiest; or jobs, of more those that are slowed down most or start first."""
@@ -161,15 +161,6 @@ def _worth(problem: StagesProblem, plan: StagesPlan, verdict: Verdict) -> list[s
     if idle:
         lines.append(f"{counted(idle, 'device')} idle")
     return lines
-
-
-def stages_of(plan: StagesPlan) -> Any:
-    """Return the table of the stages of a plan whose problem is not at hand."""
-    rows = []
-    for s, degree in enumerate(plan.degree.tolist()):
-        mine, devices = plan.stage == s, ranges(np.flatnonzero(plan.serves == s).tolist())
-        rows.append((f"{s}", devices, plan.ops[int(np.argmax(mine))], f"{mine.sum()}", f"{degree}"))
-    return table(("stage", "devices", "the first of its ops", "ops", "share ops"), rows, left=3)
 
 
 def ranges(numbers: Iterable[int]) -> str:

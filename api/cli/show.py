@@ -21,6 +21,7 @@ from gangplan.instances.schedule import NodePool, ScheduleProblem, total
 from ..units import percent, time_unit, words
 from . import options
 from .output import Told, facts, table, table_of, tell
+from .report import ranges
 
 ROWS = 64
 """Jobs shown; of jobs over time the first that are released."""
@@ -62,9 +63,15 @@ def _of_plan(plan: Any) -> Shown:
     """Describe a plan without its problem: what it is in a line, then what its devices or stages begin with."""
     objective, blocks = objective_of(plan), []
     if objective == "stages":
-        from .report import stages_of
-
-        blocks = [stages_of(plan)]
+        every = range(len(plan.degree))
+        columns = {
+            "stage": [f"{s}" for s in every],
+            "devices": [ranges(np.flatnonzero(plan.serves == s).tolist()) for s in every],
+            "the first of its ops": [plan.ops[int(np.argmax(plan.stage == s))] for s in every],
+            "ops": [f"{(plan.stage == s).sum()}" for s in every],
+            "share ops": [f"{degree}" for degree in plan.degree],
+        }
+        blocks = [table_of(columns, left=3)]
     elif objective not in ("placement", "schedule"):
         stage = getattr(plan, "stage", np.zeros_like(plan.device))
         pairs, count = np.unique(np.stack([stage, plan.device]), axis=1, return_counts=True)

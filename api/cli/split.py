@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ..torch_split.mapping import Cut, Place
     from ..torch_split.reference import Difference
 
+UNTRIED = "torch.distributed cannot be tried here: this torch lacks it, or the model's file initializes it"
 ROWS = 64
 """Modules shown."""
 
@@ -58,8 +59,14 @@ def split(
     places, why = mapping.places(ops, device, stage), reasons(problem, answer, ops, stage)
     cuts = [replace(cut, why=words) for cut, words in zip(mapping.cuts(ops, stage), why, strict=True)]
     points, obstacles = mapping.split_points(cuts), mapping.obstacles(ops, stage, cuts)
-    if cuts and not obstacles:
-        obstacles = _rehearsed(loaded, ops, stage, points)
+    if cuts and not obstacles:  # then it is tried
+        from torch import distributed
+
+        obstacles = [UNTRIED]
+        if distributed.is_available() and not distributed.is_initialized():
+            from ..torch_split.rehearsal import rehearse
+
+            obstacles = rehearse(loaded, ops, stage, points)
     single = {name: x for name, x in places.items() if len(x.stages) == 1}
     data: dict[str, Any] = {
         "model": model,
@@ -98,17 +105,6 @@ def split(
     if out is not None:
         write_whole({out: f"{json.dumps(data, allow_nan=False)}\n".encode()})
     return tell(data, *blocks, _advice(model, data, problem, verdict.objective, out), code=0 if same else 1)
-
-
-def _rehearsed(model: Any, ops: Any, stage: list[int], points: dict[str, str]) -> list[str]:
-    """Return why torch.distributed.pipelining cannot split a model, by trying it."""
-    from torch import distributed
-
-    if not distributed.is_available() or distributed.is_initialized():
-        return ["torch.distributed cannot be tried here: this torch lacks it, or the model's file initializes it"]
-    from ..torch_split.rehearsal import rehearse
-
-    return rehearse(model, ops, stage, points)
 
 
 def _blocks(single: dict[str, Place], cuts: list[Cut]) -> list[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from gangplan.instances import InstanceError
 
@@ -37,18 +37,14 @@ def grade(
             bar(len(grades) / len(found))
     pages = feedback.write_feedback(grades, asked, out)
     data = {"suite": suite, "most": asked.most, "grades": [x.as_dict() for x in grades]}
-    return tell(data, *_tables(grades, asked), f"a page of feedback for each: {pages[0].parent}")
-
-
-def _tables(grades: list[Any], asked: Any) -> tuple[Any, ...]:
-    """Return the points of each submission by number of the plan or bound, and what the numbers stand for."""
     heads = [(x.name, "plan") for x in asked.assignments] + [(x.name, "bound") for x in asked.assignments if x.proof]
     rows = [(x.student[:20], f"{x.points:g}", *(f"{m.points:g}" for m in x.marks)) for x in grades]
     if len(heads) > 11:  # too wide: the pages have them
         rows, heads = [row[:2] for row in rows], []
     names = [(str(i), f"{kind} {name}") for i, (name, kind) in enumerate(heads, 1)]
     points = table(("submission", f"of {asked.most:g}", *(number for number, _ in names)), rows)
-    return points, table(("", "what"), names, left=2) if names else ""
+    numbers = table(("", "what"), names, left=2) if names else ""
+    return tell(data, points, numbers, f"a page of feedback for each: {pages[0].parent}")
 
 
 def starter(

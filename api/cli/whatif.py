@@ -119,23 +119,19 @@ def _batches(trace: str, follow: float | None) -> Iterator[tuple[list[dict[str, 
     size = -1
     while True:
         content = read_bytes(trace)
-        if len(content) > size:
-            size = len(content)
-            yield _events(trace, content)
+        if content.startswith(BEGIN):
+            raise InstanceError("content", "is gangplan's own log: gangplan whatif plays it once more", trace)
+        if len(content) > size and content.lstrip().startswith(b"{"):
+            with in_file(trace):
+                yield parsed_events(content), []
+        elif len(content) > size:
+            read = read_trace(trace)
+            notes = [f"{count} rows {reason}" for reason, count in read.left_out.items()]
+            yield events_of(read.workload, read_waits(trace)), notes
+        size = max(size, len(content))
         if follow is None:
             return
         time.sleep(follow)
-
-
-def _events(trace: str, content: bytes) -> tuple[list[dict[str, Any]], list[str]]:
-    if content.startswith(BEGIN):
-        raise InstanceError("content", "is gangplan's own log: gangplan whatif plays it once more", trace)
-    if content.lstrip().startswith(b"{"):
-        with in_file(trace):
-            return parsed_events(content), []
-    read = read_trace(trace)
-    notes = [f"{count} rows {reason}" for reason, count in read.left_out.items()]
-    return events_of(read.workload, read_waits(trace)), notes
 
 
 def compare(
