@@ -30,9 +30,7 @@ def versions() -> Told:
     return tell(found, facts(found.items()))
 
 
-def methods(
-    objective: Annotated[str | None, "throughput, step, ...  [default: all]", "[OBJECTIVE]"] = None,
-) -> Told:
+def methods(objective: Annotated[str | None, "throughput, step, ...  [default: all]", "[OBJECTIVE]"] = None) -> Told:
     """List the methods that `gangplan solve --method` knows, by objective."""
     from gangplan.hybrid.table import named
 
@@ -50,9 +48,7 @@ def methods(
     return tell(found, table(("objective", "method", "variants", "can prove"), rows, left=4))
 
 
-def warm_up(
-    objectives: Annotated[list[str] | None, "as of `solve`  [default: all]", "[OBJECTIVE]..."] = None,
-) -> Told:
+def warm_up(objectives: Annotated[list[str] | None, "as of `solve`  [default: all]", "[OBJECTIVE]..."] = None) -> Told:
     """Compile what `solve` uses, so that no later process has to.
 
     Nobody needs this to solve something: `solve` compiles what it lacks beside its methods. It is for images of

@@ -67,6 +67,7 @@ def sections(results: Results, rows: Sequence[Row], first: str) -> Iterator[Sect
     """Yield the sections."""
     longest = results.deadlines[-1]
     last, at = results.at(longest), f"at {longest:g} s"
+    by: tuple[str, ...] = ("objective, method",)
     yield _summary(results)
     yield _by_family(results, last, at)
     words = (
@@ -80,7 +81,7 @@ def sections(results: Results, rows: Sequence[Row], first: str) -> Iterator[Sect
             "The mean gap while the solve goes on, 100% until there is a plan; its mean over time is the primal "
             "integral."
         )
-        title, head = f"Anytime curves to {longest:g} s", ("objective, method", "primal integral")
+        title, head = f"Anytime curves to {longest:g} s", (*by, "primal integral")
         yield Section(title, words, head, lines, "anytime", anytime(solved, longest))
     by_topic = grouped(last, lambda row: row.topic)
     lines = [
@@ -90,7 +91,7 @@ def sections(results: Results, rows: Sequence[Row], first: str) -> Iterator[Sect
         for word in ["better" if low > 0 else "worse" if high < 0 else "open"]
     ]
     words = f"How much larger the gap of each method is than that of {first}, on the instances and seeds that both ran."
-    head = ("objective, method", "pairs", "mean difference", "95% interval", f"{first} is")
+    head = (*by, "pairs", "mean difference", "95% interval", f"{first} is")
     yield Section(f"Paired bootstrap {at}", words, head, lines)
     lines = [
         (f"{topic}, {method}", str(pairs), str(mine), str(theirs), f"{'≥ ' * (theirs < pairs)}{ratio:.3g}")
@@ -102,14 +103,14 @@ def sections(results: Results, rows: Sequence[Row], first: str) -> Iterator[Sect
         f"How many times the processor seconds of {first} a method needs to claim an optimum, or give up: geometric "
         "mean over the instances and seeds that both ran. Methods that claim none are left out."
     )
-    head = ("objective, method", "pairs", f"{first} claims", "it claims", "times as long")
+    head = (*by, "pairs", f"{first} claims", "it claims", "times as long")
     yield Section(f"Time to optima, at most {longest:g} s", words, head, lines, brief=True)
     lines = _by_method(
         results.rows, lambda own: (x := statistics.exponent(own)) and (str(x[0]), f"{x[1]:.2f}", f"{x[2]:.2f}")
     )
     words = "Seconds to a claimed optimum grow like n to this power, n being ops, jobs and nodes, or jobs."
     none = "No optimum was claimed on eight instances of sizes far enough apart."
-    head = ("objective, method", "optimal", "exponent", "standard error")
+    head = (*by, "optimal", "exponent", "standard error")
     yield Section("Scaling", words if lines else none, head, lines)
     lines = [(r.instance, r.method, str(r.seed), f"{r.deadline:g}", r.notes) for r in rows if r.status == FAILED]
     words = "Solves that crashed, broke a limit, did not stop or offered an infeasible plan count as a gap of 100%."

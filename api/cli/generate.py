@@ -91,9 +91,7 @@ GROUPS = {
 """The kinds; `like` makes arrivals after a trace."""
 
 
-def _list(
-    kinds: Annotated[bool, "list the kinds and their options", "--list"] = False,
-) -> Told:
+def _list(kinds: Annotated[bool, "list the kinds and their options", "--list"] = False) -> Told:
     if not kinds:
         return Told(0)
     known, common = {kind: defaults(kind) for kind in (*GENERATORS, *JOBS)}, dict.fromkeys(GENERATORS, COMMON)

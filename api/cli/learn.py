@@ -127,7 +127,7 @@ def evaluate(
 ) -> Told:
     """Judge a policy on test seeds, none of which it was trained on. Needs the extra learn."""
     path = find(name)
-    made = recipe(read_card(path).policy)
+    made: Any = recipe(read_card(path).policy)
     known = [n for n, x in signature(made.judge).parameters.items() if x.kind is Parameter.KEYWORD_ONLY]
     asked: dict[str, Any] = {}
     for text in option or ():

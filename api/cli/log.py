@@ -90,9 +90,9 @@ def log(
             blocks.append(_table(title, told[by]))
     if causes := stops_by(past, "queue"):
         kinds = [cause for cause in causes[""] if cause]
-        lines = [(queue or "all", *(f"{row[cause]:,}" for cause in kinds)) for queue, row in causes.items()]
+        cut = [(queue or "all", *(f"{row[cause]:,}" for cause in kinds)) for queue, row in causes.items()]
         about["stops"] = causes
-        blocks.append(table(("cut short by", *kinds), lines if len(lines) > 2 else lines[:1]))
+        blocks.append(table(("cut short by", *kinds), cut if len(cut) > 2 else cut[:1]))
     return tell(about | {"groups": told}, facts(head), *blocks)
 
 

@@ -252,9 +252,7 @@ class Given:
     memory: Annotated[float | None, "of one accelerator", "BYTES", _CLUSTER] = None
     bandwidth: Annotated[Any, _BANDWIDTH, "BYTES/S", numbers, _CLUSTER] = None
     training: Annotated[bool | None, "of a PipeDream profile: with the backward pass, or without", _PROBLEM] = None
-    size: Annotated[
-        Any, "of open dimensions of an ONNX model", "NAME=N,...", lambda x: by_name(x, "size", whole), _PROBLEM
-    ] = None
+    size: Annotated[Any, "of open dimensions of an ONNX model", "NAME=N,...", _sizes, _PROBLEM] = None
     keep_inputs: Annotated[bool | None, "of a PipeDream profile: the ops that load data", _PROBLEM] = None
     activations: Annotated[bool | None, "moving activations takes time", _STAGES] = None
     recompute: Annotated[bool | None, "keep inputs only, run forward again", _STAGES] = None

@@ -47,7 +47,7 @@ def replay(
     about["policies"], rows = [], []
     for one in found:
         arrays = ((name, getattr(one, name)) for name in ("mean", "margin", "ratio", "dropped", "seconds"))
-        known = {name: None if values is None else values.tolist() for name, values in arrays}
+        known: dict[str, Any] = {name: None if values is None else values.tolist() for name, values in arrays}
         about["policies"].append({"policy": one.policy, "marks": list(one.marks), **known})
         means = zip(known["mean"], known["margin"] or [None] * len(marks), strict=True)
         ratios = (plus_minus(100 * mean, x and 100 * x) for mean, x in means)

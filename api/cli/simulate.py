@@ -129,6 +129,7 @@ def _read(study: Study) -> Trace:
     work = read.workload if study.queue is None else read.workload.only(study.queue)
     nothing = "changes nothing: the trace says of no job what"
     same = "change nothing: the trace gives all jobs the same one, or none"
+    neither = "draws jobs that have neither priorities nor limits"
     queues, priorities = len(set(work.queue)), len(set(np.asarray(work.priority).tolist()))
     refuse(
         *(("lasts", name not in work.model, f"{name!r} is no application of the trace") for name in seconds),
@@ -136,11 +137,7 @@ def _read(study: Study) -> Trace:
         ("node_memory", study.memory is not None and not np.any(work.memory), f"{nothing} memory it needs"),
         ("per_queue", study.per_queue and queues == 1, "changes nothing: the jobs are all of one queue"),
         ("priorities", study.priorities and priorities == 1, same),
-        (
-            "like",
-            study.like and (study.estimates == "limits" or study.priorities),
-            "draws jobs that have neither priorities nor limits",
-        ),
+        ("like", study.like and (study.priorities or study.estimates == "limits"), neither),
     )
     # no policy of the table knows more than others
     read.workload = work if study.priorities else replace(work, priority=None)
@@ -173,14 +170,11 @@ def _in_rounds(study: Study) -> Setting:
     told = [("cluster", " + ".join(f"{n} {kind}" for kind, n in counts.items())), ("rounds", f"{length:g} s")]
     gavel, about = table is not None or is_gavel_trace(study.trace), dict[str, Any]()
     others = speeds or study.queue or study.lasts or study.columns
+    unnamed = "names no models: say how fast each type is, like v100=1,p100=0.6"
     refuse(
         ("throughputs", table and others, "are for Gavel's traces, which take no speeds and have no queues"),
         ("throughputs", gavel and table is None, f"{study.trace} is Gavel's, it needs a table of them"),
-        (
-            "speeds",
-            not gavel and speeds is None,
-            f"{study.trace} names no models: say how fast each type is, like v100=1,p100=0.6",
-        ),
+        ("speeds", not gavel and speeds is None, f"{study.trace} {unnamed}"),
     )
     skipped: Sequence[str]
     if table is not None:

@@ -248,30 +248,19 @@ def _from_file(text: str, rounds: bool) -> Callable[..., Any]:
 
 def check_effects(study: Study, policies: Mapping[str, Maker]) -> None:
     """Refuse an option of the engine that changes nothing for any of the policies."""
-    parts = [made(maker)() for maker in policies.values()]
+    parts, degrees = [made(maker)() for maker in policies.values()], study.degrees
+    alone = set(policies) <= {"online", "hybrid", "heuristic"}
+    online = any(x in ONLINE for x in policies.values() if isinstance(x, str))
     fails, stops = study.mtbf is not None, any(getattr(x, "preemptive", False) or study.preemptive for x in parts)
-    alone, degrees, itself = (
-        set(policies) <= {"online", "hybrid", "heuristic"},
-        study.degrees,
-        "is decided by the policy itself",
-    )
-    online = any(maker in ONLINE for maker in policies.values() if isinstance(maker, str))
-    chosen, without = any(hasattr(part, "degree") for part in parts), "changes nothing without"
+    gangs, chosen = degrees and min(degrees) > 0, any(hasattr(x, "degree") for x in parts)
+    itself, without = "is decided by the policy itself", "changes nothing without"
     refuse(
-        ("preempt", study.preemptive and all(hasattr(part, "preempt") for part in parts), itself),
+        ("preempt", study.preemptive and all(hasattr(x, "preempt") for x in parts), itself),
         ("discipline", alone and "overtake" in study.disciplines, itself),
         ("consolidate", alone and study.consolidate, itself),
-        (
-            "degrees",
-            degrees and min(degrees) > 0 and not chosen,
-            "are chosen by none of the policies; optimus and online do",
-        ),
+        ("degrees", gangs and not chosen, "are chosen by none of the policies; optimus and online do"),
         ("price", study.price and not online, f"{without} a policy of {', '.join(ONLINE)}"),
         ("overhead", study.overhead != 0.1 and not degrees, f"{without} --degrees"),
         ("checkpoint_interval", study.checkpoint_interval is not None and not fails, f"{without} --mtbf and --mttr"),
-        (
-            "preempt_cost",
-            study.preempt_cost > 0 and not (fails or stops),
-            f"{without} a policy that stops jobs, or --mtbf",
-        ),
+        ("preempt_cost", study.preempt_cost and not (fails or stops), f"{without} a policy that stops jobs, or --mtbf"),
     )

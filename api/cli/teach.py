@@ -47,10 +47,7 @@ def grade(
     return tell(data, points, numbers, f"a page of feedback for each: {pages[0].parent}")
 
 
-def starter(
-    folder: Annotated[str, "a new or empty folder", "DIR"],
-    suite: SuiteName = "homework",
-) -> None:
+def starter(folder: Annotated[str, "a new or empty folder", "DIR"], suite: SuiteName = "homework") -> None:
     """Write a starter submission into DIR: the problems, and a solver that scores some points."""
     from ..teach.suite import read_suite, write_starter
 

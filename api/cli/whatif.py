@@ -40,11 +40,7 @@ _KNOWN = "tell gangplan how long jobs take, which nobody knew; without, it learn
 _FOLLOW = "look for more so often, and show it anew, until Ctrl-C or the end of stdin"
 
 
-def whatif(
-    log: options.Log,
-    settings: Set = None,
-    html: options.Page = None,
-) -> Told:
+def whatif(log: options.Log, settings: Set = None, html: options.Page = None) -> Told:
     """Play LOG once more with other arguments, and show who would have waited how long.
 
     Jobs come, nodes fail and return, and the operator acts as in the log; jobs have as much work as they turned out to.
@@ -175,7 +171,7 @@ def _tables(told: Sequence[Group], labels: tuple[str, str]) -> list[tuple[tuple[
     for name, words in WORDS.items():
         (before, after, change), unit = _changes(told[:1], name)
         rows.append((f"{words}, {unit}" if unit else words, *before, *after, *change))
-    tables = [(("all jobs", *labels, "change"), rows)]
+    tables: list[tuple[tuple[str, ...], list[tuple[str, ...]]]] = [(("all jobs", *labels, "change"), rows)]
     for by, some in groupby(told[1:], attrgetter("by")):
         each = [*some]
         hours, _ = alike([group.before["gpu_hours"] for group in each])
