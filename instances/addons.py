@@ -5,15 +5,14 @@ from __future__ import annotations
 import tomllib
 from functools import cache
 from importlib.util import find_spec
-from pathlib import Path
-from pkgutil import resolve_name
+from pkgutil import get_data, resolve_name
 from typing import Any
 
 
 @cache
 def addons() -> dict[str, dict[str, Any]]:
     """Return of each add-on ``about``, its ``paths`` in the repository, and what it plugs in, by name."""
-    return tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+    return tomllib.loads((get_data(__name__, "addons.toml") or b"").decode())
 
 
 def plugged(hook: str) -> dict[str, Any]:
@@ -27,5 +26,5 @@ def offered(hook: str) -> Any:
 
 
 def _installed(addon: dict[str, Any]) -> bool:
-    path = Path(addon["paths"][0]).with_suffix("")
-    return find_spec(".".join(("gangplan", *path.parts)).replace("gangplan.api", "gangplan")) is not None
+    parts = addon["paths"][0].removesuffix(".py").split("/")
+    return find_spec(".".join(("gangplan", *parts[parts[0] == "api" :]))) is not None

@@ -217,11 +217,29 @@ def test_quick_tests_touch_every_folder() -> None:
 def test_no_module_hides_a_name() -> None:
     """No module has the name of what its package hands out when it is asked for: it would be there instead."""
     hidden = []
-    for file in (x for folder in ORDER for x in (ROOT / folder).rglob("__init__.py")):
+    for file in (x for folder in ORDER for x in (ROOT / folder).rglob("__init__.py*")):
         names = set(re.findall(r"import (\w+) as \1$", file.read_text(), re.MULTILINE))
-        modules = {x.stem for x in file.parent.iterdir()} - {"verify"}  # which can be called
+        modules = {x.stem for x in file.parent.iterdir()} - {"plot", "verify"}  # which can be called
         hidden += [f"{file.parent.relative_to(ROOT)}: {name}" for name in names & modules]
     assert hidden == []
+
+
+def test_type_checkers_see_what_is_handed_out() -> None:
+    """What a package has when asked for is what its stub, or its imports for type checkers, say, and from where."""
+    compared = 0
+    for file in (x for folder in ORDER for x in (ROOT / folder).rglob("__init__.py")):
+        tree = ast.parse(file.read_text())
+        calls = [x for x in ast.walk(tree) if isinstance(x, ast.Call) and ast.unparse(x.func) == "exported"]
+        named = [x.value for x in tree.body if isinstance(x, ast.Assign) and ast.unparse(x.targets[0]) == "_NAMES"]
+        for table in (*(x.args[1] for x in calls), *named):
+            given = {(y, module) for module, names in ast.literal_eval(table).items() for y in names.split()}
+            stub = file.with_suffix(".pyi")
+            text = (stub if stub.is_file() else file).read_text()
+            shown = {(name, home) for home, name in re.findall(r"from (\S+) import (\w+) as \2$", text, re.MULTILINE)}
+            direct = set(re.findall(r"^from (\S+) import (\w+) as \2\b", file.read_text(), re.MULTILINE))
+            assert given == shown - {(name, home) for home, name in direct}, file
+            compared += len(given)
+    assert compared > 150
 
 
 def test_import_is_light(tmp_path: Path) -> None:
@@ -273,6 +291,12 @@ def test_wheel_is_whole(tmp_path: Path) -> None:
     assert wanted == {f.relative_to(installed / "gangplan") for f in (installed / "gangplan").rglob("*") if f.is_file()}
     empty.mkdir()
     program = "import gangplan, gangplan.cli; print(gangplan.__file__)"
+    zipped = "import gangplan; print([getattr(gangplan, name) for name in gangplan.__all__], gangplan.__file__)"
+    path = os.environ | {"PYTHONPATH": str(wheel)}
+    done = subprocess.run(
+        [sys.executable, "-c", zipped], cwd=empty, env=path, capture_output=True, text=True, check=True
+    )
+    assert f"{wheel}/gangplan/__init__.py" in done.stdout
     surroundings = os.environ | {"PYTHONPATH": str(installed), "PYTHONDONTWRITEBYTECODE": "1"}
     commands = ([sys.executable, "-c", program], [sys.executable, "-m", "gangplan", "versions"])
     place, versions = (

@@ -206,7 +206,8 @@ class Starts:
         if not (kept or first):
             return False
         accounts, asks = state.accounts, state.asks(request, degree)
-        leaf, end = accounts.leaf(request.terms), state.now + request.pays + longest_of(request)
+        leaf, lasts = accounts.leaf(request.terms), longest_of(request) * max(1.0, request.left)
+        end = state.now + request.pays + lasts
         for key in first.keys() & {request.terms.user, *accounts.all[leaf].above}:
             other, until = first[key], state.now
             if other.name not in state.waiting or state.place(request) <= state.place(other):
