@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from gangplan.hybrid.bench import statistics
-from gangplan.hybrid.bench.rows import FAILED, ONLINE, Row, read_rows
+from gangplan.hybrid.bench.rows import FAILED, ONLINE, BenchRow, read_rows
 from gangplan.hybrid.bench.statistics import Results, grouped, interval
 from gangplan.hybrid.bench.suite import Instance
 from gangplan.instances.arrays import FloatArray
@@ -63,7 +63,7 @@ def write_report(
     return markdown, page
 
 
-def sections(results: Results, rows: Sequence[Row], first: str) -> Iterator[Section]:
+def sections(results: Results, rows: Sequence[BenchRow], first: str) -> Iterator[Section]:
     """Yield the sections."""
     longest = results.deadlines[-1]
     last, at = results.at(longest), f"at {longest:g} s"
@@ -118,7 +118,9 @@ def sections(results: Results, rows: Sequence[Row], first: str) -> Iterator[Sect
     yield _environment(rows)
 
 
-def _by_method(rows: Sequence[Row], cells: Callable[[list[Row]], tuple[str, ...] | None]) -> list[tuple[str, ...]]:
+def _by_method(
+    rows: Sequence[BenchRow], cells: Callable[[list[BenchRow]], tuple[str, ...] | None]
+) -> list[tuple[str, ...]]:
     """Return a line for each method of each objective of which there is something to say."""
     every = grouped(rows, lambda row: (row.topic, row.method))
     return [(f"{topic}, {method}", *x) for (topic, method), own in every.items() if (x := cells(own))]
@@ -127,7 +129,7 @@ def _by_method(rows: Sequence[Row], cells: Callable[[list[Row]], tuple[str, ...]
 def _summary(results: Results) -> Section:
     known = results.best.values()
 
-    def cells(own: list[Row]) -> tuple[str, ...]:
+    def cells(own: list[BenchRow]) -> tuple[str, ...]:
         at = grouped(own, lambda row: row.deadline)
         return str(len(own)), *(_told(results, at[x]) if x in at else "" for x in results.deadlines)
 
@@ -141,14 +143,14 @@ def _summary(results: Results) -> Section:
     return Section("GapBench: gap to the best known plan", words, head, _by_method(results.rows, cells), brief=True)
 
 
-def _told(results: Results, own: Sequence[Row]) -> str:
+def _told(results: Results, own: Sequence[BenchRow]) -> str:
     gaps = [100 * results.gap(row) for row in own]
     mean, low, high = interval((row.instance, gap) for row, gap in zip(own, gaps, strict=True))
     proved, none = sum(row.status == "OPTIMAL" for row in own) / len(own), sum(row.in_time is None for row in own)
     return f"{mean:.2f} ({low:.2f}, {high:.2f}), {np.median(gaps):.2f}; {proved:.0%}" + f"; none {none}" * bool(none)
 
 
-def _by_family(results: Results, rows: Sequence[Row], at: str) -> Section:
+def _by_family(results: Results, rows: Sequence[BenchRow], at: str) -> Section:
     lines = []
     for topic, own in grouped(rows, lambda r: f"{r.size}, {r.objective}, {r.family}").items():
         methods = grouped(own, lambda row: row.method)
@@ -162,7 +164,7 @@ def _by_family(results: Results, rows: Sequence[Row], at: str) -> Section:
     return Section(f"Gap by size and family {at}", words, head, lines)
 
 
-def _environment(rows: Sequence[Row]) -> Section:
+def _environment(rows: Sequence[BenchRow]) -> Section:
     dates, loads = [row.date for row in rows], [row.load for row in rows]
     cpu, memory = sum(row.cpu for row in rows), max(row.memory for row in rows)
     lines = [
@@ -209,7 +211,7 @@ def profiles(results: Results, deadline: float) -> str:
     x = Axis(_NONE, 0, "gap to the best known plan", _GAPS, grid=True)
     y = Axis(0, 102, "solves within it, %", grid=True)
 
-    def line(rows: Sequence[Row]) -> FloatArray:
+    def line(rows: Sequence[BenchRow]) -> FloatArray:
         return steps(_place(within), 100 * statistics.profile(results, rows, within + 1e-9))
 
     return _panels(f"Performance profiles at {deadline:g} s", results.at(deadline), line, x, y)
@@ -221,7 +223,7 @@ def anytime(results: Results, deadline: float) -> str:
     x = Axis(1e-3, deadline, "seconds", log=True, grid=True)
     y = Axis(_NONE, 0.1, "mean gap", _GAPS, grid=True)
 
-    def line(rows: Sequence[Row]) -> FloatArray:
+    def line(rows: Sequence[BenchRow]) -> FloatArray:
         return steps(times, _place(statistics.curve(results, rows, times)))
 
     return _panels(f"Anytime curves to {deadline:g} s", results.at(deadline), line, x, y)
@@ -236,7 +238,9 @@ def _place(gap: FloatArray) -> FloatArray:
     return np.log10(np.maximum(gap, 10**_NONE))
 
 
-def _panels(title: str, rows: Sequence[Row], line: Callable[[Sequence[Row]], FloatArray], x: Axis, y: Axis) -> str:
+def _panels(
+    title: str, rows: Sequence[BenchRow], line: Callable[[Sequence[BenchRow]], FloatArray], x: Axis, y: Axis
+) -> str:
     others, panels = iter(_COLOURS * 4), list[Panel]()
     colours = {row.method: "#000000" if row.method == "auto" else "" for row in rows}
     colours = {method: colour or next(others) for method, colour in colours.items()}

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from gangplan.instances.quantities import scale, short
-from gangplan.simulator.metrics import Group, interval
+from gangplan.simulator.metrics import GroupMetrics, interval
 from gangplan.simulator.outcome import Outcome
 
 from ..plot import html
@@ -61,7 +61,7 @@ class Found:
     many: bool
     figures: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     outcomes: dict[str, Outcome] = field(default_factory=dict)
-    groups: dict[str, dict[str, list[Group]]] = field(default_factory=dict)
+    groups: dict[str, dict[str, list[GroupMetrics]]] = field(default_factory=dict)
     interrupted: bool = False
 
 
@@ -181,7 +181,7 @@ class _Column:
         return f"{'+' if others is not None and mean > 0 else ''}{plus_minus(mean, margin)}"
 
 
-def _group_table(by: str, groups: Sequence[Group]) -> dict[str, list[str]]:
+def _group_table(by: str, groups: Sequence[GroupMetrics]) -> dict[str, list[str]]:
     shown = list(groups) if len(groups) <= MOST_GROUPS + 1 else [*groups[:MOST_GROUPS], _rest(groups[MOST_GROUPS:])]
     heads = {"mean wait": "mean_wait", "p95 wait": "p95_wait", "mean JCT": "mean_jct", "p95 JCT": "p95_jct"}
     times = {head: [getattr(group, name) for group in shown] for head, name in heads.items()}
@@ -198,14 +198,14 @@ def _group_table(by: str, groups: Sequence[Group]) -> dict[str, list[str]]:
     return {head: cells for head, cells in columns.items() if cells}
 
 
-def _rest(groups: Sequence[Group]) -> Group:
+def _rest(groups: Sequence[GroupMetrics]) -> GroupMetrics:
     """Return groups as one; of quantiles no one can be told of them together."""
     jobs = max(1, sum(group.jobs for group in groups))
     known: dict[str, Any] = {"name": f"{len(groups)} others"}
-    for each in fields(Group)[1:]:
+    for each in fields(GroupMetrics)[1:]:
         values = [getattr(group, each.name) or 0.0 for group in groups]
         if each.name.startswith("mean_"):
             known[each.name] = sum(x * group.jobs for x, group in zip(values, groups, strict=True)) / jobs
         else:
             known[each.name] = float("nan") if each.name.startswith("p95_") else sum(values)
-    return Group(**known | {"cost": None if groups[0].cost is None else known["cost"]})
+    return GroupMetrics(**known | {"cost": None if groups[0].cost is None else known["cost"]})

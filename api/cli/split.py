@@ -18,7 +18,7 @@ from . import options
 from .output import Told, facts, table, tell
 
 if TYPE_CHECKING:
-    from ..torch_split.mapping import Cut, Place
+    from ..torch_split.mapping import Cut, ModulePlace
     from ..torch_split.reference import Difference
 
 UNTRIED = "torch.distributed cannot be tried here: this torch lacks it, or the model's file initializes it"
@@ -107,7 +107,7 @@ def split(
     return tell(data, *blocks, _advice(model, data, problem, verdict.objective, out), code=0 if same else 1)
 
 
-def _blocks(single: dict[str, Place], cuts: list[Cut]) -> list[Any]:
+def _blocks(single: dict[str, ModulePlace], cuts: list[Cut]) -> list[Any]:
     """Return the table of the modules on one stage that lie in no other such, by stages, and where stages begin."""
     rows = []
     for name, x in sorted(single.items(), key=lambda pair: pair[1].stages[0]):

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from gangplan.instances import InstanceError
 from gangplan.instances.outlet import write_whole
 from gangplan.instances.quantities import scale
-from gangplan.simulator.ground import Ground, Run, against, evaluate, values
+from gangplan.simulator.ground import Ground, GroundRun, against, evaluate, values
 from gangplan.simulator.metrics.compare import interval
 from gangplan.simulator.outcome import Outcome
 from gangplan.systems import SYSTEMS, ground_of
@@ -81,7 +81,7 @@ def _compare(
     names = list(asked)
     options.check_panel(panel, Outcome)
     made = [{name: ground.find(x) for name, x in asked.items()} for ground in grounds]
-    cases: list[list[Run]] = []
+    cases: list[list[GroundRun]] = []
     with progress("simulating") as bar:
         for ground, makers in zip(grounds, made, strict=True):
 
@@ -104,7 +104,7 @@ def _compare(
     return tell({"system": name, "seeds": list(chosen), "policies": policies}, *blocks)
 
 
-def _tables(ground: Ground, runs: list[Run], policies: list[str]) -> list[dict[str, list[str]]]:
+def _tables(ground: Ground, runs: list[GroundRun], policies: list[str]) -> list[dict[str, list[str]]]:
     """Return the columns of two tables, of means and of those that stand aside.
 
     The first has half of its 95% interval, and how far each policy is from the first, paired by seed.
@@ -130,7 +130,7 @@ def _tables(ground: Ground, runs: list[Run], policies: list[str]) -> list[dict[s
     return [columns for columns in tables if len(columns) > 1]
 
 
-def _data(runs: list[Run], policy: str, ground: Ground) -> dict[str, Any]:
+def _data(runs: list[GroundRun], policy: str, ground: Ground) -> dict[str, Any]:
     """Return the figures of a policy for machines; what it has none of is left out."""
     data: dict[str, Any] = {"policy": policy, "case": ground.case}
     for figure in ground.figures:
