@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from math import floor, isfinite, log10
 from typing import Any
 
 from gangplan.instances import GraphProblem
-from gangplan.instances.quantities import quantity, short
+from gangplan.instances.quantities import quantity, scale, short
 
 SLOWEST_LINK = 1e3
 """Bytes/s. Files that state transfers as times, in a unit they do not name, are kept as bytes over a link of 1."""
@@ -30,6 +30,12 @@ def column(values: Iterable[float], digits: int = 4) -> list[str]:
     largest = max((abs(x) for x in numbers if isfinite(x)), default=0.0)
     decimals = min(max(digits - 1 - floor(log10(largest)), 0), 9) if largest > 0 else 0
     return [f"{x:.{decimals}f}" if isfinite(x) else "-" for x in numbers]
+
+
+def in_unit(columns: Mapping[str, Iterable[float]], unit: str, largest: float) -> dict[str, list[str]]:
+    """Return columns of numbers in one unit, which suits the largest, and which the head of each names."""
+    factor, name = scale(float(largest), unit)
+    return {f"{head}, {name}".removesuffix(", "): column(x / factor for x in of) for head, of in columns.items()}
 
 
 def percent(ratio: float | None) -> str:

@@ -132,7 +132,7 @@ def test_words_that_are_ruled_out() -> None:
     """No page and no help uses a word that the glossary rules out, but for what it excepts."""
     words = [row[0] for row in rows("Words that are not used")]
     assert words == list(KEEPS)
-    helps = list(commands(typer.main.get_command(app)))
+    helps = list(commands(app))
     assert len(helps) > 25
     for word in words:
         found = []
@@ -148,7 +148,7 @@ def test_words_that_are_ruled_out() -> None:
 
 def test_every_exception_is_used() -> None:
     """A page or a command that may use a word does."""
-    helps = list(commands(typer.main.get_command(app)))
+    helps = list(commands(app))
     idle = []
     for word, pages in KEEPS.items():
         for pattern in pages:

@@ -13,8 +13,7 @@ from gangplan.instances.kinds import DOCUMENTS
 from gangplan.solvers.kernels import folder
 from gangplan.solvers.method import OBJECTIVES, suite
 
-from . import options
-from .output import emit, emit_either, facts, progress, table
+from .output import Told, emit, facts, listed, progress, table, tell
 
 
 def schema(kind: Annotated[str, ", ".join(DOCUMENTS), "KIND"]) -> None:
@@ -23,18 +22,15 @@ def schema(kind: Annotated[str, ", ".join(DOCUMENTS), "KIND"]) -> None:
     emit(json.dumps(json_schema(kind), indent=2))
 
 
-def versions(as_json: options.AsJson = False) -> None:
+def versions() -> Told:
     """List the versions of everything that can change a result."""
     from gangplan.hybrid.solve import versions as used
 
     found = {**used(), "platform": platform.platform()}
-    emit_either(as_json, found, facts(found.items()))
+    return tell(found, facts(found.items()))
 
 
-def methods(
-    objective: Annotated[str | None, "throughput, step, ...  [default: all]", "[OBJECTIVE]"] = None,
-    as_json: options.AsJson = False,
-) -> None:
+def methods(objective: Annotated[str | None, "throughput, step, ...  [default: all]", "[OBJECTIVE]"] = None) -> Told:
     """List the methods that `gangplan solve --method` knows, by objective."""
     from gangplan.hybrid.table import named
 
@@ -49,13 +45,10 @@ def methods(
     for x, entries in found.items():
         rows.append((x, "auto", ", ".join(suite(x).variants), "yes"))
         rows += [("", name, ", ".join(m["variants"]), "yes" if m["exact"] else "no") for name, m in entries.items()]
-    emit_either(as_json, found, table(("objective", "method", "variants", "can prove"), rows, left=4))
+    return tell(found, table(("objective", "method", "variants", "can prove"), rows, left=4))
 
 
-def warm_up(
-    objectives: Annotated[list[str] | None, "as of `solve`  [default: all]", "[OBJECTIVE]..."] = None,
-    as_json: options.AsJson = False,
-) -> None:
+def warm_up(objectives: Annotated[list[str] | None, "as of `solve`  [default: all]", "[OBJECTIVE]..."] = None) -> Told:
     """Compile what `solve` uses, so that no later process has to.
 
     Nobody needs this to solve something: `solve` compiles what it lacks beside its methods. It is for images of
@@ -66,12 +59,12 @@ def warm_up(
 
     chosen = objectives or list(OBJECTIVES)
     found = {}
-    with progress("compiling", hidden=as_json) as bar:
+    with progress("compiling") as bar:
         for i, objective in enumerate(chosen):
             started = time.process_time()
             warm(objective, tell=lambda _, done, count, at=i: bar((at + done / count) / len(chosen)))  # type: ignore[misc]
             seconds = time.process_time() - started
             found[objective] = {"kernels": len(kernels(objective)), "processor_seconds": seconds}
-    rows = [(name, str(row["kernels"]), f"{row['processor_seconds']:.1f} s") for name, row in found.items()]
-    words = table(("objective", "kernels", "processor time"), rows), f"compiled code: {folder()}"
-    emit_either(as_json, {"folder": str(folder()), "objectives": found}, *words)
+    columns = {"objective": "{name}", "kernels": "{kernels}", "processor time": "{processor_seconds:.1f} s"}
+    rows = listed([{"name": name, **row} for name, row in found.items()], columns)
+    return tell({"folder": str(folder()), "objectives": found}, rows, f"compiled code: {folder()}")

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
-from typing import Annotated, Any, ClassVar, NamedTuple
+from inspect import Parameter, cleandoc
+from typing import Annotated, Any, NamedTuple
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from gangplan.instances.errors import InstanceError, unknown
 
+from .options import declared
 from .output import emit
 
 
@@ -55,27 +57,50 @@ class Help(TyperCommand):
                     formatter.write_dl(rows, col_max=26)
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
-        """Write an example; an epilog is one."""
+        """Write examples; an epilog has one a line."""
         if self.epilog:
             with formatter.section("Example"):
-                formatter.write(f"  $ {self.epilog}\n")
+                for line in self.epilog.splitlines():
+                    formatter.write(f"  $ gangplan {line}\n")
 
 
-class Late(TyperGroup):
+def made_of(name: str, function: Callable[..., Any], example: str = "", asked: Sequence[Parameter] = ()) -> Any:
+    """Return a function as a command, see `declared`; `example` is what follows its whole name in a call of it."""
+    app = typer.Typer(add_completion=False, rich_markup_mode=None)
+    epilog = f"{name} {example}".rstrip()
+    app.command(name.rpartition(" ")[2], cls=Help, epilog=epilog)(declared(function, asked))
+    return typer.main.get_command(app)
+
+
+class Group(TyperGroup):
     """Commands by title, each of which is made when it is asked for: what it imports may take long.
 
-    Attributes:
+    Args:
+        name: what the commands follow.
+        about: what `--help` says of all.
         groups: their names by title.
+        make, tell: what makes a command of its name, and says in words what it does.
         of: what a name is one of, for the error.
-        about, make: what a command does in words, and what makes it, of its name.
         called: what comes before any of them, with options of its own.
     """
 
-    groups: ClassVar[Mapping[str, Iterable[str]]]
-    of: ClassVar[str] = "command"
-    about: Callable[[str], str]
-    make: Callable[[str], Any]
-    called: Callable[..., Any] = staticmethod(lambda: None)
+    def __init__(
+        self,
+        name: str,
+        about: str,
+        groups: Mapping[str, Iterable[str]],
+        make: Callable[[str], Any],
+        tell: Callable[[str], str],
+        of: str = "command",
+        called: Callable[..., Any] = lambda: None,
+        **more: Any,
+    ) -> None:
+        front = made_of(name, called)
+        more |= {"params": front.params, "callback": front.callback, "help": cleandoc(about)}
+        super().__init__(name=name, invoke_without_command=True, no_args_is_help=True, rich_markup_mode=None, **more)
+        self.groups, self.make, self.tell, self.of = groups, make, tell, of
+
+    format_epilog = Help.format_epilog
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names of all commands."""
@@ -95,35 +120,16 @@ class Late(TyperGroup):
         width = max(map(len, self.list_commands(ctx)))
         for title, names in self.groups.items():
             with formatter.section(title):
-                formatter.write_dl([(f"{name:{width}}", self.about(name)) for name in names])
+                formatter.write_dl([(f"{name:{width}}", self.tell(name)) for name in names])
 
 
-def commands(about: str, of: Mapping[str, tuple[Callable[..., Any], str]]) -> type[Late]:
+def commands(name: str, about: str, of: Mapping[str, tuple[Callable[..., Any], str]]) -> Group:
     """Return the commands of one name: of each by its own what does it, and an example of what follows the name."""
 
-    def make(group: Late, name: str) -> Any:
-        return made_of(f"{group.name} {name}", *of[name])
+    def make(own: str) -> Any:
+        return made_of(f"{name} {own}", *of[own])
 
-    def tell(group: Late, name: str) -> Any:
-        return make(group, name).get_short_help_str(200)
-
-    return type("Group", (Late,), {"__doc__": about, "groups": {"Commands": of}, "make": make, "about": tell})
-
-
-def made_of(name: str, made: Any, example: str = "") -> Any:
-    """Return a function, or a kind of `Late`, as a command of `name`; `example` is what follows the name."""
-    from .options import declared
-
-    app, own = typer.Typer(), name.rpartition(" ")[2]
-    if isinstance(made, type) and issubclass(made, Late):
-        how: dict[str, Any] = {"help": made.__doc__, "invoke_without_command": True, "no_args_is_help": True}
-        app.callback(cls=made, **how)(declared(made.called))
-    else:
-        app.command(own, cls=Help, epilog=f"gangplan {name} {example}".rstrip())(declared(made))
-    app._add_completion, app.rich_markup_mode = False, None
-    found = typer.main.get_command(app)
-    found.name = own
-    return found
+    return Group(name, about, {"Commands": of}, make, lambda own: str(make(own).get_short_help_str(200)))
 
 
 Abort = typer.Abort
@@ -150,12 +156,12 @@ GROUPS: dict[str, dict[str, Entry]] = {
         "generate": Entry(
             "make a problem: a network's op graph, gangs, jobs over time",
             "gpt --devices 4 --out gpt.json",
-            "generate:Kinds",
+            "generate:kinds",
         ),
         "show": Entry("describe a problem or a plan", "gpt.json"),
         "solve": Entry("find a plan, and a bound", "gpt.json --time-limit 20 --out plan.json"),
         "verify": Entry("check a plan without any solver", "gpt.json plan.json", "plans:verify_plan"),
-        "compare": Entry("set plans of one problem side by side", "a.json b.json --problem gpt.json", "plans:compare"),
+        "compare": Entry("set plans of one problem side by side", "a.json b.json --problem gpt.json"),
         "plot": Entry("draw a plan", "gpt.json plan.json plan.svg", "plans:plot_plan"),
     },
     "PyTorch models": {
@@ -165,12 +171,16 @@ GROUPS: dict[str, dict[str, Entry]] = {
     "Simulation": {
         "simulate": Entry("run a trace of jobs on a cluster", "jobs.csv --cluster 20x8 --policy fifo --policy srtf"),
         "replay": Entry("fill a cluster with pods", "nodes.csv pods.csv --policy fgd"),
-        "system": Entry("compare policies of published systems", "", "system:Systems"),
+        "system": Entry("compare policies of published systems", "", "system:systems"),
     },
     "The log of a Scheduler": {
         "log": Entry("tell who got what, and which rule decided", "cluster.jsonl"),
         "whatif": Entry("play it once more with other arguments", "cluster.jsonl --set price=600"),
-        "shadow": Entry("tell what gangplan would have decided beside another scheduler", "sacct.csv --cluster 20x8"),
+        "shadow": Entry(
+            "tell what gangplan would have decided beside another scheduler",
+            "sacct.csv --cluster 20x8",
+            "whatif:shadow",
+        ),
     },
     "For other programs": {
         "decide": Entry("answer events, JSON lines in and out", "--cluster 20x8 < events.jsonl", "online:decide"),
@@ -196,38 +206,25 @@ COMMANDS = {name: entry for entries in GROUPS.values() for name, entry in entrie
 
 def _imported(name: str) -> Any:
     module, _, function = (COMMANDS[name].home or f"{name}:{name}").partition(":")
-    return made_of(name, getattr(import_module(f".{module}", __package__), function), COMMANDS[name].example)
+    found = getattr(import_module(f".{module}", __package__), function)
+    return found if isinstance(found, Group) else made_of(name, found, COMMANDS[name].example)
 
 
-class Front(Late):
-    """All commands."""
+def _version(version: Annotated[bool, "print the version and exit", "--version"] = False) -> None:
+    if version:
+        from importlib.metadata import version as installed
 
-    groups, make = GROUPS, staticmethod(_imported)
-    about = staticmethod(lambda name: COMMANDS[name].about)
-
-    def format_epilog(self, ctx: Any, formatter: Any) -> None:
-        """Write how to begin."""
-        with formatter.section("Example"):
-            for name in ("generate", "solve", "verify"):
-                formatter.write(f"  $ gangplan {name} {COMMANDS[name].example}\n")
-
-
-def _version(wanted: bool) -> None:
-    if wanted:
-        from importlib.metadata import version
-
-        emit(f"gangplan {version('gangplan')}")
+        emit(f"gangplan {installed('gangplan')}")
         raise typer.Exit(0)
 
 
-_HELP: Any = {"help_option_names": ["-h", "--help"]}
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None, context_settings=_HELP)
-
-
-@app.callback(cls=Front, no_args_is_help=True)
-def gangplan(
-    version: Annotated[
-        bool, typer.Option("--version", help="print the version and exit", callback=_version, is_eager=True)
-    ] = False,
-) -> None:
-    """Decide how deep-learning jobs share a GPU cluster, with a proof of how good the decision is."""
+app = Group(
+    "gangplan",
+    "Decide how deep-learning jobs share a GPU cluster, with a proof of how good the decision is.",
+    {title: list(entries) for title, entries in GROUPS.items()},
+    _imported,
+    lambda name: COMMANDS[name].about,
+    called=_version,
+    epilog="\n".join(f"{name} {COMMANDS[name].example}" for name in ("generate", "solve", "verify")),
+    context_settings={"help_option_names": ["-h", "--help"]},
+)

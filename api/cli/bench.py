@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from math import inf
 from pathlib import Path
@@ -23,7 +23,7 @@ from gangplan.instances.outlet import write_whole
 from . import options
 from .app import commands
 from .bench_report import write_report
-from .output import emit_blocks, emit_either, progress, table
+from .output import Told, emit_blocks, progress, table, tell
 
 
 @dataclass(frozen=True)
@@ -75,15 +75,14 @@ def list_(
     chosen: Chosen,
     place: Place,
     each: Annotated[bool, "a line an instance"] = False,
-    as_json: options.AsJson = False,
-) -> None:
+) -> Told:
     """List the instances, and what is known of them."""
     found = chosen.of(name, place.best)
     blocks = [_counts(found), f"{len(found)} instances, {sum(x.proved for x in found)} optimal as a method claims"]
     if each:
         lines = [(x.id, _number(x.value), _number(x.bound), x.by, _number(x.seconds)) for x in found]
         blocks = [table(("instance", "best known", "bound", "by", "s"), lines)]
-    emit_either(as_json, [asdict(x) for x in found], *blocks)
+    return tell([asdict(x) for x in found], *blocks)
 
 
 def _number(value: float | None) -> str:
@@ -97,11 +96,11 @@ def _counts(found: Sequence[Instance]) -> Any:
     for x in found:
         groups.setdefault((x.objective, x.family), []).append(x)
     lines = []
-    for (objective, family), own in groups.items():
+    for names, own in groups.items():
         sizes = [str(sum(x.size == size for x in own) or "") for size in SIZES]
-        plans, proved = sum(x.value is not None for x in own), sum(x.proved for x in own)
-        sure = sum(x.proved and certified(x, records.get(x.id)) for x in own)
-        lines.append((objective, family, *sizes, str(plans), str(proved), str(sure)))
+        sure = [x.proved and certified(x, records.get(x.id)) for x in own]
+        counts = (sum(x.value is not None for x in own), sum(x.proved for x in own), sum(sure))
+        lines.append((*names, *sizes, *map(str, counts)))
     return table(("objective", "family", *SIZES, "plans", "optima", "proved"), lines, left=2)
 
 
@@ -124,7 +123,7 @@ def generate(
         chosen = [x for x in chosen if x.objective != ONLINE]
     place = Path(folder) / "instances"
     place.mkdir(parents=True, exist_ok=True)
-    with progress("generating", hidden=False) as bar:
+    with progress("generating") as bar:
         for i, x in enumerate(chosen):
             write_whole({place / f"{x.id}.json": f"{dump(make(x))}\n".encode()})
             bar((i + 1) / len(chosen))
@@ -163,7 +162,7 @@ def run(
     settings = _settings(place, time_limit, seeds, memory, jobs=jobs, workers=workers, **how)
     found = [from_file(path, chosen.objective) for path in file or ()]
     found = found or chosen.of(name, place.best, sample)
-    with progress(f"{len(found)} instances", hidden=False) as bar:
+    with progress(f"{len(found)} instances") as bar:
         rows = run_all(found, settings, bar)
     emit_blocks(f"{place.folder}: {len(rows)} rows of {len(found)} instances")
     if report:
@@ -204,12 +203,10 @@ def pass_(
     options.require_positive(time_limit=time_limit, certify=certify, memory=memory)
     settings = _settings(place, (time_limit,), seeds, memory, methods=("auto",), jobs=jobs, workers=workers)
     found = [x for x in chosen.of(name, place.best, sample) if x.objective != ONLINE]
-    with progress(f"{len(found)} instances", hidden=False) as bar:
+    with progress(f"{len(found)} instances") as bar:
         done = run_pass(found, settings, certify, None if library is None else Path(library), bar)
     words = f"{done.steps} steps of {len(found)} instances, {done.fell} values fell by more than {FELL:.1%}"
-    emit_blocks(
-        f"{place.folder}: {words}", *["\n".join(f"no certificate: {x}" for x in done.failed)] * bool(done.failed)
-    )
+    emit_blocks(f"{place.folder}: {words}", "\n".join(f"no certificate: {x}" for x in done.failed))
 
 
 def verify(
@@ -220,8 +217,7 @@ def verify(
     ledger: Annotated[str | None, "best known values of your own", "FILE"] = None,
     jobs: Annotated[int, "instances at a time", (1, 1000)] = 2,
     longest: Annotated[float | None, "leave out certificates that took more seconds to check"] = None,
-    as_json: options.AsJson = False,
-) -> int:
+) -> Told:
     """Check every plan of the library by the verifier and every certificate by the checker.
 
     Instances are generated anew. Exit code: 0 if all hold, 1 if not, with the names.
@@ -229,31 +225,31 @@ def verify(
     every = chosen.of(name, None if ledger is None else Path(ledger))
     found = [x for x in every if x.objective != ONLINE]
     records = read_library(LIBRARY if library is None else Path(library))
-    with progress(f"checking {len(found)} instances", hidden=as_json) as bar:
+    with progress(f"checking {len(found)} instances") as bar:
         checks = check_all(found, records, jobs, bar, inf if longest is None else longest)
     failed = [x for x in checks if x.failed]
     lines = [f"{x.instance}: plan {x.plan}; certificate {x.certificate}" for x in failed]
     left = [f"certificate left out: {x.instance}" for x in checks if x.certificate == "left out"]
     seconds = sum(x.seconds for x in checks)
     last = f"{len(checks)} instances, {len(failed)} failed; {seconds:.0f} s of checks"
-    emit_either(as_json, [asdict(x) for x in checks], _checked(checks), "\n".join([*left, *lines, last]))
-    return 1 if failed else 0
+    own = {
+        name: [x for x in checks if name in (x.objective, "all")] for name in [*{x.objective: 0 for x in checks}, "all"]
+    }
+    counts = [(name, *(f"{sum(map(of, some))}" for of in COUNTED.values())) for name, some in own.items()]
+    words = "\n".join([*left, *lines, last])
+    return tell([asdict(x) for x in checks], table(("objective", *COUNTED), counts), words, code=1 if failed else 0)
 
 
-def _checked(checks: Sequence[Check]) -> Any:
-    """Return a table: of each objective and of all how many plans and certificates hold."""
-    names = dict.fromkeys(x.objective for x in checks)
-    lines = []
-    for name in (*names, "all"):
-        own = [x for x in checks if name in (x.objective, "all")]
-        counts = (
-            len(own), sum(x.plan == "ok" for x in own), sum(x.best for x in own),
-            sum(x.certificate == "ok" for x in own), sum(x.optimal for x in own),
-            sum(x.certified for x in own), sum(x.failed for x in own),
-        )  # fmt: skip
-        lines.append((name, *map(str, counts)))
-    heads = ("objective", "instances", "plans", "best known", "certificates", "claimed", "certified", "failed")
-    return table(heads, lines)
+COUNTED: dict[str, Callable[[Check], bool]] = {
+    "instances": lambda x: True,
+    "plans": lambda x: x.plan == "ok",
+    "best known": lambda x: x.best,
+    "certificates": lambda x: x.certificate == "ok",
+    "claimed": lambda x: x.optimal,
+    "certified": lambda x: x.certified,
+    "failed": lambda x: x.failed,
+}
+"""What is counted of the checks of each objective, and of all."""
 
 
 def submit(
@@ -285,6 +281,7 @@ def submit(
 
 
 bench = commands(
+    "bench",
     "Compare methods on instances with known bounds.",
     {
         "list": (list_, "--suite small --objective step"),

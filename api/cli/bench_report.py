@@ -25,12 +25,12 @@ from ..plot.svg import draw
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of a report: without a head no table, without a name no picture, SVG; `brief` in the short report too."""
+    """A part of a report: a table if it has lines, a picture, SVG, if it has a name; `brief` in the short one too."""
 
     title: str
     words: str
     head: tuple[str, ...] = ()
-    lines: tuple[tuple[str, ...], ...] = ()
+    lines: Sequence[tuple[str, ...]] = ()
     name: str = ""
     picture: str = ""
     brief: bool = False
@@ -65,34 +65,74 @@ def write_report(
 
 def sections(results: Results, rows: Sequence[BenchRow], first: str) -> Iterator[Section]:
     """Yield the sections."""
-    yield _summary(results)
     longest = results.deadlines[-1]
-    yield _by_family(results, longest)
+    last, at = results.at(longest), f"at {longest:g} s"
+    by: tuple[str, ...] = ("objective, method",)
+    yield _summary(results)
+    yield _by_family(results, last, at)
     words = (
         "Higher and further left is better: where a line crosses 1%, so many solves are within 1% of the best known."
     )
-    yield Section(
-        f"Performance profiles at {longest:g} s", words, name="profiles", picture=profiles(results, longest), brief=True
-    )
+    yield Section(f"Performance profiles {at}", words, name="profiles", picture=profiles(results, longest), brief=True)
     solved = replace(results, rows=tuple(row for row in results.rows if row.objective != ONLINE))
     if solved.rows:  # a policy has no plan before its last decision
-        yield _integrals(solved, longest)
-    yield _paired(results, longest, first)
-    yield _proofs(results, longest, first)
-    yield _scaling(results)
-    failed = [(r.instance, r.method, str(r.seed), f"{r.deadline:g}", r.notes) for r in rows if r.status == FAILED]
+        lines = _by_method(solved.at(longest), lambda own: (f"{statistics.integral(solved, own, longest):.2%}",))
+        words = (
+            "The mean gap while the solve goes on, 100% until there is a plan; its mean over time is the primal "
+            "integral."
+        )
+        title, head = f"Anytime curves to {longest:g} s", (*by, "primal integral")
+        yield Section(title, words, head, lines, "anytime", anytime(solved, longest))
+    by_topic = grouped(last, lambda row: row.topic)
+    lines = [
+        (f"{topic}, {method}", str(pairs), f"{mean:+.2%}", f"{low:+.2%} to {high:+.2%}", word)
+        for topic, own in by_topic.items()
+        for method, (pairs, mean, low, high) in statistics.paired(results, own, first).items()
+        for word in ["better" if low > 0 else "worse" if high < 0 else "open"]
+    ]
+    words = f"How much larger the gap of each method is than that of {first}, on the instances and seeds that both ran."
+    head = (*by, "pairs", "mean difference", "95% interval", f"{first} is")
+    yield Section(f"Paired bootstrap {at}", words, head, lines)
+    lines = [
+        (f"{topic}, {method}", str(pairs), str(mine), str(theirs), f"{'≥ ' * (theirs < pairs)}{ratio:.3g}")
+        for topic, own in by_topic.items()
+        for method, (pairs, mine, theirs, ratio) in statistics.times_longer(own, first).items()
+        if theirs
+    ]
+    words = (
+        f"How many times the processor seconds of {first} a method needs to claim an optimum, or give up: geometric "
+        "mean over the instances and seeds that both ran. Methods that claim none are left out."
+    )
+    head = (*by, "pairs", f"{first} claims", "it claims", "times as long")
+    yield Section(f"Time to optima, at most {longest:g} s", words, head, lines, brief=True)
+    lines = _by_method(
+        results.rows, lambda own: (x := statistics.exponent(own)) and (str(x[0]), f"{x[1]:.2f}", f"{x[2]:.2f}")
+    )
+    words = "Seconds to a claimed optimum grow like n to this power, n being ops, jobs and nodes, or jobs."
+    none = "No optimum was claimed on eight instances of sizes far enough apart."
+    head = (*by, "optimal", "exponent", "standard error")
+    yield Section("Scaling", words if lines else none, head, lines)
+    lines = [(r.instance, r.method, str(r.seed), f"{r.deadline:g}", r.notes) for r in rows if r.status == FAILED]
     words = "Solves that crashed, broke a limit, did not stop or offered an infeasible plan count as a gap of 100%."
-    head = ("instance", "method", "seed", "s", "why") if failed else ()
-    yield Section("Failures", words if failed else "None.", head, tuple(failed))
+    yield Section("Failures", words if lines else "None.", ("instance", "method", "seed", "s", "why"), lines)
     yield _environment(rows)
 
 
+def _by_method(
+    rows: Sequence[BenchRow], cells: Callable[[list[BenchRow]], tuple[str, ...] | None]
+) -> list[tuple[str, ...]]:
+    """Return a line for each method of each objective of which there is something to say."""
+    every = grouped(rows, lambda row: (row.topic, row.method))
+    return [(f"{topic}, {method}", *x) for (topic, method), own in every.items() if (x := cells(own))]
+
+
 def _summary(results: Results) -> Section:
-    known, lines = results.best.values(), []
-    for (objective, method), own in grouped(results.rows, lambda r: (r.topic, r.method)).items():
+    known = results.best.values()
+
+    def cells(own: list[BenchRow]) -> tuple[str, ...]:
         at = grouped(own, lambda row: row.deadline)
-        cells = (_told(results, at[x]) if x in at else "" for x in results.deadlines)
-        lines.append((f"{objective}, {method}", str(len(own)), *cells))
+        return str(len(own)), *(_told(results, at[x]) if x in at else "" for x in results.deadlines)
+
     words = (
         f"{len(known)} instances, {sum(x.proved for x in known)} with a claimed optimum; {len(results.rows)} solves. "
         "The gap is (value - best known) / (value - zero), where zero is 0 but for schedules, of which it is what "
@@ -100,7 +140,7 @@ def _summary(results: Results) -> Section:
         "interval, the median, the share of solves that claim an optimum, and how many have no plan."
     )
     head = ("objective, method", "solves", *(f"{x:g} s" for x in results.deadlines))
-    return Section("GapBench: gap to the best known plan", words, head, tuple(lines), brief=True)
+    return Section("GapBench: gap to the best known plan", words, head, _by_method(results.rows, cells), brief=True)
 
 
 def _told(results: Results, own: Sequence[BenchRow]) -> str:
@@ -110,75 +150,18 @@ def _told(results: Results, own: Sequence[BenchRow]) -> str:
     return f"{mean:.2f} ({low:.2f}, {high:.2f}), {np.median(gaps):.2f}; {proved:.0%}" + f"; none {none}" * bool(none)
 
 
-def _by_family(results: Results, deadline: float) -> Section:
+def _by_family(results: Results, rows: Sequence[BenchRow], at: str) -> Section:
     lines = []
-    for (size, objective, family), own in grouped(
-        results.at(deadline), lambda r: (r.size, r.objective, r.family)
-    ).items():
+    for topic, own in grouped(rows, lambda r: f"{r.size}, {r.objective}, {r.family}").items():
         methods = grouped(own, lambda row: row.method)
         means = {m: float(np.mean([results.gap(row) for row in x])) for m, x in methods.items()}
         best = min(means, key=lambda m: means[m])
-        left = {m: float(np.mean([results.left(row) for row in x])) for m, x in methods.items()}
-        bounds = [results.best[x].bound for x in {row.instance for row in own}]
-        cells = (str(len(bounds)), best, f"{means[best]:.2%}", f"{left[best]:.2%}", f"{max(means.values()):.2%}")
-        lines.append((f"{size}, {objective}, {family}", *cells))
+        left = float(np.mean([results.left(row) for row in methods[best]]))
+        count = str(len({row.instance for row in own}))
+        lines.append((topic, count, best, f"{means[best]:.2%}", f"{left:.2%}", f"{max(means.values()):.2%}"))
     words = "Of the method with the least mean gap: that to the best known plan, and that to the best bound."
     head = ("size, objective, family", "instances", "best method", "to the plan", "to the bound", "worst method's")
-    return Section(f"Gap by size and family at {deadline:g} s", words, head, tuple(lines))
-
-
-def _integrals(results: Results, deadline: float) -> Section:
-    by_objective = grouped(results.at(deadline), lambda row: row.objective)
-    lines = [
-        (f"{objective}, {method}", f"{statistics.integral(results, mine, deadline):.2%}")
-        for objective, own in by_objective.items()
-        for method, mine in grouped(own, lambda row: row.method).items()
-    ]
-    words = (
-        "The mean gap while the solve goes on, 100% until there is a plan; its mean over time is the primal integral."
-    )
-    head = ("objective, method", "primal integral")
-    return Section(
-        f"Anytime curves to {deadline:g} s", words, head, tuple(lines), "anytime", anytime(results, deadline)
-    )
-
-
-def _paired(results: Results, deadline: float, first: str) -> Section:
-    lines = []
-    for objective, own in grouped(results.at(deadline), lambda row: row.topic).items():
-        for method, (pairs, mean, low, high) in statistics.paired(results, own, first).items():
-            said = "better" if low > 0 else "worse" if high < 0 else "open"
-            lines.append((f"{objective}, {method}", str(pairs), f"{mean:+.2%}", f"{low:+.2%} to {high:+.2%}", said))
-    words = f"How much larger the gap of each method is than that of {first}, on the instances and seeds that both ran."
-    head = ("objective, method", "pairs", "mean difference", "95% interval", f"{first} is")
-    return Section(f"Paired bootstrap at {deadline:g} s", words, head if lines else (), tuple(lines))
-
-
-def _proofs(results: Results, deadline: float, first: str) -> Section:
-    lines = [
-        (f"{objective}, {method}", str(pairs), str(mine), str(theirs), f"{'≥ ' * (theirs < pairs)}{ratio:.3g}")
-        for objective, own in grouped(results.at(deadline), lambda row: row.topic).items()
-        for method, (pairs, mine, theirs, ratio) in statistics.times_longer(own, first).items()
-        if theirs
-    ]
-    words = (
-        f"How many times the processor seconds of {first} a method needs to claim an optimum, or give up: geometric "
-        "mean over the instances and seeds that both ran. Methods that claim none are left out."
-    )
-    head = ("objective, method", "pairs", f"{first} claims", "it claims", "times as long")
-    return Section(f"Time to optima, at most {deadline:g} s", words, head if lines else (), tuple(lines), brief=True)
-
-
-def _scaling(results: Results) -> Section:
-    lines = []
-    for (objective, method), own in grouped(results.rows, lambda r: (r.topic, r.method)).items():
-        found = statistics.exponent(own)
-        if found:
-            lines.append((f"{objective}, {method}", str(found[0]), f"{found[1]:.2f}", f"{found[2]:.2f}"))
-    words = "Seconds to a claimed optimum grow like n to this power, n being ops, jobs and nodes, or jobs."
-    none = "No optimum was claimed on eight instances of sizes far enough apart."
-    head = ("objective, method", "optimal", "exponent", "standard error")
-    return Section("Scaling", words if lines else none, head if lines else (), tuple(lines))
+    return Section(f"Gap by size and family {at}", words, head, lines)
 
 
 def _environment(rows: Sequence[BenchRow]) -> Section:
@@ -193,7 +176,7 @@ def _environment(rows: Sequence[BenchRow]) -> Section:
         *(("environment", text) for text in sorted({row.environment for row in rows})),
     ]
     words = "Seconds are of the wall clock: where the load is above the number of cores, they say little."
-    return Section("Environment", words, ("", "value"), tuple(lines), brief=True)
+    return Section("Environment", words, ("", "value"), lines, brief=True)
 
 
 def _markdown(parts: Sequence[Section]) -> str:
@@ -202,7 +185,7 @@ def _markdown(parts: Sequence[Section]) -> str:
         blocks += [f"{'#' if not i else '##'} {part.title}", part.words]
         if part.picture:
             blocks.append(f"![{part.title}]({part.name}.svg)")
-        if part.head:
+        if part.lines:
             rule = ("---", *("---:" for _ in part.head[1:]))
             blocks.append("\n".join(f"| {' | '.join(cells)} |" for cells in (part.head, rule, *part.lines)))
     return "\n\n".join(blocks) + "\n"
@@ -214,7 +197,7 @@ def _html(parts: Sequence[Section]) -> bytes:
         level = 2 if i else 1
         body.append(f"<h{level}>{escape(part.title)}</h{level}><p>{escape(part.words)}</p>\n")
         body += [f"<figure>{part.picture}</figure>"] if part.picture else []
-        body += [table(part.head, part.lines)] if part.head else []
+        body += [table(part.head, part.lines)] if part.lines else []
     return document("GapBench", body, static=True)
 
 

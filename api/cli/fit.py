@@ -8,20 +8,18 @@ from importlib.util import find_spec
 from typing import Annotated, Any
 
 from gangplan.instances.errors import InstanceError, extra, in_file
-from gangplan.instances.readers.measured import Pairs, Servers, Steps, read_measured
+from gangplan.instances.readers.measured import Pairs, Servers, read_measured
 from gangplan.instances.readers.together import Together
 from gangplan.learned.speed import Fit, fit_duty, fit_pairs, fit_servers, fit_steps
 
-from . import options
-from .output import emit_either, progress, table
+from .output import Told, listed, progress, tell
 
 
 def fit(
     files: Annotated[list[str], "Gavel throughputs, DeepShare ratios, Pollux placements, CSV", "FILE..."],
     seed: Annotated[int, "of what is held out"] = 0,
     models: Annotated[bool, "fit the learned models to published pairs, too"] = False,
-    as_json: options.AsJson = False,
-) -> None:
+) -> Told:
     """Fit the cost model of placements to measurements and show its errors on a fifth held out.
 
     To a table of jobs alone and together, learned models of interference are fitted; whole combinations are held out.
@@ -30,25 +28,24 @@ def fit(
         raise InstanceError("fit", f"needs scipy; {extra('fit')}")
     found: list[Fit] = []
     judged: list[dict[str, Any]] = []
-    with progress("fitting", hidden=as_json) as bar:
+    with progress("fitting") as bar:
         for i, path in enumerate(files):
             for data in read_measured(path):
                 with in_file(f"{path}: {data.name}"):
-                    if not isinstance(data, Together):
-                        found += _cost_model(data, seed)
+                    if isinstance(data, Pairs):
+                        found += fit_pairs(data, seed=seed) + (fit_duty(data, seed=seed) if data.links else [])
+                    elif not isinstance(data, Together):
+                        found += fit_servers(data) if isinstance(data, Servers) else fit_steps(data, seed=seed)
                     if isinstance(data, Together) or (models and isinstance(data, Pairs)):
                         judged += _learned(data, seed, bar)
             bar((i + 1) / len(files))
-    rows = [(x.data, x.model, f"{x.parameters}", f"{x.held_out}", f"{x.median:.1%}", f"{x.p90:.1%}") for x in found]
-    blocks = [table(("data", "model", "parameters", "held out", "median error", "p90 error"), rows, left=2)]
-    blocks = blocks * bool(found) + [_judged(judged)] * bool(judged)
-    emit_either(as_json, [*map(asdict, found), *judged], *blocks)
-
-
-def _cost_model(data: Pairs | Steps | Servers, seed: int) -> list[Fit]:
-    if isinstance(data, Pairs):
-        return fit_pairs(data, seed=seed) + (fit_duty(data, seed=seed) if data.links else [])
-    return fit_servers(data) if isinstance(data, Servers) else fit_steps(data, seed=seed)
+    rows = [asdict(x) for x in found]
+    of = {"data": "{data}", "model": "{model}"}
+    errors = {"median error": "{median:.1%}", "p90 error": "{p90:.1%}"}
+    fits = of | {"parameters": "{parameters}", "held out": "{held_out}"} | errors
+    judgements = of | {"samples": "{samples}", "held out": "{held_out}", "MAPE": "{mape:.1%}"} | errors
+    judgements |= {"rank": "{rank:.2f}", "in 80%": "{within[1]:.0%}"}
+    return tell([*rows, *judged], listed(rows, fits, 2), listed(judged, judgements, 2))
 
 
 def _learned(data: Pairs | Together, seed: int, bar: Callable[[float], None]) -> list[dict[str, Any]]:
@@ -64,13 +61,3 @@ def _learned(data: Pairs | Together, seed: int, bar: Callable[[float], None]) ->
         found.append({"data": data.name, "model": name, **asdict(score)})
         bar((i + 1) / len(names))
     return found
-
-
-def _judged(rows: list[dict[str, Any]]) -> Any:
-    columns = ("data", "model", "samples", "held out", "MAPE", "median error", "p90 error", "rank", "in 80%")
-    cells = []
-    for x in rows:
-        errors = (f"{x[name]:.1%}" for name in ("mape", "median", "p90"))
-        counts = f"{x['samples']}", f"{x['held_out']}"
-        cells.append((x["data"], x["model"], *counts, *errors, f"{x['rank']:.2f}", f"{x['within'][1]:.0%}"))
-    return table(columns, cells, left=2)

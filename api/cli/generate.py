@@ -16,10 +16,9 @@ from gangplan.instances.outlet import write_whole
 from gangplan.instances.readers.traces import read_trace
 
 from . import options
-from .app import Late, made_of
-from .output import emit, emit_blocks, emit_json
+from .app import Group, made_of
+from .output import Told, emit, tell
 
-_OUT = Annotated[str | None, "write the problem here instead of printing it"]
 _NO_SEED = Annotated[int, "changes nothing: the architecture leaves nothing to chance"]
 
 
@@ -28,19 +27,26 @@ def _function(kind: str) -> Callable[..., Any]:
     return made
 
 
-def _command(kind: str) -> Callable[..., None]:
+def _command(kind: str) -> Any:
+    out = "more.csv" if kind in ("arrivals", "like") else f"{kind}.json"
+    example = f"{'jobs.csv ' * (kind == 'like')}--out {out}"
+    if kind == "like":
+        return made_of("generate like", _like, example)
     own = defaults(kind)
 
-    def command(out: str | None, **given: Any) -> None:
-        options.check_output(out)
+    def command(
+        out: Annotated[str | None, "write the problem here instead of printing it", options.Output()] = None,
+        **given: Any,
+    ) -> None:
         _write(make(kind, **{name: x for name, x in given.items() if name != "seed" or name in own}), out)
 
-    given = {"out": None, **own, **(COMMON if kind in GENERATORS else {}), "seed": own.get("seed", 0)}
-    hints = {"out": _OUT, "seed": _NO_SEED, **get_type_hints(make, include_extras=True)}
+    command.__doc__ = _summary(kind)
+    given = {**own, **(COMMON if kind in GENERATORS else {}), "seed": own.get("seed", 0)}
+    hints = {"seed": _NO_SEED, **get_type_hints(make, include_extras=True)}
     hints |= get_type_hints(_function(kind), include_extras=True)
-    asked = {n: x if get_origin(x) is Annotated else Annotated[x, ""] for n, x in hints.items()}
-    known = [Parameter(n, Parameter.KEYWORD_ONLY, default=x, annotation=asked[n]) for n, x in given.items()]
-    return options.signed(command, known, kind, _summary(kind))
+    told = {n: x if get_origin(x) is Annotated else Annotated[x, ""] for n, x in hints.items()}
+    asked = [Parameter(n, Parameter.KEYWORD_ONLY, default=x, annotation=told[n]) for n, x in given.items()]
+    return made_of(f"generate {kind}", command, example, asked)
 
 
 def _like(
@@ -50,10 +56,9 @@ def _like(
     queue: Annotated[str | None, "only the jobs of this virtual cluster"] = None,
     skip_bad: Annotated[bool, "leave bad rows out"] = False,
     seed: Annotated[int, "of the random choices"] = 0,
-    out: Annotated[str | None, "write the jobs here"] = None,
+    out: Annotated[str | None, "write the jobs here", options.Output()] = None,
 ) -> None:
     """Make jobs that arrive, ask for GPUs and last like those of a trace."""
-    options.check_output(out)
     read = read_trace(trace, skip_bad=skip_bad).workload
     model = fit_workload(read if queue is None else read.only(queue))
     _write(model.draw(jobs, seed, load), out)
@@ -86,37 +91,18 @@ GROUPS = {
 """The kinds; `like` makes arrivals after a trace."""
 
 
-def _made(kind: str) -> Any:
-    out = "more.csv" if kind in ("arrivals", "like") else f"{kind}.json"
-    example = f"{'jobs.csv ' * (kind == 'like')}--out {out}"
-    return made_of(f"generate {kind}", _like if kind == "like" else _command(kind), example)
-
-
-def _list(
-    kinds: Annotated[bool, "list the kinds and their options", "--list"] = False,
-    as_json: options.AsJson = False,
-) -> None:
+def _list(kinds: Annotated[bool, "list the kinds and their options", "--list"] = False) -> Told:
     if not kinds:
-        return
-    known = {kind: defaults(kind) for kind in (*GENERATORS, *JOBS)}
-    if as_json:
-        common = dict.fromkeys(GENERATORS, COMMON)
-        emit_json({k: {"about": _summary(k), "options": own | common.get(k, {})} for k, own in known.items()})
-    else:
-        lines = [f"{kind}: {_summary(kind)}\n  {_words_of(own)}" for kind, own in known.items()]
-        emit_blocks(*lines, f"every op graph:\n  {_words_of(COMMON)}")
+        return Told(0)
+    known, common = {kind: defaults(kind) for kind in (*GENERATORS, *JOBS)}, dict.fromkeys(GENERATORS, COMMON)
+    data = {k: {"about": _summary(k), "options": own | common.get(k, {})} for k, own in known.items()}
+    told = {f"{kind}: {_summary(kind)}": own for kind, own in known.items()} | {"every op graph:": COMMON}
+    tell(data, *(f"{x}\n  {', '.join(f'{name}={y}' for name, y in own.items())}" for x, own in told.items()))
     raise typer.Exit(0)
 
 
-def _words_of(values: dict[str, Any]) -> str:
-    return ", ".join(f"{name}={value}" for name, value in values.items())
+_ABOUT = """Generate the op graph of a network, or a random one; a batch of gangs; jobs over time; jobs that arrive.
 
-
-class Kinds(Late):
-    """Generate the op graph of a network, or a random one; a batch of gangs; jobs over time; jobs that arrive.
-
-    `gangplan generate KIND --help` explains the options of a kind.
-    """
-
-    groups, of, about, make = GROUPS, "kind", staticmethod(_summary), staticmethod(_made)
-    called = staticmethod(_list)
+`gangplan generate KIND --help` explains the options of a kind.
+"""
+kinds = Group("generate", _ABOUT, GROUPS, _command, _summary, "kind", _list)

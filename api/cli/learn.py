@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from inspect import Parameter, signature
 from pathlib import Path
@@ -25,9 +25,9 @@ from gangplan.simulator.metrics.compare import interval
 from gangplan.systems import RECIPES
 
 from ..early import INTERRUPTED
-from . import options
 from .app import commands
-from .output import emit_either, facts, progress, table
+from .options import Output, refuse
+from .output import AS_JSON, Told, facts, listed, progress, table, tell
 
 Weights = Annotated[str, "weights that come with the package, or a file of weights", "NAME|FILE"]
 NEEDS = ("torch", "torch_geometric", "torchrl", "tensordict")
@@ -35,16 +35,33 @@ _NAMES = frozenset({"family", "seed", "size"})
 """Columns of an evaluation that say which instance it is."""
 
 
+@dataclass(frozen=True)
+class Training:
+    """What every training is told."""
+
+    out: Annotated[str, "folder for logs, checkpoints and, of `train`, weights", "FOLDER", "--out"]
+    resume: Annotated[bool, "go on with the run in that folder"] = False
+    seed: Annotated[int, "of everything drawn"] = 0
+    minutes: Annotated[float | None, "of wall-clock time at most, those before --resume included"] = None
+
+    def __post_init__(self) -> None:
+        wrong = self.minutes is not None and not self.minutes >= 0
+        refuse(("minutes", wrong, f"{self.minutes!r} is not a number from 0 on"))
+
+    def begin(self, run: Callable[..., Any], doing: str, *given: Any, **more: Any) -> Any:
+        """Train, with a bar and what is logged on stderr."""
+        _check_needs()
+        how = {"resume": self.resume, "seed": self.seed, "minutes": self.minutes}
+        with progress(doing) as bar, _lines():
+            return run(*given, **how, **more, progress=bar)
+
+
 def train(
     config: Annotated[str, "a TOML file, or the name of one that comes with the package", "CONFIG"],
-    out: Annotated[str, "folder for logs, checkpoints and weights", "FOLDER", "--out"],
-    resume: Annotated[bool, "go on with the run in that folder"] = False,
-    seed: Annotated[int, "of everything drawn"] = 0,
-    minutes: Annotated[float | None, "of wall-clock time at most, those before --resume included"] = None,
+    training: Training,
     trace: Annotated[str | None, "of gnn: jobs of your own to learn from, as for `simulate`", "FILE"] = None,
     cluster: Annotated[str | None, "of these: 4x8x8 is racks x nodes x GPUs; or a TOML file", "RxNxM|FILE"] = None,
-    as_json: options.AsJson = False,
-) -> int:
+) -> Told:
     """Train a policy from a configuration to weights with a model card.
 
     With --trace and --cluster it ends with a verdict: whether to use the weights there, and what they save.
@@ -52,18 +69,14 @@ def train(
     Needs the extra learn. Ctrl-C ends it after the update under way, and --resume goes on to the same curve. Exit
     code: 0 when training has ended, 130 after Ctrl-C, 2 for bad input.
     """
-    if minutes is not None and not minutes >= 0:
-        raise InstanceError("minutes", f"{minutes!r} is not a number from 0 on")
-    if (trace is None) != (cluster is None):
-        raise InstanceError("cluster" if cluster is None else "trace", "is missing: --trace and --cluster go together")
+    missing = "cluster" if cluster is None else "trace"
+    refuse((missing, (trace is None) != (cluster is None), "is missing: --trace and --cluster go together"))
     own: dict[str, Any] = {}
     if trace is not None:
         from gangplan.learned.online.own import OWN
 
         own = {**OWN, "trace": trace, "cluster": cluster}
-    _check_needs()
-    with progress("training", hidden=as_json) as bar, _lines(hidden=as_json):
-        done = train_policy(config, out, instead=own, seed=seed, minutes=minutes, resume=resume, progress=bar)
+    done = training.begin(train_policy, "training", config, training.out, instead=own)
     stages = [{"stage": x.name, **asdict(x.report)} for x in done.reports]
     rows = [
         [x["stage"], x["reason"], *map(_text, (x["updates"], round(x["seconds"], 1), x["best"], x["best_update"]))]
@@ -75,21 +88,21 @@ def train(
     weights = None if done.weights is None else str(done.weights)
     said = {"stages": stages, "weights": weights, "interrupted": done.interrupted}
     if done.verdict:
-        blocks += _verdict(done.verdict)
         said["verdict"] = list(done.verdict)
-    emit_either(as_json, said, *blocks)
-    return INTERRUPTED if done.interrupted else 0
+        *rules, mine = done.verdict
+        shown = [(x["rule"], f"{x['mean_jct']:.5g}", _share(x["gnn_less"], x["margin"])) for x in rules]
+        best = next(x for x in rules if x["rule"] == mine["best"])
+        by = f"its mean JCT is {_share(best['gnn_less'], best['margin'])} against {mine['best']}, the best rule"
+        words = f"{'use it' if mine['use'] else 'do not use it'}: {by}, on the last fifth of the trace"
+        blocks += [table(("rule", "mean JCT, s", "gnn less"), shown), facts([("verdict", words)])]
+    return tell(said, *blocks, code=INTERRUPTED if done.interrupted else 0)
 
 
 def evolve(
-    out: Annotated[str, "folder for logs and checkpoints", "FOLDER", "--out"],
-    resume: Annotated[bool, "go on with the run in that folder"] = False,
-    seed: Annotated[int, "of everything drawn"] = 0,
+    training: Training,
     updates: Annotated[int, "at most"] = 2000,
-    minutes: Annotated[float | None, "of wall-clock time at most, those before --resume included"] = None,
     data: Annotated[str, "folder of published traces", "FOLDER"] = DATA,
-    as_json: options.AsJson = False,
-) -> int:
+) -> Told:
     """Search for a rule, in two formulas, that has less mean JCT than `patient` on every ground of gangs.
 
     It is played on continuous runs of many clusters, and the best on validation grounds is shown with what it comes to
@@ -100,56 +113,55 @@ def evolve(
     """
     from gangplan.learned.online.evolve import search
 
-    _check_needs()
-    with progress("searching", hidden=as_json) as bar, _lines(hidden=as_json):
-        found = search(out, data, seed=seed, updates=updates, minutes=minutes, resume=resume, progress=bar)
+    found = training.begin(search, "searching", training.out, data, updates=updates)
     rows = [(x["ground"], f"{x['patient']:.5g}", _share(x["above"], x["margin"])) for x in found["grounds"]]
     shown = facts([("rule", "\n".join(found["formula"])), ("updates", f"{found['updates']}, {found['seconds']:.0f} s")])
-    emit_either(as_json, found, table(("ground", "mean JCT of patient, s", "above"), rows, left=1), shown)
-    return INTERRUPTED if found["interrupted"] else 0
+    grounds = table(("ground", "mean JCT of patient, s", "above"), rows)
+    return tell(found, grounds, shown, code=INTERRUPTED if found["interrupted"] else 0)
 
 
 def evaluate(
     name: Weights,
-    seeds: Annotated[int, "how many test seeds"] = 5,
+    seeds: Annotated[int, "how many test seeds", (1, 10**6)] = 5,
     option: Annotated[list[str] | None, "of the policy's own evaluation; may be repeated", "NAME=VALUE"] = None,
-    as_json: options.AsJson = False,
-) -> None:
+) -> Told:
     """Judge a policy on test seeds, none of which it was trained on. Needs the extra learn."""
-    if seeds < 1:
-        raise InstanceError("seeds", f"{seeds!r} is not a positive integer")
     path = find(name)
-    made = recipe(read_card(path).policy)
-    asked = _options(made.judge, option or [])
+    made: Any = recipe(read_card(path).policy)
+    known = [n for n, x in signature(made.judge).parameters.items() if x.kind is Parameter.KEYWORD_ONLY]
+    asked: dict[str, Any] = {}
+    for text in option or ():
+        key, equals, value = text.partition("=")
+        wrong = f"{text!r} is not NAME=VALUE with a name of {', '.join(known) or 'none'}"
+        refuse(("option", not equals or key not in known, wrong))
+        try:  # JSON, or else text
+            asked[key] = parse_json(value)
+        except ValueError:
+            asked[key] = value
     _check_needs()
-    with progress("judging", hidden=as_json):
+    with progress("judging"):
         rows = made.evaluate(made.load(path), range(seeds), **asked)
-    emit_either(as_json, rows, _rows_of(rows), "means, and half of their 95% intervals", _rows_of(means(rows)))
+    return tell(rows, _rows_of(rows), "means, and half of their 95% intervals", _rows_of(means(rows)))
 
 
 def export(
     name: Weights,
-    out: Annotated[str, "for the graph that decides", "FILE.onnx", "--out"],
-    as_json: options.AsJson = False,
-) -> None:
+    out: Annotated[str, "for the graph that decides", "FILE.onnx", "--out", Output(".onnx")],
+) -> Told:
     """Write a policy for ONNX Runtime, which runs it without PyTorch. Needs the extras learn and onnx."""
     path = find(name)
     made = recipe(read_card(path).policy)
     if made.export is None:
         raise InstanceError("policy", f"{made.name!r} has no ONNX form")
-    if Path(out).suffix != ".onnx":
-        raise InstanceError("out", f"{out!r} does not end with .onnx")
-    if not Path(out).parent.is_dir():
-        raise InstanceError("out", f"{str(Path(out).parent)!r} is no folder")
     _check_needs()
     try:
         files = [str(x) for x in made.export(made.load(path), Path(out))]
     except OSError as error:
         raise InstanceError("out", f"{out!r} cannot be written: {error.strerror}") from None
-    emit_either(as_json, {"files": files}, facts([("written", ", ".join(files))]))
+    return tell({"files": files}, facts([("written", ", ".join(files))]))
 
 
-def list_policies(as_json: options.AsJson = False) -> None:
+def list_policies() -> Told:
     """List what can be trained, and the weights there are."""
     policies = [{"policy": name, "about": recipe(name).about} for name in RECIPES]
     cards = [read_card(path) for path in shipped().values()]
@@ -158,11 +170,13 @@ def list_policies(as_json: options.AsJson = False) -> None:
         for x in cards
     ]
     configs = list(shipped_configs())
-    blocks: list[Any] = [table(("policy", "decides"), [tuple(x.values()) for x in policies], left=2)]
     rows = [(x.name, x.policy, f"{x.parameters}", _text(x.validation.get("score"))) for x in cards]
-    blocks.append(table(("weights", "policy", "numbers", "score"), rows, left=2))
-    blocks.append(facts([("configurations", ", ".join(configs) or "none")]))
-    emit_either(as_json, {"policies": policies, "weights": weights, "configs": configs}, *blocks)
+    return tell(
+        {"policies": policies, "weights": weights, "configs": configs},
+        listed(policies, {"policy": "{policy}", "decides": "{about}"}, left=2),
+        table(("weights", "policy", "numbers", "score"), rows, left=2),
+        facts([("configurations", ", ".join(configs) or "none")]),
+    )
 
 
 def means(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -191,16 +205,6 @@ def _is_number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def _verdict(rows: Sequence[dict[str, Any]]) -> list[Any]:
-    """Return in words whether to use what was trained for one's own cluster."""
-    *rules, mine = rows
-    shown = [(x["rule"], f"{x['mean_jct']:.5g}", _share(x["gnn_less"], x["margin"])) for x in rules]
-    best = next(x for x in rules if x["rule"] == mine["best"])
-    by = f"its mean JCT is {_share(best['gnn_less'], best['margin'])} against {mine['best']}, the best rule"
-    words = f"{'use it' if mine['use'] else 'do not use it'}: {by}, on the last fifth of the trace"
-    return [table(("rule", "mean JCT, s", "gnn less"), shown, left=1), facts([("verdict", words)])]
-
-
 def _share(mean: float, margin: float | None) -> str:
     return f"{mean:+.1%}" if margin is None else f"{mean:+.1%} ± {margin:.1%}"
 
@@ -211,26 +215,11 @@ def _check_needs() -> None:
         raise InstanceError("learn", f"needs {', '.join(missing)}; {extra('learn')}")
 
 
-def _options(function: Any, given: list[str]) -> dict[str, Any]:
-    """Return the keyword arguments that NAME=VALUE say; values are JSON where they can be, else text."""
-    known = [n for n, x in signature(function).parameters.items() if x.kind is Parameter.KEYWORD_ONLY]
-    found: dict[str, Any] = {}
-    for text in given:
-        name, equals, value = text.partition("=")
-        if not equals or name not in known:
-            raise InstanceError("option", f"{text!r} is not NAME=VALUE with a name of {', '.join(known) or 'none'}")
-        try:
-            found[name] = parse_json(value)
-        except ValueError:
-            found[name] = value
-    return found
-
-
 @contextmanager
-def _lines(*, hidden: bool) -> Iterator[None]:
+def _lines() -> Iterator[None]:
     """Show what training logs on stderr, above the bar."""
     log = logging.getLogger("gangplan.learned")
-    handler = logging.NullHandler() if hidden else logging.StreamHandler(sys.stderr)
+    handler = logging.NullHandler() if AS_JSON.get() else logging.StreamHandler(sys.stderr)
     before = log.level, log.propagate
     log.addHandler(handler)
     log.setLevel(logging.INFO)
@@ -260,6 +249,7 @@ def _text(value: Any) -> str:
 
 
 learn = commands(
+    "learn",
     "Train learned policies, judge them, export them, list them.",
     {
         "train": (train, "topdrl --out runs/topdrl"),

@@ -13,14 +13,14 @@ from gangplan.instances.quantities import alike, moment, quantity
 from gangplan.scheduler.configure import LIVE
 from gangplan.scheduler.journal.effects import CALM
 from gangplan.scheduler.journal.figures import course_figures, members, stops_by, utilisation
-from gangplan.scheduler.journal.history import ENDED, History, history_of
-from gangplan.scheduler.journal.read import ReadLog, read_log
+from gangplan.scheduler.journal.history import ENDED, history_of
+from gangplan.scheduler.journal.read import read_log
 from gangplan.scheduler.journal.replay import replay
 from gangplan.scheduler.journal.values import decode
 from gangplan.scheduler.queueing.sharing import Sharing
 
 from . import options
-from .output import emit_either, facts, progress, table
+from .output import Told, facts, progress, table, table_of, tell
 
 WORDS = {
     "mean_wait": "mean wait",
@@ -39,11 +39,10 @@ LONG = f"which took more than {CALM:.0%} of their deadline or asked a policy of 
 
 
 def log(
-    log: Annotated[str, "what Scheduler(log=...) wrote", "LOG"],
+    log: options.Log,
     job: Annotated[str | None, "only the lines about this job"] = None,
     check: Annotated[bool, "also make each decision once more that no clock can have cut, and compare"] = False,
-    as_json: options.AsJson = False,
-) -> int:
+) -> Told:
     """Tell what LOG says: who got what, which rule decided, and how long decisions took."""
     read = read_log(log)
     if job is not None:
@@ -51,9 +50,8 @@ def log(
         if not lines:
             raise InstanceError("job", f"{job!r} is in no line", log)
         data = {"log": log, "job": job, "lines": [{"now": now, "words": words} for now, words in lines]}
-        emit_either(as_json, data, "\n".join(words for _, words in lines))
-        return 0
-    with progress("reading", hidden=as_json) as bar:
+        return tell(data, "\n".join(words for _, words in lines))
+    with progress("reading") as bar:
         past = history_of(read, bar)
     if check:
         replay(read, check=True)
@@ -63,55 +61,50 @@ def log(
     about |= {"begin": past.begin, "end": past.end, "jobs": len(past.jobs), "decisions": len(past.took)}
     about |= {"cut": past.cut, "checked": check, "faults": past.notes, "utilisation": utilisation(past, past.course)}
     about |= {"p50_ms": float(np.quantile(took, 0.5)), "p99_ms": float(np.quantile(took, 0.99))}
-    told = {by: _groups(past, by) for by in ("tier", "user", "queue")}
+    changed = [
+        (row["now"], {name: decode(value) for name, value in row.items() if name in LIVE})
+        for _, row in read.rows
+        if row["event"] == "configure"
+    ]
     head = [
         ("log", f"{log}: {about['lines']} lines by gangplan {read.version}"),
         ("cluster", f"{read.fleet!r}, {about['utilisation']:.1%} of its GPUs held"),
-        *((name, words) for name, words in _arguments(given)),
-        *((f"from {moment(at)}", "; ".join(map(" ".join, _arguments(some)))) for at, some in _configured(read)),
+        *_arguments(given),
+        *((f"from {moment(at)}", "; ".join(map(" ".join, _arguments(some)))) for at, some in changed),
         ("time", f"{moment(past.begin)} to {moment(past.end)}, {quantity(past.end - past.begin, 's', 3)}"),
         ("decisions", f"{about['decisions']}: p50 {about['p50_ms']:.3g} ms, p99 {about['p99_ms']:.3g} ms"),
-        *([("by the clock", f"{past.cut} decisions, {LONG}: --check leaves them out")] if past.cut else []),
-        *([("checked", f"{len(past.took) - past.cut} decisions are made alike once more")] if check else []),
+        ("by the clock", f"{past.cut} decisions, {LONG}: --check leaves them out" * (past.cut > 0)),
+        ("checked", f"{len(past.took) - past.cut} decisions are made alike once more" * check),
         *(("note", note) for note in read.notes),
         *(("fault", f"{note}: {count} times") for note, count in past.notes.most_common(5)),
     ]
-    blocks = [_table("first started by", told["tier"])]
-    blocks += [_table(by, told[by]) for by in ("user", "queue") if len(told[by]) > 1]
+    told, blocks = dict[str, Any](), list[Any]()
+    for by, title in ("tier", "first started by"), ("user", "user"), ("queue", "queue"):
+        rows = {
+            each: {"jobs": len(names), "ended": sum(past.jobs[name].fate == ENDED for name in names)}
+            | course_figures(past, past.course, names)
+            for each, names in members(past, past.jobs, by).items()
+        }
+        told[by] = dict(sorted(rows.items(), key=lambda item: -item[1]["gpu_hours"]))
+        if by == "tier" or len(rows) > 1:
+            blocks.append(_table(title, told[by]))
     if causes := stops_by(past, "queue"):
         kinds = [cause for cause in causes[""] if cause]
-        rows = [(queue or "all", *(f"{row[cause]:,}" for cause in kinds)) for queue, row in causes.items()]
+        cut = [(queue or "all", *(f"{row[cause]:,}" for cause in kinds)) for queue, row in causes.items()]
         about["stops"] = causes
-        blocks.append(table(("cut short by", *kinds), rows if len(rows) > 2 else rows[:1]))
-    emit_either(as_json, about | {"groups": told}, facts(head), *blocks)
-    return 0
-
-
-def _groups(past: History, by: str) -> dict[str, dict[str, float]]:
-    """Return figures of the jobs of each tier, user or queue, the most GPU-hours first."""
-    rows = {
-        each: {"jobs": len(names), "ended": sum(past.jobs[name].fate == ENDED for name in names)}
-        | course_figures(past, past.course, names)
-        for each, names in members(past, past.jobs, by).items()
-    }
-    return dict(sorted(rows.items(), key=lambda item: -item[1]["gpu_hours"]))
+        blocks.append(table(("cut short by", *kinds), cut if len(cut) > 2 else cut[:1]))
+    return tell(about | {"groups": told}, facts(head), *blocks)
 
 
 def _table(title: str, rows: dict[str, dict[str, float]]) -> Any:
-    columns, head = [[*rows]], [title]
+    """Return figures of the jobs of each tier, user or queue."""
+    columns = {title: [*rows]}
     for name in _COLUMNS:
         words, base = WORDS.get(name, name), "s" * name.endswith(("wait", "jct"))
         cells, unit = alike([row.get(name) for row in rows.values()], base)
-        columns.append([f"{int(row[name]):,}" for row in rows.values()] if name in ("jobs", "ended") else cells)
-        head.append(f"{words}, {unit}" if unit else words)
-    return table(head, zip(*columns, strict=True))
-
-
-def _configured(log: ReadLog) -> Iterator[tuple[float, dict[str, Any]]]:
-    """Yield when settings changed, and those that did."""
-    for _, row in log.rows:
-        if row["event"] == "configure":
-            yield row["now"], {name: decode(value) for name, value in row.items() if name in LIVE}
+        cells = [f"{int(row[name]):,}" for row in rows.values()] if name in ("jobs", "ended") else cells
+        columns[f"{words}, {unit}" if unit else words] = cells
+    return table_of(columns)
 
 
 def _arguments(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -25,8 +25,7 @@ from ..doors.slurm.rounds import SlurmRounds
 from ..doors.slurm.view import SlurmView, tracks_memory
 from .options import require_positive
 from .output import closed, emit
-from .shadow import CLUSTER, fleet_of
-from .whatif import LOG, Set, scheduler_with, with_settings
+from .settings import CLUSTER, LOG, Set, fleet_of, scheduler_with, with_settings
 
 
 def decide(
@@ -49,13 +48,13 @@ def decide(
         raise InstanceError("stdout", "is closed")
     warnings.simplefilter("always", RuntimeWarning)  # each line that the log lacks
     signal.signal(signal.SIGTERM, end)
-    answer_lines(core, sys.stdin.buffer, _write)
+
+    def write(line: bytes) -> None:
+        sys.stdout.buffer.write(line)
+        sys.stdout.buffer.flush()
+
+    answer_lines(core, sys.stdin.buffer, write)
     return 0
-
-
-def _write(line: bytes) -> None:
-    sys.stdout.buffer.write(line)
-    sys.stdout.buffer.flush()
 
 
 def end(*_: object) -> None:

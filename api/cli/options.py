@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, is_dataclass, replace
+from functools import partial
 from inspect import Parameter, Signature, signature
 from math import inf
 from pathlib import Path
@@ -18,39 +20,109 @@ from gangplan.instances.intake import parse_json, read_text
 from gangplan.instances.kinds import GRAPHS, PLANS, objective_of
 from gangplan.instances.outlet import check_writable
 
+from .output import AS_JSON, Told
+
 
 class Section(str):
     """The title in `--help` below which an option stands."""
 
 
-def declared(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a command with what typer reads off its signature.
+READ, SEVERAL = object(), object()
+"""Mark a file that a command reads, or several; and words that may be joined by commas, each of them given once."""
+
+
+class Output:
+    """Mark a file that a command writes, which has one of these endings and is refused by `check` before any work."""
+
+    def __init__(self, *endings: str, check: Callable[[str], Any] = str) -> None:
+        self.endings, self.check = endings, check
+
+    def require(self, name: str, path: str, inputs: Sequence[str]) -> None:
+        """Refuse a path that cannot be written, would overwrite an input or has another ending."""
+        check_writable(path)
+        same = False
+        for other in inputs:
+            with suppress(OSError, ValueError):  # one of them is not there
+                same = same or os.path.samefile(path, other)
+        if same:
+            raise InstanceError("file", "is an input of this command and would be overwritten", path)
+        if self.endings and (ending := Path(path).suffix.lower()) not in self.endings:
+            known = "one of " * (len(self.endings) > 1) + ", ".join(self.endings)
+            raise InstanceError(name, f"{ending!r} is not {known}", path)
+        self.check(path)
+
+
+def declared(command: Callable[..., Any], asked: Sequence[Parameter] = ()) -> Callable[..., Any]:
+    """Return a command with what typer reads off its signature, in which `asked` stand for ``**given``.
 
     An argument or option is ``Annotated[type, help, ...]``; the rest, in any order, is the name of its value in
     capitals, ``--names`` other than the parameter's, the least and most of a number, what reads its text, its
-    `Section`. It is an argument if it has no ``--names``, and no default or the name of its value is in brackets. A
-    parameter that is a dataclass stands for its fields of that form, below the attribute ``section`` of the class.
+    `Section`, `READ`, `SEVERAL` or `Output`. It is an argument if it has no ``--names``, and no default or the name of
+    its value is in brackets. A parameter that is a dataclass stands for its fields of that form, below the attribute
+    ``section`` of the class. A command that returns what was `Told` has ``--json`` too.
     """
     hints = get_type_hints(command, include_extras=True)
     parameters: list[Parameter] = []
     tables: dict[str, tuple[Any, list[str]]] = {}
-    for x in signature(command).parameters.values():
-        kind: Any = hints[x.name]
-        if not is_dataclass(kind):
-            parameters.append(_asked(x, kind))
-            continue
-        table: Any = kind
-        own, section = get_type_hints(table, include_extras=True), getattr(table, "section", "")
-        asked = [y for y in signature(table).parameters.values() if get_origin(own[y.name]) is Annotated]
-        parameters += [_asked(y, own[y.name], section) for y in asked]
-        tables[x.name] = table, [y.name for y in asked]
+    marks: dict[str, Any] = {}
 
-    def read(**arguments: Any) -> Any:
+    def ask(x: Parameter, hint: Any, section: str = "") -> None:
+        parameters.append(_asked(x, hint, section))
+        marks.update(
+            (x.name, mark) for mark in get_args(hint)[1:] if mark in (READ, SEVERAL) or isinstance(mark, Output)
+        )
+
+    for x in signature(command).parameters.values():
+        kind: Any = hints.get(x.name)
+        if x.kind is Parameter.VAR_KEYWORD:
+            for y in asked:
+                ask(y, y.annotation)
+        elif is_dataclass(kind):
+            table: Any = kind
+            own, section = get_type_hints(table, include_extras=True), getattr(table, "section", "")
+            fields = [y for y in signature(table).parameters.values() if get_origin(own[y.name]) is Annotated]
+            for y in fields:
+                ask(y, own[y.name], section)
+            tables[x.name] = table, [y.name for y in fields]
+        else:
+            ask(x, kind)
+    if hints.get("return") is Told:
+        ask(Parameter("as_json", Parameter.KEYWORD_ONLY, default=False), _AS_JSON)
+
+    def read(as_json: bool = False, **arguments: Any) -> Any:
+        AS_JSON.set(as_json)
+        _check_files(marks, arguments)
+        several = (name for name, mark in marks.items() if mark is SEVERAL and arguments[name] is not None)
+        arguments |= {name: _words(arguments[name], name) for name in several}
         for name, (table, fields) in tables.items():
             arguments[name] = table(**{field: arguments.pop(field) for field in fields})
         return command(**arguments)
 
-    return signed(read, parameters, command.__name__, command.__doc__ or "")
+    read.__name__, read.__doc__ = command.__name__, command.__doc__
+    read.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    read.__annotations__ = {x.name: x.annotation for x in parameters}
+    return read
+
+
+def _check_files(marks: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+    """Refuse, before any work is done, files that cannot be written, that are read, or that are of two options."""
+    read = [given[name] for name, mark in marks.items() if mark is READ and given[name]]
+    inputs = [path for one in read for path in ([one] if isinstance(one, str) else one)]
+    options: dict[str, str] = {}
+    for name, mark in marks.items():
+        if isinstance(mark, Output) and (path := given[name]) is not None:
+            mark.require(name, path, inputs)
+            if path in options:
+                raise InstanceError(name, f"is the file of --{options[path]} too", path)
+            options[path] = name
+
+
+def _words(given: Sequence[str], field: str) -> list[str]:
+    words = [word.strip() for one in given for word in one.split(",")]
+    for word in words:
+        if words.count(word) > 1:
+            raise InstanceError(field, f"{word!r} is given {words.count(word)} times")
+    return words
 
 
 def _asked(x: Parameter, hint: Any, section: str = "") -> Parameter:
@@ -73,14 +145,6 @@ def _asked(x: Parameter, hint: Any, section: str = "") -> Parameter:
     else:
         asked = typer.Option(*(names or [f"--{x.name.replace('_', '-')}"] * (x.default is False)), **how)
     return x.replace(annotation=Annotated[kind, asked], kind=Parameter.KEYWORD_ONLY)
-
-
-def signed(command: Callable[..., Any], parameters: Sequence[Parameter], name: str, about: str) -> Callable[..., Any]:
-    """Return the command with this signature, name and docstring."""
-    command.__name__, command.__doc__ = name, about
-    command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
-    command.__annotations__ = {x.name: x.annotation for x in parameters}
-    return command
 
 
 def _parser(kind: Callable[[Any], Any], limits: tuple[float, float] = (-inf, inf)) -> Callable[[Any], Any]:
@@ -121,20 +185,32 @@ READS: dict[Any, Callable[[Any], Any]] = {
 """What reads several values joined by commas."""
 
 
-AsJson = Annotated[bool, "print JSON instead", "--json"]
-File = Annotated[str, "a gangplan document, PipeDream graph.txt, networkx JSON, DOT, ONNX, ...", "FILE"]
-Picture = Annotated[str | None, "draw it here: .png, .svg, or .html with what a pointer is told", "FILE"]
+def _drawable(path: str) -> None:
+    from ..plot import check
+
+    check(path)
+
+
+def check_panel(panel: str | None, kind: type) -> None:
+    """Refuse a panel that no picture of such a problem, or outcome, has."""
+    if panel is not None:
+        from ..plot import check_panel
+
+        check_panel(panel, kind)
+
+
+_AS_JSON = Annotated[bool, "print JSON instead", "--json"]
+File = Annotated[str, "a gangplan document, PipeDream graph.txt, networkx JSON, DOT, ONNX, ...", "FILE", READ]
+DRAWN = Output(check=_drawable)
+Picture = Annotated[str | None, "draw it here: .png, .svg, or .html with what a pointer is told", "FILE", DRAWN]
 Panel = Annotated[str | None, "of the picture only this panel, e.g. load or queue"]
-Problem = Annotated[str, "the problem, in any known format", "PROBLEM"]
-Plan = Annotated[str, "the plan, or what `gangplan solve --json` printed", "PLAN"]
+Problem = Annotated[str, "the problem, in any known format", "PROBLEM", READ]
+Plan = Annotated[str, "the plan, or what `gangplan solve --json` printed", "PLAN", READ]
+Log = Annotated[str, "what Scheduler(log=...) wrote", "LOG", READ]
+Page = Annotated[str | None, "write one page with tables and pictures", "FILE.html", Output(".html")]
 Model = Annotated[str, "my_module:build or file.py:build; build() returns (module, inputs)", "MODEL"]
 Seed = Annotated[int, "of every random choice"]
 FirstSeed = Annotated[int, "of the first sample", (0, 2**31)]
-
-
-def by_dimension(text: str) -> dict[str, int]:
-    """Return the sizes that ``batch=8,length=128`` says."""
-    return by_name(text, "size", whole)
 
 
 def by_name(text: str | None, field: str, read: Callable[[str], Any] = float) -> dict[str, Any]:
@@ -152,6 +228,7 @@ def by_name(text: str | None, field: str, read: Callable[[str], Any] = float) ->
     return found
 
 
+_sizes = partial(by_name, field="size", read=whole)
 _PROBLEM, _CLUSTER, _STAGES = map(
     Section, ("The problem, instead of the file's", "Its devices, instead of the file's", "Of stages")
 )
@@ -175,7 +252,7 @@ class Given:
     memory: Annotated[float | None, "of one accelerator", "BYTES", _CLUSTER] = None
     bandwidth: Annotated[Any, _BANDWIDTH, "BYTES/S", numbers, _CLUSTER] = None
     training: Annotated[bool | None, "of a PipeDream profile: with the backward pass, or without", _PROBLEM] = None
-    size: Annotated[Any, "of open dimensions of an ONNX model", "NAME=N,...", by_dimension, _PROBLEM] = None
+    size: Annotated[Any, "of open dimensions of an ONNX model", "NAME=N,...", _sizes, _PROBLEM] = None
     keep_inputs: Annotated[bool | None, "of a PipeDream profile: the ops that load data", _PROBLEM] = None
     activations: Annotated[bool | None, "moving activations takes time", _STAGES] = None
     recompute: Annotated[bool | None, "keep inputs only, run forward again", _STAGES] = None
@@ -234,43 +311,16 @@ def foreign(plan: Any, own: str) -> list[str]:
     return [f"was made for another problem: {plan.instance}, this one is {own}"] if other else []
 
 
+def refuse(*rows: tuple[str, Any, str]) -> None:
+    """Refuse the first option of which it is true that something is wrong; in words what."""
+    for field, wrong, words in rows:
+        if wrong:
+            raise InstanceError(field, words)
+
+
 def require_positive(**numbers: Any) -> None:
     """Refuse a number of an option, or of several, that is neither `None` nor positive and finite."""
     for field, values in numbers.items():
         for x in values if isinstance(values, tuple) else (values,):
             if x is not None and not 0 < x < inf:
                 raise InstanceError(field, f"{x!r} is not a positive number")
-
-
-def check_output(path: str | None, *inputs: str) -> None:
-    """Refuse, before any work is done, a path that cannot be written or would overwrite an input."""
-    if path is None:
-        return
-    check_writable(path)
-    for other in inputs:
-        try:
-            same = os.path.samefile(path, other)
-        except (OSError, ValueError):  # one of them is not there
-            same = False
-        if same:
-            raise InstanceError("file", "is an input of this command and would be overwritten", path)
-
-
-def check_picture(path: str | None, panel: str | None, kind: type | None, *inputs: str) -> None:
-    """Refuse, before any work is done, a picture that cannot be written or drawn, and a panel that it will not have."""
-    if path is None and panel is None:
-        return
-    from ..plot import check, check_panel
-
-    if kind is not None:
-        check_panel(panel, kind)
-    if path is not None:
-        check_output(path, *inputs)
-        check(path)
-
-
-def check_page(path: str | None, *inputs: str) -> None:
-    """Refuse, before any work is done, a page that cannot be written."""
-    if path is not None and (suffix := Path(path).suffix).lower() != ".html":
-        raise InstanceError("html", f"{suffix!r} is not .html", path)
-    check_picture(path, None, None, *inputs)

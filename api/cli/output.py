@@ -12,7 +12,8 @@ import sys
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any
+from contextvars import ContextVar
+from typing import Any, NewType
 
 from gangplan.instances import InstanceError
 
@@ -48,14 +49,14 @@ def emit_blocks(*blocks: Any) -> None:
     """Print lines of text and rich tables, with an empty line between blocks.
 
     Both are as wide as the terminal, or 80 columns: words go on below. A table whose numbers alone need more is wider,
-    for no number is cut.
+    for no number is cut. A block that is empty is left out.
     """
     from rich.console import Console
 
     width = _width()
     console = Console(width=width, markup=False, highlight=False, emoji=False, soft_wrap=True)
     with console.capture() as capture:
-        for i, block in enumerate(blocks):
+        for i, block in enumerate(filter(None, blocks)):
             if i:
                 console.print()
             words = isinstance(block, str)
@@ -65,12 +66,25 @@ def emit_blocks(*blocks: Any) -> None:
     emit("\n".join(line.rstrip() for line in capture.get().splitlines()))
 
 
-def emit_either(as_json: bool, data: Any, *blocks: Any) -> None:
-    """Print `data` for machines, or blocks for people."""
-    if as_json:
-        emit_json(data)
+Told = NewType("Told", int)
+"""The exit code of a command that has told what it found, to people or to machines."""
+AS_JSON: ContextVar[bool] = ContextVar("AS_JSON", default=False)
+"""Whether machines are told."""
+
+
+def tell(data: Any, *blocks: Any, code: int = 0) -> Told:
+    """Print `data` for machines or blocks for people, and return the exit code; what takes long is a function."""
+    if AS_JSON.get():
+        emit_json(data() if callable(data) else data)
     else:
-        emit_blocks(*blocks)
+        emit_blocks(*(x for block in blocks for x in (block() if callable(block) else [block])))
+    return Told(code)
+
+
+def note(*words: str) -> None:
+    """Say what somebody should know who reads no table, a line each on stderr."""
+    for x in words:
+        print(f"note: {x}", file=sys.stderr)
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> Any:
@@ -95,14 +109,22 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) 
 
 
 def table_of(columns: Mapping[str, Sequence[str]], left: int = 1) -> Any:
-    """Return the table of columns by their heads, without those that have no cells."""
+    """Return the table of columns by their heads, without those that have no cells; nothing if none has."""
     shown = {head: cells for head, cells in columns.items() if cells}
-    return table(tuple(shown), zip(*shown.values(), strict=True), left)
+    return shown and table(tuple(shown), zip(*shown.values(), strict=True), left)
+
+
+def listed(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str], left: int = 1) -> Any:
+    """Return the table of rows as machines have them: of each column what it shows of a row, like ``{gap:.1%}``."""
+    return table_of({head: [cell.format_map(row) for row in rows] for head, cell in columns.items()}, left)
 
 
 def facts(rows: Iterable[tuple[str, str]]) -> str:
-    """Return names and values below one another; a value folds between words, one that is too long has its own line."""
-    pairs = list(rows)
+    """Return names and values below one another; a value folds between words, one that is too long has its own line.
+
+    Names without a value are left out.
+    """
+    pairs = [row for row in rows if row[1]]
     indent = max((len(name) for name, _ in pairs), default=0) + 2
     lines = []
     for name, value in pairs:
@@ -130,12 +152,14 @@ def _width() -> int:
 
 
 @contextmanager
-def progress(doing: str, *, hidden: bool) -> Iterator[Callable[[float], None]]:
-    """Yield what shows how much is done, by a bar on a terminal's stderr; nothing where there is none, or if hidden."""
+def progress(doing: str) -> Iterator[Callable[[float], None]]:
+    """Yield what shows how much is done, by a bar on a terminal's stderr; nothing where there is none, or as JSON."""
     from rich.console import Console
     from rich.progress import Progress
 
-    with Progress(console=Console(stderr=True), disable=hidden or not sys.stderr.isatty(), transient=True) as bar:
+    with Progress(
+        console=Console(stderr=True), disable=AS_JSON.get() or not sys.stderr.isatty(), transient=True
+    ) as bar:
         task = bar.add_task(doing, total=1.0)
         yield lambda share: bar.update(task, completed=share)
 

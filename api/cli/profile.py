@@ -14,7 +14,7 @@ from gangplan.instances.quantities import quantity
 from gangplan.instances.torch_model.load import load_model
 
 from . import options
-from .output import emit_either, facts, table
+from .output import Told, facts, table, tell
 
 if TYPE_CHECKING:
     from gangplan.instances.torch_model.build import Modelled
@@ -45,15 +45,13 @@ class Modelling:
 def profile(
     model: options.Model,
     given: Modelling,
-    as_json: options.AsJson = False,
-    out: Annotated[str | None, "write the problem here", "FILE"] = None,
-) -> None:
+    out: Annotated[str | None, "write the problem here", "FILE", options.Output()] = None,
+) -> Told:
     """Trace a torch.nn.Module and make a partition problem of it.
 
     Needs the extra torch. Prints its ops with FLOPs, bytes, parameters and times; a training step has a backward twin
     for each.
     """
-    options.check_output(out)
     loaded = load_model(model)
     from gangplan.instances.torch_model.build import model_problem
 
@@ -64,7 +62,7 @@ def profile(
         write_whole({out: f"{dump(made.problem)}\n".encode()})
     rows = _rows(made, given.training)
     data = {"model": model, "traced_by": made.ops.profile.program.how, "ops": rows}
-    emit_either(as_json, data, *_blocks(model, made, rows, out))
+    return tell(data, *_blocks(model, made, rows, out))
 
 
 def _rows(made: Modelled, training: bool) -> list[dict[str, Any]]:
@@ -114,7 +112,7 @@ def _blocks(model: str, made: Modelled, rows: list[dict[str, Any]], out: str | N
             ("FLOPs", f"{total:.4g}"),
             ("time", f"{quantity(float(times.sum()), 's')} on {by}"),
             ("memory", quantity(float(graph.memory.sum()), "B")),
-            *([("written", out)] if out else []),
+            ("written", out or ""),
         ]
     )
     names = ("op", "output", "parameters", "GFLOP", "moved", "time", *(("backward",) if graph.backward.any() else ()))

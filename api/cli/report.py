@@ -19,8 +19,8 @@ from gangplan.instances.verify import PlacementVerdict, ScheduleVerdict
 from gangplan.instances.verify.stages import nesting
 from gangplan.solvers import Result
 
-from ..units import amount, column, percent, time_unit
-from .output import facts, table, table_of
+from ..units import amount, column, in_unit, percent, time_unit
+from .output import facts, table_of
 
 ROWS = 64
 """Devices shown, of more the busiest; or jobs, of more those that are slowed down most or start first."""
@@ -43,20 +43,17 @@ _PLAIN = ("stop_reason", "objective", "bound", "gap", "wall_seconds", "method", 
 def as_data(result: Result) -> dict[str, Any]:
     """Return the result as JSON-ready data; what is not known is None."""
     proved = None if result.certified is None else float(result.certified)
+    certified = {} if proved is None else {"certified": proved if isfinite(proved) else None}
     return {
         "status": str(result.status),
         "standing": result.standing,
         **{name: getattr(result, name) for name in _PLAIN},
         "plan": None if result.plan is None else json.loads(dump(result.plan)),
         "phases": dict(result.phases),
-        "trace": [asdict(entry) for entry in result.trace],
-        "turns": [asdict(turn) for turn in result.turns],
-        "left_out": dict(result.left_out),
-        "versions": dict(result.versions),
-        "notes": list(result.notes),
-        "conflict": list(result.conflict),
-        **({} if proved is None else {"certified": proved if isfinite(proved) else None}),
-        **({} if proved is None else {"certificate": result.certificate}),
+        **{name: [asdict(entry) for entry in getattr(result, name)] for name in ("trace", "turns")},
+        **{name: dict(getattr(result, name)) for name in ("left_out", "versions")},
+        **{name: list(getattr(result, name)) for name in ("notes", "conflict")},
+        **(certified and certified | {"certificate": result.certificate}),
     }
 
 
@@ -81,39 +78,32 @@ def as_blocks(problem: Any, result: Result, *, verbose: bool = False) -> list[An
             *notes,
         ]
     )
-    if result.plan is None:
-        return [summary]
-    return [summary, *plan_blocks(problem, result.plan, verify(problem, result.plan))]
+    plan = result.plan
+    return [summary] if plan is None else [summary, *plan_blocks(problem, plan, verify(problem, plan))]
 
 
-def plan_blocks(problem: Any, plan: Any, verdict: Any) -> list[Any]:
+def plan_blocks(problem: Any, plan: Any, verdict: Any) -> tuple[Any, str]:
     """Return the table of a feasible plan, of its devices, of its stages or of its jobs, and a line on the rest."""
-    if isinstance(problem, ScheduleProblem):
-        return _schedule(problem, plan, verdict)
-    if isinstance(problem, PlacementProblem):
-        return _placement(problem, plan, verdict)
-    return _stages(problem, plan, verdict) if isinstance(problem, StagesProblem) else _devices(problem, plan, verdict)
+    kinds: dict[str, Any] = {"schedule": _schedule, "placement": _placement, "stages": _stages}
+    describe = kinds.get(problem.objective, _devices)
+    columns, left, rest = describe(problem, plan, verdict)
+    return table_of(columns, left), rest
 
 
-def _rest(*words: str) -> list[str]:
-    """Return what is not shown as one line; nothing if it is nothing."""
-    line = "; ".join(filter(None, words))
-    return [line] if line else []
+Described = tuple[dict[str, list[str]], int, str]
+"""Cells by the head of their column, how many columns are words, and what is not shown."""
 
 
-def _devices(problem: GraphProblem, plan: Plan, verdict: Verdict) -> list[Any]:
-    """Return the table of the devices in the order of their stages, and a line on those it leaves out."""
+def _devices(problem: GraphProblem, plan: Plan, verdict: Verdict) -> Described:
+    """Describe the devices in the order of their stages."""
     assert not isinstance(plan, StagesPlan), "the verifier has matched plan and problem"
-    cluster, unit = problem.cluster, time_unit(problem)
+    cluster, staged = problem.cluster, isinstance(plan, PartitionPlan)
     ops = np.bincount(plan.device, minlength=cluster.n_devices)
     stage = np.full(cluster.n_devices, -1)
-    staged = isinstance(plan, PartitionPlan)
     stage[plan.device] = plan.stage if isinstance(plan, PartitionPlan) else plan.device
     used = np.flatnonzero(ops)
     shown = used[np.argsort(-verdict.load[used], kind="stable")[:ROWS]]
     shown = shown[np.argsort(stage[shown], kind="stable")]
-    factor, seconds = scale(float(verdict.load.max()), unit)
-    small, size = scale(float(verdict.memory.max()), "B")
     kinds = [cluster.device_types[t] for t in cluster.type_of[shown].tolist()]
     times = {"compute": verdict.load - verdict.transfer, "transfer": verdict.transfer, "load": verdict.load}
     memory = verdict.memory[shown]
@@ -122,41 +112,33 @@ def _devices(problem: GraphProblem, plan: Plan, verdict: Verdict) -> list[Any]:
         "stage": [f"{x}" for x in stage[shown]] * staged,
         "device": [f"{i}" for i in shown],
         "ops": [f"{x}" for x in ops[shown]],
-        **{f"{x}, {seconds}".removesuffix(", "): column(of[shown] / factor) for x, of in times.items()},
-        f"memory, {size}": column(memory / small),
+        **in_unit({name: x[shown] for name, x in times.items()}, time_unit(problem), verdict.load.max()),
+        **in_unit({"memory": memory}, "B", verdict.memory.max()),
         "full": ["-" if y.memory is None else percent(x / y.memory) for x, y in zip(memory, kinds, strict=True)],
     }
     less, idle = len(used) - len(shown), cluster.n_devices - len(used)
-    return [
-        table_of(columns),
-        *_rest(f"{less} less busy devices are not shown" * (less > 0), f"{counted(idle, 'device')} idle" * (idle > 0)),
-    ]
+    rest = f"{less} less busy devices are not shown" * (less > 0), f"{counted(idle, 'device')} idle" * (idle > 0)
+    return columns, 1, "; ".join(filter(None, rest))
 
 
-def _stages(problem: StagesProblem, plan: StagesPlan, verdict: Verdict) -> list[Any]:
-    unit = time_unit(problem)
-    nest, _ = nesting(problem, plan)
-    replicas = _replicas(nest)
-    factor, seconds = scale(float(verdict.load.max()), unit)
-    small, size = scale(float(verdict.memory.max()), "B")
-    limit = problem.cluster.device_types[problem.kind].memory
-    order = problem.graph.topological_order()
+def _stages(problem: StagesProblem, plan: StagesPlan, verdict: Verdict) -> Described:
+    replicas = _replicas(nesting(problem, plan)[0])
+    order, limit = problem.graph.topological_order(), problem.cluster.device_types[problem.kind].memory
     serving = [np.flatnonzero(plan.serves == s) for s in range(len(plan.degree))]
     first = [devices[0] for devices in serving]
-    load, sync, memory = verdict.load[first], verdict.transfer[first], verdict.memory[first]
-    columns: dict[str, list[str]] = {
+    memory, times = verdict.memory[first], {"sync": verdict.transfer[first], "load": verdict.load[first]}
+    columns = {
         "stage": [f"{s}" for s in range(len(serving))],
         "devices": [ranges(devices.tolist()) for devices in serving],
         "first op": [problem.graph.names[order[np.argmax(plan.stage[order] == s)]] for s in range(len(serving))],
         "ops": [f"{x}" for x in np.bincount(plan.stage, minlength=len(serving))],
         "replicas": [replicas[s] for s in range(len(serving))],
         "share ops": [f"{x}" for x in plan.degree.tolist()] if plan.degree.max() > 1 else [],
-        f"sync, {seconds}" if seconds else "sync": column(sync / factor),
-        f"load, {seconds}" if seconds else "load": column(load / factor),
-        f"memory, {size}": column(memory / small),
+        **in_unit(times, time_unit(problem), verdict.load.max()),
+        **in_unit({"memory": memory}, "B", verdict.memory.max()),
         "full": [] if limit is None else [percent(x / limit) for x in memory],
     }
-    return [table_of(columns, left=3), "\n".join(_worth(problem, plan, verdict))]
+    return columns, 3, "\n".join(_worth(problem, plan, verdict))
 
 
 def _replicas(nest: Any, outer: tuple[int, ...] = ()) -> dict[int, str]:
@@ -181,15 +163,6 @@ def _worth(problem: StagesProblem, plan: StagesPlan, verdict: Verdict) -> list[s
     return lines
 
 
-def stages_of(plan: StagesPlan) -> Any:
-    """Return the table of the stages of a plan whose problem is not at hand."""
-    rows = []
-    for s, degree in enumerate(plan.degree.tolist()):
-        mine, devices = plan.stage == s, ranges(np.flatnonzero(plan.serves == s).tolist())
-        rows.append((f"{s}", devices, plan.ops[int(np.argmax(mine))], f"{mine.sum()}", f"{degree}"))
-    return table(("stage", "devices", "the first of its ops", "ops", "share ops"), rows, left=3)
-
-
 def ranges(numbers: Iterable[int]) -> str:
     """Return sorted numbers in words: ``0-3, 8``."""
     values = list(numbers)
@@ -198,56 +171,49 @@ def ranges(numbers: Iterable[int]) -> str:
     return ", ".join(f"{a}" if a == b else f"{a}-{b}" for a, b in runs) or "none"
 
 
-def _placement(problem: PlacementProblem, plan: PlacementPlan, verdict: PlacementVerdict) -> list[Any]:
+def _placement(problem: PlacementProblem, plan: PlacementPlan, verdict: PlacementVerdict) -> Described:
     assert verdict.rates is not None
-    slowdown = verdict.rates.slowdown
-    placed = np.unique(plan.job)
-    shown = np.sort(placed[np.argsort(-slowdown[placed], kind="stable")[:ROWS]])
-    rates = verdict.rates
-    numbers = [column(1e3 * x[shown]) for x in (rates.compute, rates.sync, rates.step)] + [column(slowdown[shown])]
-    rows = []
-    for i, j in enumerate(shown.tolist()):
-        mine = plan.job == j
-        names = [problem.fleet.names[n] for n in plan.node[mine][:2].tolist()]
-        more = int(mine.sum()) - len(names)
-        where = ", ".join(names) + (f", {more} more" if more else "")
-        job, workers = problem.jobs[j], f"{plan.workers[mine].sum()}"
-        rows.append((job.name, job.model, where, workers, *(x[i] for x in numbers)))
-    columns = ("job", "model", "nodes", "workers", "compute, ms", "sync, ms", "step, ms", "slowdown")
+    rates, placed = verdict.rates, np.unique(plan.job)
+    shown = np.sort(placed[np.argsort(-rates.slowdown[placed], kind="stable")[:ROWS]])
+    nodes = {j: [problem.fleet.names[n] for n in plan.node[plan.job == j].tolist()] for j in shown.tolist()}
+    columns = {
+        "job": [problem.jobs[j].name for j in nodes],
+        "model": [problem.jobs[j].model for j in nodes],
+        "nodes": [", ".join([*x[:2], *[f"{len(x) - 2} more"] * (len(x) > 2)]) for x in nodes.values()],
+        "workers": [f"{plan.workers[plan.job == j].sum()}" for j in nodes],
+        **{f"{name}, ms": column(1e3 * getattr(rates, name)[shown]) for name in ("compute", "sync", "step")},
+        "slowdown": column(rates.slowdown[shown]),
+    }
     less, out = len(placed) - len(shown), len(problem.jobs) - len(placed)
-    return [
-        table(columns, rows, left=3),
-        *_rest(
-            f"{less} less slowed jobs are not shown" * (less > 0),
-            f"{out} jobs are left out" * (out > 0),
-            f"{verdict.gpus.sum():g} of {problem.fleet.n_gpus} GPUs are in use",
-        ),
-    ]
+    rest = (
+        f"{less} less slowed jobs are not shown" * (less > 0),
+        f"{out} jobs are left out" * (out > 0),
+        f"{verdict.gpus.sum():g} of {problem.fleet.n_gpus} GPUs are in use",
+    )
+    return columns, 3, "; ".join(filter(None, rest))
 
 
-def _schedule(problem: ScheduleProblem, plan: SchedulePlan, verdict: ScheduleVerdict) -> list[Any]:
+def _schedule(problem: ScheduleProblem, plan: SchedulePlan, verdict: ScheduleVerdict) -> Described:
     runs = np.flatnonzero(plan.degree >= 0)
-    shown = runs[np.argsort(plan.start[runs], kind="stable")[:ROWS]]
+    shown = runs[np.argsort(plan.start[runs], kind="stable")[:ROWS]].tolist()
     latest = float(np.nanmax(verdict.finish)) if len(runs) else 0.0
     factor, unit = scale(latest, "s")
-    rows = []
-    for j in shown.tolist():
-        job = problem.jobs[j]
-        nodes = plan.node[plan.job == j]
-        where = ", ".join(map(str, nodes[:8].tolist())) + (f" and {len(nodes) - 8} more" if len(nodes) > 8 else "")
-        finish = float(verdict.finish[j])
-        times = column((plan.start[j] / factor, finish / factor, (finish - job.release) / factor, latest / factor))[:3]
-        rows.append((job.name, where or "-", f"{job.degrees[plan.degree[j]]}", *times))
-    columns = ("job", "nodes", "GPUs", *(f"{name}, {unit}" for name in ("start", "end", "JCT")))
+    nodes = {j: plan.node[plan.job == j].tolist() for j in shown}
+    jct = [verdict.finish[j] - problem.jobs[j].release for j in shown]
+    columns = {
+        "job": [problem.jobs[j].name for j in shown],
+        "nodes": [", ".join(map(str, x[:8])) + f" and {len(x) - 8} more" * (len(x) > 8) or "-" for x in nodes.values()],
+        "GPUs": [f"{problem.jobs[j].degrees[plan.degree[j]]}" for j in shown],
+    }
+    for name, of in ("start", plan.start[shown]), ("end", verdict.finish[shown]), ("JCT", jct):
+        columns[f"{name}, {unit}"] = column([x / factor for x in (*of, latest)])[:-1]  # the decimals of the latest
     later, out = len(runs) - len(shown), len(problem.jobs) - len(runs)
-    return [
-        table(columns, rows, left=2),
-        *_rest(
-            f"{later} jobs that start later are not shown" * (later > 0),
-            f"{out} jobs are left out" * (out > 0),
-            f"GPUs are in use {percent(utilisation(problem, plan, verdict))} of the time to the last completion",
-        ),
-    ]
+    rest = (
+        f"{later} jobs that start later are not shown" * (later > 0),
+        f"{out} jobs are left out" * (out > 0),
+        f"GPUs are in use {percent(utilisation(problem, plan, verdict))} of the time to the last completion",
+    )
+    return columns, 2, "; ".join(filter(None, rest))
 
 
 def utilisation(problem: ScheduleProblem, plan: SchedulePlan, verdict: ScheduleVerdict) -> float:

@@ -16,31 +16,35 @@ from gangplan.instances.kinds import objective_of
 from gangplan.instances.placement import PlacementProblem
 from gangplan.instances.quantities import quantity
 from gangplan.instances.readers.models import LOADERS
-from gangplan.instances.schedule import Capacity, NodePool, ScheduleProblem, total
+from gangplan.instances.schedule import NodePool, ScheduleProblem, total
 
 from ..units import percent, time_unit, words
 from . import options
-from .output import emit_blocks, emit_json, facts, table
+from .output import Told, facts, table, table_of, tell
+from .report import ranges
 
 ROWS = 64
 """Jobs shown; of jobs over time the first that are released."""
 
 
-def show(file: options.File, given: options.Given, as_json: options.AsJson = False) -> None:
+Shown = tuple[str, list[tuple[str, str]], list[Any]]
+"""What a file holds, facts about it, and tables."""
+
+
+def show(file: options.File, given: options.Given) -> Told:
     """Describe the problem, or the plan, in FILE."""
     plan = _plan(file)
-    problem: Any = options.problem(file, given) if plan is None else None
-    if as_json:
-        found = problem if plan is None else plan
-        kind, _, holds = repr(found).partition("(")
-        told = {"file": file, "type": kind, "objective": objective_of(found), "holds": holds[:-1]}
-        emit_json({**told, "content_hash": content_hash(found), "instance": getattr(plan, "instance", None)})
-        return
-    if plan is not None:
-        emit_blocks(*_plan_blocks(file, plan))
-    else:
-        describe: dict[str, Any] = {"schedule": _jobs, "placement": _gangs}
-        emit_blocks(*describe.get(problem.objective, _graph)(file, problem))
+    found: Any = options.problem(file, given) if plan is None else plan
+    describe: dict[str, Any] = {"schedule": _jobs, "placement": _gangs}
+    kind, _, holds = repr(found).partition("(")
+    data = {"file": file, "type": kind, "objective": objective_of(found), "holds": holds[:-1]}
+    data |= {"content_hash": content_hash(found), "instance": getattr(plan, "instance", None)}
+
+    def blocks() -> list[Any]:
+        holds, rows, tables = _of_plan(plan) if plan else describe.get(found.objective, _graph)(found)
+        return [facts([("file", file), ("holds", holds), *rows, ("content", content_hash(found))]), *tables]
+
+    return tell(data, blocks)
 
 
 def _plan(file: str) -> Any:
@@ -55,81 +59,74 @@ def _plan(file: str) -> Any:
         return from_document(data) if isinstance(kind, str) and kind.endswith("_plan") else None
 
 
-def _plan_blocks(file: str, plan: Any) -> list[Any]:
+def _of_plan(plan: Any) -> Shown:
     """Describe a plan without its problem: what it is in a line, then what its devices or stages begin with."""
-    rows = [("file", file), ("holds", f"a plan: {repr(plan).partition('(')[2][:-1]}")]
-    head = facts([*rows, ("instance", plan.instance or "not stated"), ("content", content_hash(plan))])
-    objective = objective_of(plan)
-    if objective in ("placement", "schedule"):
-        return [head]
+    objective, blocks = objective_of(plan), []
     if objective == "stages":
-        from .report import stages_of
+        every = range(len(plan.degree))
+        columns = {
+            "stage": [f"{s}" for s in every],
+            "devices": [ranges(np.flatnonzero(plan.serves == s).tolist()) for s in every],
+            "the first of its ops": [plan.ops[int(np.argmax(plan.stage == s))] for s in every],
+            "ops": [f"{(plan.stage == s).sum()}" for s in every],
+            "share ops": [f"{degree}" for degree in plan.degree],
+        }
+        blocks = [table_of(columns, left=3)]
+    elif objective not in ("placement", "schedule"):
+        stage = getattr(plan, "stage", np.zeros_like(plan.device))
+        pairs, count = np.unique(np.stack([stage, plan.device]), axis=1, return_counts=True)
+        firsts = [int(np.argmax((stage == s) & (plan.device == d))) for s, d in pairs.T.tolist()]
+        columns = {
+            "stage": [f"{s}" for s in pairs[0]] * hasattr(plan, "stage"),
+            "device": [f"{d}" for d in pairs[1]],
+            "ops": [f"{n}" for n in count],
+            "the first of them": [plan.ops[i] for i in firsts],
+        }
+        blocks = [table_of(columns, left=4)]
+    return f"a plan: {repr(plan).partition('(')[2][:-1]}", [("instance", plan.instance or "not stated")], blocks
 
-        return [head, stages_of(plan)]
-    stage = getattr(plan, "stage", np.zeros_like(plan.device))
-    pairs, count = np.unique(np.stack([stage, plan.device]), axis=1, return_counts=True)
-    cells = [
-        (f"{s}", f"{device}", f"{n}", plan.ops[int(np.argmax((stage == s) & (plan.device == device)))])
-        for (s, device), n in zip(pairs.T.tolist(), count.tolist(), strict=True)
-    ]
-    staged = int(not hasattr(plan, "stage"))  # without stages that column goes
-    names = ("stage", "device", "ops", "the first of them")
-    return [head, table(names[staged:], [row[staged:] for row in cells], left=4)]
 
-
-def _graph(file: str, problem: Any) -> list[Any]:
-    graph, unit = problem.graph, time_unit(problem)
+def _graph(problem: Any) -> Shown:
+    graph, unit, time = problem.graph, time_unit(problem), problem.time()
     backward = int(graph.backward.sum())
     classes, members = np.unique(graph.colocation[graph.colocation >= 0], return_counts=True)
-    fastest = problem.time().min(axis=0)
+    fastest = time.min(axis=0)
     stuck = np.flatnonzero(~np.isfinite(fastest))
     fastest[stuck] = 0.0
-    path = critical_path(graph, fastest)
-    depth = critical_path(graph, np.ones(graph.n_ops))
+    path, depth = critical_path(graph, fastest), critical_path(graph, np.ones(graph.n_ops))
     sent = f"of {quantity(float(graph.output_bytes().sum()), 'B')} in all"
     sent = sent if unit else f"take {problem.transfer().sum():.4g} in all to transfer"
-    head = facts(
-        [
-            ("file", file),
-            ("holds", f"a partition problem: {words(problem)}"),
-            ("ops", f"{graph.n_ops}: {graph.n_ops - backward} forward, {backward} backward"),
-            ("edges", f"{graph.n_edges}, outputs {sent}"),
-            ("memory", quantity(float(graph.memory.sum()), "B")),
-            ("parameters", quantity(float(graph.parameter_bytes.sum()), "B")),
-            ("colocation", f"{len(classes)} classes of {members.sum()} ops" if len(classes) else "none"),
-            ("critical path", f"{quantity(path, unit)} on the fastest devices; the longest chain has {depth:.0f} ops"),
-            ("content", content_hash(problem)),
-            *([] if unit else [("times", "in the unit of the file")]),
-            *([("stuck", f"{len(stuck)} ops run on no device, first {graph.names[stuck[0]]}")] if len(stuck) else []),
-        ]
-    )
-    return [head, _devices(problem, unit), _heaviest(problem, fastest, unit)]
-
-
-def _devices(problem: Any, unit: str) -> Any:
-    cluster, time = problem.cluster, problem.time()
-    topology = cluster.topology
-    levels = topology.levels if isinstance(topology, TreeTopology) else ()
-    link = ", ".join(f"{x.name} {quantity(x.bandwidth, 'B')}/s" for x in levels) if unit else "as the file's costs"
-    rows = []
-    for i, (kind, count) in enumerate(zip(cluster.device_types, cluster.counts().tolist(), strict=True)):
-        runs = np.isfinite(time[i])
-        memory = quantity(float("inf") if kind.memory is None else kind.memory, "B")
-        flops = "-" if kind.flops is None else f"{kind.flops / 1e12:.4g}"
-        row = (f"{kind.name}{' (host)' if kind.host else ''}", f"{count}", f"{runs.sum()}")
-        rows.append((*row, quantity(float(time[i][runs].sum()), unit), memory, flops, link or "optical mesh"))
-    names = ("device type", "devices", "ops it runs", "they take", "memory each", "TFLOP/s", "link")
-    return table(names, rows)
-
-
-def _heaviest(problem: Any, fastest: Any, unit: str, count: int = 5) -> Any:
-    graph = problem.graph
-    total = max(float(fastest.sum()), 1e-300)
     rows = [
-        (graph.names[i], quantity(float(fastest[i]), unit), f"{fastest[i] / total:.1%}", quantity(graph.memory[i], "B"))
-        for i in np.argsort(-fastest, kind="stable")[:count].tolist()
+        ("ops", f"{graph.n_ops}: {graph.n_ops - backward} forward, {backward} backward"),
+        ("edges", f"{graph.n_edges}, outputs {sent}"),
+        ("memory", quantity(float(graph.memory.sum()), "B")),
+        ("parameters", quantity(float(graph.parameter_bytes.sum()), "B")),
+        ("colocation", f"{len(classes)} classes of {members.sum()} ops" if len(classes) else "none"),
+        ("critical path", f"{quantity(path, unit)} on the fastest devices; the longest chain has {depth:.0f} ops"),
+        ("times", "" if unit else "in the unit of the file"),
+        ("stuck", f"{len(stuck)} ops run on no device, first {graph.names[stuck[0]]}" if len(stuck) else ""),
     ]
-    return table(("longest ops", "time", "of all", "memory"), rows)
+    cluster = problem.cluster
+    kinds, runs = cluster.device_types, np.isfinite(time)
+    levels = cluster.topology.levels if isinstance(cluster.topology, TreeTopology) else ()
+    link = ", ".join(f"{x.name} {quantity(x.bandwidth, 'B')}/s" for x in levels) if unit else "as the file's costs"
+    devices = {
+        "device type": [f"{x.name}{' (host)' if x.host else ''}" for x in kinds],
+        "devices": [f"{count}" for count in cluster.counts()],
+        "ops it runs": [f"{x.sum()}" for x in runs],
+        "they take": [quantity(float(x[y].sum()), unit) for x, y in zip(time, runs, strict=True)],
+        "memory each": [quantity(float("inf") if x.memory is None else x.memory, "B") for x in kinds],
+        "TFLOP/s": ["-" if x.flops is None else f"{x.flops / 1e12:.4g}" for x in kinds],
+        "link": [link or "optical mesh"] * len(kinds),
+    }
+    longest, total = np.argsort(-fastest, kind="stable")[:5].tolist(), max(float(fastest.sum()), 1e-300)
+    ops = {
+        "longest ops": [graph.names[i] for i in longest],
+        "time": [quantity(float(fastest[i]), unit) for i in longest],
+        "of all": [f"{fastest[i] / total:.1%}" for i in longest],
+        "memory": [quantity(graph.memory[i], "B") for i in longest],
+    }
+    return f"a partition problem: {words(problem)}", rows, [table_of(devices), table_of(ops)]
 
 
 def critical_path(graph: OpGraph, seconds: Any) -> float:
@@ -138,63 +135,49 @@ def critical_path(graph: OpGraph, seconds: Any) -> float:
     return float(max(heaviest_paths(graph.topological_order().tolist(), before, seconds.tolist())[0]))
 
 
-def _gangs(file: str, problem: PlacementProblem) -> list[Any]:
+def _gangs(problem: PlacementProblem) -> Shown:
     fleet, jobs = problem.fleet, problem.jobs
     least = sum(job.gang * job.worker.gpu for job in jobs)
     usable = int(fleet.gpus[np.asarray(fleet.usable)].sum())
     share = f" at least, {percent(least / usable)} of {usable}" if usable else ", of none"
     levels = ", ".join(f"{level.name} {quantity(level.bandwidth, 'B')}/s" for level in fleet.topology.levels)
-    head = facts(
-        [
-            ("file", file),
-            ("holds", f"a batch of gangs: {problem.goal}"),
-            ("jobs", f"{len(jobs)}, {len(problem.running)} of them running"),
-            ("demand", f"{least:g} GPUs{share}"),
-            ("nodes", f"{fleet.n_nodes} with {fleet.n_gpus} GPUs: {', '.join(fleet.gpu_types)}"),
-            ("links", f"nodes {quantity(float(fleet.link.max()), 'B')}/s, {levels}"),
-            ("content", content_hash(problem)),
-        ]
-    )
-    sizes = [" or ".join(map(str, job.workers)) for job in jobs]
     rows = [
-        (job.name, job.model, size, f"{job.worker.gpu:g}", job.collective, f"{job.weight:g}")
-        for job, size in zip(jobs[:ROWS], sizes, strict=False)
+        ("jobs", f"{len(jobs)}, {len(problem.running)} of them running"),
+        ("demand", f"{least:g} GPUs{share}"),
+        ("nodes", f"{fleet.n_nodes} with {fleet.n_gpus} GPUs: {', '.join(fleet.gpu_types)}"),
+        ("links", f"nodes {quantity(float(fleet.link.max()), 'B')}/s, {levels}"),
     ]
-    blocks: list[Any] = [head, table(("job", "model", "workers", "GPUs each", "collective", "weight"), rows, left=2)]
-    return blocks + ([f"{len(jobs) - ROWS} more jobs are not shown"] if len(jobs) > ROWS else [])
+    lines = [
+        (x.name, x.model, " or ".join(map(str, x.workers)), f"{x.worker.gpu:g}", x.collective, f"{x.weight:g}")
+        for x in jobs[:ROWS]
+    ]
+    heads = ("job", "model", "workers", "GPUs each", "collective", "weight")
+    more = f"{len(jobs) - ROWS} more jobs are not shown" * (len(jobs) > ROWS)
+    return f"a batch of gangs: {problem.goal}", rows, [table(heads, lines, left=2), more]
 
 
-def _capacity(capacity: Capacity) -> str:
-    if isinstance(capacity, NodePool):
-        return f"{capacity.nodes} nodes of {capacity.gpus} GPUs, jobs consolidated"
-    if isinstance(capacity, RampTopology):
-        sides = f"{capacity.communication_groups} x {capacity.racks} x {capacity.servers}"
-        return f"blocks of a RAMP cluster of {sides} servers"
-    return f"{total(capacity)} GPUs, counted"
-
-
-def _jobs(file: str, problem: ScheduleProblem) -> list[Any]:
-    jobs = problem.jobs
+def _jobs(problem: ScheduleProblem) -> Shown:
+    jobs, capacity = problem.jobs, problem.capacity
     work = sum(min(d * p for d, p in zip(job.degrees, job.durations, strict=True)) for job in jobs)
     due, released = sum(job.deadline is not None for job in jobs), [job.release for job in jobs]
     may = sum(problem.price(j) is not None for j in range(len(jobs)))
-    head = facts(
-        [
-            ("file", file),
-            ("holds", f"moldable jobs over time: {problem.goal}"),
-            ("jobs", f"{len(jobs)}, {due} with a deadline, {may} that may be left out"),
-            ("capacity", _capacity(problem.capacity)),
-            ("released", f"from {quantity(min(released), 's')} to {quantity(max(released), 's')}"),
-            ("least work", f"{quantity(work / total(problem.capacity), 's')} of all GPUs"),
-            ("content", content_hash(problem)),
-        ]
-    )
-    shown = sorted(jobs, key=lambda job: job.release)[:ROWS]
-    rows = []
-    for job in shown:
+    holds = f"{total(capacity)} GPUs, counted"
+    if isinstance(capacity, NodePool):
+        holds = f"{capacity.nodes} nodes of {capacity.gpus} GPUs, jobs consolidated"
+    elif isinstance(capacity, RampTopology):
+        sides = f"{capacity.communication_groups} x {capacity.racks} x {capacity.servers}"
+        holds = f"blocks of a RAMP cluster of {sides} servers"
+    rows = [
+        ("jobs", f"{len(jobs)}, {due} with a deadline, {may} that may be left out"),
+        ("capacity", holds),
+        ("released", f"from {quantity(min(released), 's')} to {quantity(max(released), 's')}"),
+        ("least work", f"{quantity(work / total(capacity), 's')} of all GPUs"),
+    ]
+    lines = []
+    for job in sorted(jobs, key=lambda job: job.release)[:ROWS]:
         times = (f"{x:.6g}" for x in (job.release, job.durations[0], job.durations[-1]))
         last = "-" if job.deadline is None else f"{job.deadline:.6g}"
-        rows.append((job.name, " or ".join(map(str, job.degrees)), *times, f"{job.weight:g}", last))
-    columns = ("job", "GPUs", "release, s", "longest, s", "shortest, s", "weight", "deadline, s")
-    more = [f"{len(jobs) - ROWS} jobs released later are not shown"] if len(jobs) > ROWS else []
-    return [head, table(columns, rows, left=2), *more]
+        lines.append((job.name, " or ".join(map(str, job.degrees)), *times, f"{job.weight:g}", last))
+    heads = ("job", "GPUs", "release, s", "longest, s", "shortest, s", "weight", "deadline, s")
+    more = f"{len(jobs) - ROWS} jobs released later are not shown" * (len(jobs) > ROWS)
+    return f"moldable jobs over time: {problem.goal}", rows, [table(heads, lines, left=2), more]

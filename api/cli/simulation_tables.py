@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict, dataclass, field, fields
 from html import escape
 from statistics import fmean
 from typing import Any
@@ -12,12 +12,12 @@ import numpy as np
 
 from gangplan.instances.quantities import scale, short
 from gangplan.simulator.metrics import GroupMetrics, interval
+from gangplan.simulator.outcome import Outcome
 
 from ..plot import html
 from ..plot.simulation import simulation_scene
-from ..units import column, plus_minus
-from .output import facts, table
-from .simulation_runs import Found, Setting
+from ..units import column, in_unit, plus_minus
+from .output import facts, table_of
 from .simulation_study import VARIES, as_word
 
 WIDEST = 80
@@ -43,11 +43,33 @@ _UNJUDGED = ("utilisation", "gpu_hours")
 """Figures of which less is not always better: GPUs are busy with lost work too."""
 
 
-def as_data(found: Found, many: bool) -> list[dict[str, Any]]:
+@dataclass
+class Found:
+    """Hold what was simulated.
+
+    Attributes:
+        facts, about: of the trace and the clusters, for people; of each row, for machines.
+        seeds, many: those that were simulated, and whether means over them are shown.
+        epoch: seconds from 1970 of the trace's time 0, `None` if it has no date.
+        figures, outcomes, groups: of each row the figures of each seed; of the first the outcome, and what groups got.
+    """
+
+    facts: list[tuple[str, str]]
+    about: dict[str, dict[str, Any]]
+    seeds: list[int]
+    epoch: float | None
+    many: bool
+    figures: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    outcomes: dict[str, Outcome] = field(default_factory=dict)
+    groups: dict[str, dict[str, list[GroupMetrics]]] = field(default_factory=dict)
+    interrupted: bool = False
+
+
+def as_data(found: Found) -> list[dict[str, Any]]:
     """Return an object for each row: its figures, or with seeds their means, margins and values."""
     rows = []
     for label, runs in found.figures.items():
-        if not many:
+        if not found.many:
             by = {by: [asdict(group) for group in each] for by, each in found.groups.get(label, {}).items()}
             rows.append(found.about[label] | runs[0] | ({"by": by} if by else {}))
             continue
@@ -66,75 +88,64 @@ def as_data(found: Found, many: bool) -> list[dict[str, Any]]:
     return rows
 
 
-def as_blocks(found: Found, setting: Setting, many: bool) -> list[Any]:
+def as_blocks(found: Found) -> list[Any]:
     """Return what people are shown, within 80 columns where words can be folded."""
-    blocks: list[Any] = [facts(told(found, setting, many))]
-    blocks += [table(head, rows, left=left) for head, rows, left in tables(found, many)]
-    if many and len(found.figures) > 1:
+    blocks: list[Any] = [facts(_told(found))]
+    for title, columns, words in _tables(found):
+        blocks += [title, table_of(columns, words)]
+    if found.many and len(found.figures) > 1:
         first, *others = found.figures
-        columns = [_Column(name, words, found) for name, words in WITH_SEEDS[0].items()]
-        rows = [(x, *(column.cell(found.figures[x], found.figures[first]) for column in columns)) for x in others]
-        blocks.append(table((f"against {first}", *(column.head for column in columns)), rows))
-    for title, head, cells in group_tables(found):
-        blocks += [title, table(head, cells)]
+        figures = [_Column(name, words, found) for name, words in WITH_SEEDS[0].items()]
+        against = {x.head: [x.cell(found.figures[y], found.figures[first]) for y in others] for x in figures}
+        blocks.append(table_of({f"against {first}": others, **against}))
     return blocks
 
 
-def as_page(found: Found, setting: Setting, name: str, epoch: float | None, many: bool) -> bytes:
-    """Return the page; the axis of time is the calendar's if the trace's time 0 has a date, seconds from 1970."""
-    parts = [html.table(*one) for one in tables(found, many)]
-    for title, head, rows in group_tables(found):
-        parts.append(f"<details open><summary>{escape(title)}</summary>{html.table(head, rows)}</details>")
-    seed = f" of seed {found.seeds[0]}" if many else ""
-    scene = simulation_scene(found.outcomes, name, epoch)
-    return html.report(name, "gangplan simulate", told(found, setting, many), parts, f"Schedules{seed}", scene)
+def as_page(found: Found, name: str) -> bytes:
+    """Return the page; the axis of time is the calendar's if the trace's time 0 has a date."""
+    parts = []
+    for title, columns, words in _tables(found):
+        part = html.table([*columns], zip(*columns.values(), strict=True), words)
+        parts.append(f"<details open><summary>{escape(title)}</summary>{part}</details>" if title else part)
+    seed = f" of seed {found.seeds[0]}" if found.many else ""
+    scene = simulation_scene(found.outcomes, name, found.epoch)
+    return html.report(name, "gangplan simulate", _told(found), parts, f"Schedules{seed}", scene)
 
 
-def told(found: Found, setting: Setting, many: bool) -> list[tuple[str, str]]:
+def _told(found: Found) -> list[tuple[str, str]]:
     """Return the facts above the tables."""
-    head = list(setting.facts)
-    if many:
-        head.append(("seeds", ", ".join(map(str, found.seeds))))
-    if found.interrupted:
-        head.append(("interrupted", "what was done until then"))
-    if any(cell.startswith("*") for _, rows, _ in tables(found, many) for row in rows for cell in row):
-        head.append(("*", "the best of its column"))
-    return head
+    cells = (cell for _, columns, _ in _tables(found) for column in columns.values() for cell in column)
+    return [
+        *found.facts,
+        ("seeds", ", ".join(map(str, found.seeds)) if found.many else ""),
+        ("interrupted", "what was done until then" if found.interrupted else ""),
+        ("*", "the best of its column" if any(cell.startswith("*") for cell in cells) else ""),
+    ]
 
 
-Cells = Sequence[Sequence[str]]
+def _tables(found: Found) -> Iterator[tuple[str, dict[str, list[str]], int]]:
+    """Yield each table, of figures and of groups: a title, cells by column, and how many columns are words.
 
-
-def tables(found: Found, many: bool) -> list[tuple[tuple[str, ...], Cells, int]]:
-    """Return each table of figures: its head, its rows, and how many of its columns are words."""
-    known = next(iter(found.figures.values()))[0]
-    abouts = found.about.values()
+    Tables of figures have as many columns beside the labels of their rows as there is room for.
+    """
+    known, abouts = next(iter(found.figures.values()))[0], found.about.values()
     varies = [x for x in VARIES if x == "policy" or len({about.get(x) for about in abouts}) > 1]
     labels = {name: [as_word(found.about[label].get(name, "")) for label in found.figures] for name in varies}
-    made: list[tuple[tuple[str, ...], Cells, int]] = []
-    for shown in WITH_SEEDS if many else ALONE:
-        columns = {}
-        for name, words in shown.items():
-            if known.get(name) is not None:
-                one = _Column(name, words, found)
-                columns[one.head] = [one.marked(runs, mark=not many) for runs in found.figures.values()]
-        for part in _parts(columns, sum(_wide(name, cells) for name, cells in labels.items())):
-            whole = labels | {head: columns[head] for head in part}
-            made.append((tuple(whole), list(zip(*whole.values(), strict=True)), len(varies)))
-    return made
-
-
-def _parts(columns: dict[str, list[str]], labels: int) -> Iterator[list[str]]:
-    """Yield the heads of columns that are shown beside one another, beside labels that are so wide."""
-    part: list[str] = []
-    room = 0
-    for head, cells in columns.items():
-        room -= _wide(head, cells)
-        if room < 0:
-            yield from [part] if part else []
-            part, room = [], WIDEST - labels - _wide(head, cells)
-        part.append(head)
-    yield from [part] if part else []
+    for shown in WITH_SEEDS if found.many else ALONE:
+        part, room = dict[str, list[str]](), 0
+        for figure in [_Column(name, words, found) for name, words in shown.items() if known.get(name) is not None]:
+            cells = [figure.marked(runs, mark=not found.many) for runs in found.figures.values()]
+            if _wide(figure.head, cells) > room:
+                if part:
+                    yield "", part, len(labels)
+                part, room = dict(labels), WIDEST - sum(_wide(*each) for each in labels.items())
+            part[figure.head] = cells
+            room -= _wide(figure.head, cells)
+        if part:
+            yield "", part, len(labels)
+    for label, tables in found.groups.items():
+        for by, groups in tables.items():
+            yield f"by {by}{f': {label}' if len(found.groups) > 1 else ''}", _group_table(by, groups), 1
 
 
 def _wide(head: str, cells: Sequence[str]) -> int:
@@ -170,41 +181,31 @@ class _Column:
         return f"{'+' if others is not None and mean > 0 else ''}{plus_minus(mean, margin)}"
 
 
-def group_tables(found: Found) -> list[tuple[str, tuple[str, ...], Cells]]:
-    """Return for each row and grouping a title, a head and the rows of its table."""
-    made: list[tuple[str, tuple[str, ...], Cells]] = []
-    for label, tables_of in found.groups.items():
-        for by, groups in tables_of.items():
-            title = f"by {by}{f': {label}' if len(found.groups) > 1 else ''}"
-            made.append((title, *_group_table(by, groups)))
-    return made
-
-
-def _group_table(by: str, groups: Sequence[GroupMetrics]) -> tuple[tuple[str, ...], Cells]:
+def _group_table(by: str, groups: Sequence[GroupMetrics]) -> dict[str, list[str]]:
     shown = list(groups) if len(groups) <= MOST_GROUPS + 1 else [*groups[:MOST_GROUPS], _rest(groups[MOST_GROUPS:])]
-    times = ("mean_wait", "p95_wait", "mean_jct", "p95_jct")
-    factor, unit = scale(max((getattr(group, name) for group in shown for name in times), default=0.0), "s")
-    columns = {by: [group.name or "(none)" for group in shown], "jobs": [str(group.jobs) for group in shown]}
-    for name in times:
-        head = f"{name.replace('_', ' ').replace('jct', 'JCT')}, {unit}"
-        columns[head] = column(getattr(group, name) / factor for group in shown)
-    columns["GPU-hours"] = column(group.gpu_hours for group in shown)
-    columns["of cluster, %"] = [short(100 * group.share, 3) for group in shown]
-    if shown and shown[0].cost is not None:
-        columns["cost"] = column(group.cost or 0.0 for group in shown)
-    if any(group.rejected for group in shown):
-        columns["rejected"] = [str(group.rejected) for group in shown]
-    return tuple(columns), list(zip(*columns.values(), strict=True))
+    heads = {"mean wait": "mean_wait", "p95 wait": "p95_wait", "mean JCT": "mean_jct", "p95 JCT": "p95_jct"}
+    times = {head: [getattr(group, name) for group in shown] for head, name in heads.items()}
+    costs, rejected = [group.cost for group in shown], [group.rejected for group in shown]
+    columns = {
+        by: [group.name or "(none)" for group in shown],
+        "jobs": [str(group.jobs) for group in shown],
+        **in_unit(times, "s", max((x for of in times.values() for x in of), default=0.0)),
+        "GPU-hours": column(group.gpu_hours for group in shown),
+        "of cluster, %": [short(100 * group.share, 3) for group in shown],
+        "cost": [] if None in costs else column(x or 0.0 for x in costs),
+        "rejected": [str(x) for x in rejected] if any(rejected) else [],
+    }
+    return {head: cells for head, cells in columns.items() if cells}
 
 
 def _rest(groups: Sequence[GroupMetrics]) -> GroupMetrics:
     """Return groups as one; of quantiles no one can be told of them together."""
     jobs = max(1, sum(group.jobs for group in groups))
     known: dict[str, Any] = {"name": f"{len(groups)} others"}
-    for field in fields(GroupMetrics)[1:]:
-        values = [getattr(group, field.name) or 0.0 for group in groups]
-        if field.name.startswith("mean_"):
-            known[field.name] = sum(x * group.jobs for x, group in zip(values, groups, strict=True)) / jobs
+    for each in fields(GroupMetrics)[1:]:
+        values = [getattr(group, each.name) or 0.0 for group in groups]
+        if each.name.startswith("mean_"):
+            known[each.name] = sum(x * group.jobs for x, group in zip(values, groups, strict=True)) / jobs
         else:
-            known[field.name] = float("nan") if field.name.startswith("p95_") else sum(values)
+            known[each.name] = float("nan") if each.name.startswith("p95_") else sum(values)
     return GroupMetrics(**known | {"cost": None if groups[0].cost is None else known["cost"]})

@@ -17,7 +17,7 @@ from gangplan.instances.outlet import write_whole
 from gangplan.instances.quantities import quantity
 
 from . import options
-from .output import emit_blocks, emit_json
+from .output import AS_JSON, Told, note, tell
 
 LEAST = 0.05
 """Seconds a solve gets even if reading has used up the limit: enough for a plan."""
@@ -35,14 +35,13 @@ def solve(
     seed: options.Seed = 0,
     workers: Annotated[int | None, "threads  [default: a thread a core]"] = None,
     gap: Annotated[float, "good enough: (objective - bound) / objective", "RATIO"] = 0.0,
-    initial: Annotated[str | None, "a plan to start from", "PLAN"] = None,
+    initial: Annotated[str | None, "a plan to start from", "PLAN", options.READ] = None,
     verbose: Annotated[bool, "say what each method did, and where time went"] = False,
-    as_json: options.AsJson = False,
-    out: Annotated[str | None, "write the plan here", "PLAN"] = None,
-    certificate: Annotated[str | None, _CERTIFICATE, "FILE"] = None,
+    out: Annotated[str | None, "write the plan here", "PLAN", options.Output()] = None,
+    certificate: Annotated[str | None, _CERTIFICATE, "FILE", options.Output()] = None,
     plot: options.Picture = None,
     panel: options.Panel = None,
-) -> int:
+) -> Told:
     """Find a plan for the problem in FILE, and a bound that no plan can beat.
 
     Exit code: 0 with a plan, 1 without one (INFEASIBLE, UNKNOWN), 2 for bad input. Ctrl-C gives the best plan so far.
@@ -55,31 +54,42 @@ def solve(
 
     if not 0 < time_limit < float("inf"):
         raise InstanceError("time_limit", f"{time_limit!r} is not a positive number of seconds")
-    inputs = [path for path in (file, initial) if path]
-    options.check_output(out, *inputs)
-    options.check_output(certificate, *inputs)
-    options.check_picture(plot, None, None, *inputs)
-    if plot is not None and plot == out:
-        raise InstanceError("plot", "is the file of --out too", plot)
     problem = options.problem(file, given)
-    options.check_picture(None, panel, type(problem))
+    options.check_panel(panel, type(problem))
     start = None if initial is None else _start(problem, initial)
     method_for(problem, method)
     before = time.perf_counter() - context.obj
     warnings.simplefilter("ignore", MethodFailed)  # its notes are in the report
     how: dict[str, Any] = {"method": method, "seed": seed, "workers": workers, "gap": gap, "initial": start}
-    how |= {"time_limit": max(time_limit - before, LEAST), "display": not as_json, "certify": certificate is not None}
+    how |= {
+        "time_limit": max(time_limit - before, LEAST),
+        "display": not AS_JSON.get(),
+        "certify": certificate is not None,
+    }
     result = from_start(run_solve(problem, **how), before)
     if before > _MUCH * time_limit:
-        note = f"starting and reading took {quantity(before, 's', 3)} of the limit of {quantity(time_limit, 's', 3)}"
-        result = replace(result, notes=(note, *result.notes))
-    files = {"out": out, "plot": plot, "certificate": certificate}
-    _write(problem, result, Path(file).stem, files, panel)
-    if as_json:  # a plan's table takes a verification
-        emit_json(as_data(result))
-    else:
-        emit_blocks(*as_blocks(problem, result, verbose=verbose))
-    return 0 if result.plan is not None else 1
+        slow = f"starting and reading took {quantity(before, 's', 3)} of the limit of {quantity(time_limit, 's', 3)}"
+        result = replace(result, notes=(slow, *result.notes))
+    files: dict[str, bytes] = {}
+    for path, what, value, write in (
+        (out, "plan", result.plan, dump),
+        (plot, "plan", result.plan, lambda _: _picture(f"{plot}", problem, result, Path(file).stem, panel)),
+        (certificate, "certificate", result.certificate, json.dumps),
+    ):
+        if path is not None and value is None:
+            note(f"there is no {what}, {path} is not written")
+        elif path is not None:
+            content = write(value)
+            files[path] = content if isinstance(content, bytes) else f"{content}\n".encode()
+    write_whole(files)
+    code = 0 if result.plan is not None else 1
+    return tell(lambda: as_data(result), lambda: as_blocks(problem, result, verbose=verbose), code=code)
+
+
+def _picture(path: str, problem: Any, result: Any, name: str, panel: str | None) -> bytes:
+    from ..plot import render  # which few need
+
+    return render(path, problem, result, name=name, panel=panel)
 
 
 def _start(problem: Any, path: str) -> Any:
@@ -91,22 +101,3 @@ def _start(problem: Any, path: str) -> Any:
     if not verdict.ok:
         raise InstanceError("initial", f"is not feasible: {verdict.violations[0]}", path)
     return plan
-
-
-def _write(problem: Any, result: Any, name: str, files: dict[str, str | None], panel: str | None) -> None:
-    """Write the plan, the picture of it and the certificate, each to its file, and say which there is not."""
-    plan = None if result.plan is None else dump(result.plan)
-    certificate = None if result.certificate is None else json.dumps(result.certificate)
-    found: dict[str, bytes] = {}
-    for what, text in (("out", plan), ("plot", plan), ("certificate", certificate)):
-        path = files[what]
-        if path is not None and text is None:
-            kind = "certificate" if what == "certificate" else "plan"
-            typer.echo(f"note: there is no {kind}, {path} is not written", err=True)
-        elif path is not None and what == "plot":
-            from ..plot import render
-
-            found[path] = render(path, problem, result, name=name, panel=panel)
-        elif path is not None:
-            found[path] = f"{text}\n".encode()
-    write_whole(found)

@@ -15,33 +15,31 @@ from gangplan.instances.torch_model.load import load_model
 from ..torch_split.spread import spread as with_idle
 from ..units import time_unit
 from . import options
-from .output import emit_either, facts, table
+from .output import Told, facts, table, tell
 
 if TYPE_CHECKING:
-    from ..torch_split.launch import SplitRun
     from ..torch_split.mapping import Cut, ModulePlace
     from ..torch_split.reference import Difference
 
+UNTRIED = "torch.distributed cannot be tried here: this torch lacks it, or the model's file initializes it"
 ROWS = 64
 """Modules shown."""
 
 
 def split(
     model: options.Model,
-    graph: Annotated[str, "what `gangplan profile` wrote of it", "GRAPH"],
-    plan: Annotated[str, "a plan for GRAPH", "PLAN"],
+    graph: Annotated[str, "what `gangplan profile` wrote of it", "GRAPH", options.READ],
+    plan: Annotated[str, "a plan for GRAPH", "PLAN", options.READ],
     given: options.Given,
     spread: Annotated[bool, "first cut stages for idle devices, where that costs nothing"] = False,
     run: Annotated[bool, "run the stages as processes here and compare with the whole model"] = False,
-    as_json: options.AsJson = False,
-    out: Annotated[str | None, "write the mapping here, as JSON", "FILE"] = None,
-) -> int:
+    out: Annotated[str | None, "write the mapping here, as JSON", "FILE", options.Output()] = None,
+) -> Told:
     """Say which module of MODEL goes where by PLAN, and where torch.distributed.pipelining is to split it.
 
     Needs the extra torch. Give the options that the problem was solved with. Exit code: 0, or 1 if --run finds a
     difference, 2 for bad input.
     """
-    options.check_output(out, graph, plan)
     problem, answer = options.answered(graph, plan, given, Plan)
     verdict = verify(problem, answer)
     if not verdict.ok:
@@ -60,88 +58,70 @@ def split(
         device, stage = forward_part(ops, answer)
     places, why = mapping.places(ops, device, stage), reasons(problem, answer, ops, stage)
     cuts = [replace(cut, why=words) for cut, words in zip(mapping.cuts(ops, stage), why, strict=True)]
-    points = mapping.split_points(cuts)
-    data = _data(model, answer, places, cuts, points) | {"stages": stage_devices(answer, device, stage)}
-    obstacles = mapping.obstacles(ops, stage, cuts) or (_rehearsed(loaded, ops, stage, points) if cuts else [])
-    data["pipelining"] = {"obstacles": obstacles}
+    points, obstacles = mapping.split_points(cuts), mapping.obstacles(ops, stage, cuts)
+    if cuts and not obstacles:  # then it is tried
+        from torch import distributed
+
+        obstacles = [UNTRIED]
+        if distributed.is_available() and not distributed.is_initialized():
+            from ..torch_split.rehearsal import rehearse
+
+            obstacles = rehearse(loaded, ops, stage, points)
+    single = {name: x for name, x in places.items() if len(x.stages) == 1}
+    data: dict[str, Any] = {
+        "model": model,
+        "modules": {name: {"device": x.devices[0], "stage": x.stages[0]} for name, x in single.items()},
+        "divided": {name: asdict(x) for name, x in places.items() if name not in single},
+        "split_points": points,
+        "cuts": [asdict(cut) for cut in cuts],
+        "plan": json.loads(dump(answer)),
+        "stages": stage_devices(answer, device, stage),
+        "pipelining": {"obstacles": obstacles},
+    }
     if equal := rivals(problem, answer, ops):
         choices = (mapping.cuts(ops, x.stage) for x in equal)
         named = (mapping.split_points(cuts) for cuts in choices if all(cut.module for cut in cuts))
         best = {"by": equal[0].by, "objective": equal[0].objective, "problem": equal[0].problem or None}
         # with the split points of the best that has one for each cut
         data["equal_layers"] = best | {"all": {x.by: x.objective for x in equal}, "split_points": next(named, {})}
-    found: list[Difference] = []
-    seconds: dict[int, dict[str, float]] = {}
+    blocks, same = _blocks(single, cuts), True
     if run:
         from ..torch_split.launch import run_split
         from ..torch_split.reference import differences
 
-        training = len(answer.ops) > len(ops.ops)
-        done = run_split(loaded, ops, pieces(ops, device, stage), training)
-        found, seconds = differences(done), done.seconds
-        data["run"] = _run_data(done, found)
+        done = run_split(loaded, ops, pieces(ops, device, stage), len(answer.ops) > len(ops.ops))
+        found, seconds = differences(done), sorted(done.seconds.items())
+        same = all(x.same for x in found)
+        told = [{key: None if y in (float("inf"), "") else y for key, y in asdict(x).items()} for x in found]
+        data["run"] = {
+            "same": same,
+            "compared_with": "the traced program" if done.whole.traced else "the model",
+            "differences": {x.pop("what"): x for x in told},
+            "seconds": {str(device): times for device, times in seconds},
+        }
+        times = [(f"{of}", quantity(x["forward"], "s"), quantity(x["backward"], "s")) for of, x in seconds]
+        blocks += [table(("process of device", "forward", "backward"), times)] if found else []
+        blocks.append("\n".join(map(_words, found)))
     if out is not None:
         write_whole({out: f"{json.dumps(data, allow_nan=False)}\n".encode()})
-    advice = _advice(model, data, problem, verdict.objective, out)
-    emit_either(as_json, data, *_blocks(places, cuts, found, seconds), *advice)
-    return 0 if all(x.same for x in found) else 1
+    return tell(data, *blocks, _advice(model, data, problem, verdict.objective, out), code=0 if same else 1)
 
 
-def _rehearsed(model: Any, ops: Any, stage: list[int], points: dict[str, str]) -> list[str]:
-    """Return why torch.distributed.pipelining cannot split a model, by trying it."""
-    from torch import distributed
-
-    if not distributed.is_available() or distributed.is_initialized():
-        return ["torch.distributed cannot be tried here: this torch lacks it, or the model's file initializes it"]
-    from ..torch_split.rehearsal import rehearse
-
-    return rehearse(model, ops, stage, points)
-
-
-def _data(model: str, plan: Plan, places: dict[str, ModulePlace], cuts: list[Cut], points: Any) -> dict[str, Any]:
-    single = {name: x for name, x in places.items() if len(x.stages) == 1}
-    return {
-        "model": model,
-        "modules": {name: {"device": x.devices[0], "stage": x.stages[0]} for name, x in single.items()},
-        "divided": {name: asdict(x) for name, x in places.items() if name not in single},
-        "split_points": points,
-        "cuts": [asdict(cut) for cut in cuts],
-        "plan": json.loads(dump(plan)),
-    }
-
-
-def _run_data(run: SplitRun, found: list[Difference]) -> dict[str, Any]:
-    told = [{name: None if value in (float("inf"), "") else value for name, value in asdict(x).items()} for x in found]
-    return {
-        "same": all(x.same for x in found),
-        "compared_with": "the traced program" if run.whole.traced else "the model",
-        "differences": {x.pop("what"): x for x in told},
-        "seconds": {str(device): times for device, times in sorted(run.seconds.items())},
-    }
-
-
-def _blocks(
-    places: dict[str, ModulePlace], cuts: list[Cut], found: list[Difference], seconds: dict[int, dict[str, float]]
-) -> list[Any]:
-    shown = _outermost(places)
-    rows = [(name or "(the model)", ", ".join(map(str, x.stages)), ", ".join(map(str, x.devices))) for name, x in shown]
-    blocks: list[Any] = [table(("module", "stage", "device"), rows[:ROWS], left=3)]
-    if len(rows) > ROWS:
-        blocks.append(f"{len(rows) - ROWS} more modules are not shown; --json gives all")
+def _blocks(single: dict[str, ModulePlace], cuts: list[Cut]) -> list[Any]:
+    """Return the table of the modules on one stage that lie in no other such, by stages, and where stages begin."""
+    rows = []
+    for name, x in sorted(single.items(), key=lambda pair: pair[1].stages[0]):
+        parts = name.split(".")
+        around = {"", *(".".join(parts[:i]) for i in range(1, len(parts)))} - {name}
+        if single.keys().isdisjoint(around):
+            rows.append((name or "(the model)", f"{x.stages[0]}", f"{x.devices[0]}"))
+    more = f"{len(rows) - ROWS} more modules are not shown; --json gives all" * (len(rows) > ROWS)
     points = (f"SplitPoint.{x.point} of {x.module}" if x.module else f"no point: {x.problem}" for x in cuts)
     lines = [(f"stage {cut.stage}", f"{point}; {cut.why}") for cut, point in zip(cuts, points, strict=True)]
-    blocks += [facts(lines)] if lines else []
-    if found:
-        both = sorted(seconds.items())
-        times = [(f"{device}", quantity(x["forward"], "s"), quantity(x["backward"], "s")) for device, x in both]
-        blocks.append(table(("process of device", "forward", "backward"), times))
-        blocks.append("\n".join(_words(x) for x in found))
-    return blocks
+    return [table(("module", "stage", "device"), rows[:ROWS], left=3), more, facts(lines)]
 
 
-def _advice(
-    model: str, data: dict[str, Any], problem: GraphProblem, objective: float | None, out: str | None
-) -> list[str]:
+def _advice(model: str, data: dict[str, Any], problem: GraphProblem, objective: float | None, out: str | None) -> str:
     """Return what the plan gains over equal layers, and how to run it or why torch.distributed.pipelining cannot."""
     lines = []
     unit = time_unit(problem)
@@ -162,18 +142,7 @@ def _advice(
         count = len(data["stages"])
         run = (f"torchrun --nproc-per-node {count}", "-m gangplan.torch_split.run_pipeline", model, out)
         lines.append(" \\\n  ".join(run))  # a line of its own each: a command that is folded cannot be pasted
-    return ["\n".join(lines)] if lines else []
-
-
-def _outermost(places: dict[str, ModulePlace]) -> list[tuple[str, ModulePlace]]:
-    """Return the modules on one stage that lie in no other such, in the order of their stages."""
-    single = [name for name, x in places.items() if len(x.stages) == 1]
-
-    def inside(name: str) -> bool:
-        parts = name.split(".")
-        return any(".".join(parts[:i]) in single for i in range(1, len(parts))) or ("" in single and name != "")
-
-    return sorted(((name, places[name]) for name in single if not inside(name)), key=lambda pair: pair[1].stages[0])
+    return "\n".join(lines)
 
 
 def _words(x: Difference) -> str:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from inspect import Parameter, getdoc, signature
+from inspect import Parameter, getdoc
 from math import isfinite
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any
 
 from gangplan.instances import InstanceError
 from gangplan.instances.outlet import write_whole
@@ -17,8 +17,8 @@ from gangplan.systems import SYSTEMS, ground_of
 
 from ..units import plus_minus
 from . import options
-from .app import Late, made_of
-from .output import emit_blocks, emit_json, progress, table
+from .app import Group, made_of
+from .output import Told, progress, table_of, tell
 
 
 def _setting(field: Any) -> Parameter:
@@ -35,116 +35,99 @@ def _setting(field: Any) -> Parameter:
 
 
 def _command(name: str) -> Any:
-    """Return the command of a system: the settings of its ground, then what `_compare` asks for."""
+    """Return the command of a system: the settings of its ground, then what all ask for."""
     kind = ground_of(name)
     settings = [x for x in fields(kind) if x.metadata]  # type: ignore[arg-type]
-    several = next((x.name for x in settings if x.metadata["many"]), None)
+    several = next((x.name for x in settings if x.metadata["many"]), "")
     own = ", or FILE.py:Class that picks jobs" if kind.sees else ""
     words = f"{kind.policies()}{own}; may be repeated  [default: {', '.join(kind.usual)}]"
-    hints = get_type_hints(_compare, include_extras=True) | {"policy": Annotated[list[str] | None, words]}
-    parameters = [_setting(x) for x in settings]
-    for x in [*signature(_compare).parameters.values()][2:]:
-        if x.name not in ("plot", "panel") or kind.run is not Ground.run:
-            parameters.append(x.replace(kind=Parameter.KEYWORD_ONLY, annotation=hints[x.name]))
+    common: dict[str, tuple[Any, Any]] = {
+        "policy": (Annotated[list[str] | None, words], None),
+        "seeds": (Annotated[int, "how many draws", (1, 10_000)], 5),
+        "first_seed": (options.FirstSeed, 0),
+    }
+    if kind.run is not Ground.run:  # it can draw schedules
+        common |= {"plot": (options.Picture, None), "panel": (options.Panel, None)}
+    more = [Parameter(x, Parameter.KEYWORD_ONLY, default=y, annotation=hint) for x, (hint, y) in common.items()]
 
-    def command(**given: Any) -> int:
-        common = {x: given.pop(x) for x in hints if x in given}
-        if several is None:
-            return _compare(name, [kind(**given)], **common)
-        listed = given.pop(several)
-        names = dict.fromkeys(x.strip() for x in listed.split(",") if x.strip())
-        if not names:
+    def command(**given: Any) -> Told:
+        common = {x.name: given.pop(x.name) for x in more}
+        listed = given.pop(several, None)
+        names = dict.fromkeys(x.strip() for x in (listed or "").split(",") if x.strip())
+        if several and not names:
             raise InstanceError(several, f"{listed!r} names none")
-        return _compare(name, [kind(**given, **{several: x}) for x in names], **common)
+        cases = [{several: x} for x in names] or [{}]
+        return _compare(name, [kind(**given, **case) for case in cases], **common)
 
-    return options.signed(command, parameters, name, f"{getdoc(kind)}".partition("\n\nAttributes:")[0])
+    command.__doc__ = f"{getdoc(kind)}".partition("\n\nAttributes:")[0]
+    return made_of(f"system {name}", command, SYSTEMS[name].example, [*map(_setting, settings), *more])
 
 
-class Systems(Late):
-    """Compare policies on a published system's ground."""
-
-    groups, of = {"Commands": SYSTEMS}, "system"
-    about = staticmethod(lambda name: SYSTEMS[name].about)
-    make = staticmethod(lambda name: made_of(f"system {name}", _command(name), SYSTEMS[name].example))
+_ABOUT = "Compare policies on a published system's ground."
+systems = Group("system", _ABOUT, {"Commands": SYSTEMS}, _command, lambda name: SYSTEMS[name].about, "system")
 
 
 def _compare(
     name: str,
     grounds: list[Any],
-    policy: list[str] | None = None,
-    seeds: Annotated[int, "how many draws", (1, 10_000)] = 5,
-    first_seed: options.FirstSeed = 0,
-    plot: options.Picture = None,
-    panel: options.Panel = None,
-    as_json: options.AsJson = False,
-) -> int:
+    policy: list[str] | None,
+    seeds: int,
+    first_seed: int,
+    plot: str | None = None,
+    panel: str | None = None,
+) -> Told:
     chosen = range(first_seed, first_seed + seeds)
     asked = {x.rpartition(":")[2]: x for x in policy or grounds[0].usual}
     names = list(asked)
-    if plot is not None:
-        options.check_picture(plot, panel, Outcome)
+    options.check_panel(panel, Outcome)
     made = [{name: ground.find(x) for name, x in asked.items()} for ground in grounds]
     cases: list[list[GroundRun]] = []
-    with progress("simulating", hidden=as_json) as bar:
+    with progress("simulating") as bar:
         for ground, makers in zip(grounds, made, strict=True):
 
-            def tell(share: float, done: int = len(cases)) -> None:
+            def step(share: float, done: int = len(cases)) -> None:
                 bar((done + share) / len(grounds))
 
-            cases.append(evaluate(ground, makers, chosen, progress=tell))
-    if plot is not None:
-        _draw(plot, panel, grounds[0], made[0], first_seed)
-    if as_json:
-        policies = [_data(runs, one, ground) for ground, runs in zip(grounds, cases, strict=True) for one in names]
-        emit_json({"system": name, "seeds": list(chosen), "policies": policies})
-        return 0
+            cases.append(evaluate(ground, makers, chosen, progress=step))
+    if plot is not None:  # the schedules of the first case and seed side by side
+        from ..plot import render
+
+        drawn = grounds[0].draw(first_seed)
+        lanes = {x: grounds[0].run(make(drawn, first_seed), drawn)[0] for x, make in made[0].items()}
+        title = f"{grounds[0].case}, seed {first_seed}"
+        write_whole({plot: render(plot, lanes, None, name=title, panel=panel)})
+    policies = [_data(runs, one, ground) for ground, runs in zip(grounds, cases, strict=True) for one in names]
     blocks: list[Any] = []
     for ground, runs in zip(grounds, cases, strict=True):
         about = ground.about(ground.draw(first_seed))
-        blocks += [f"{ground.case}: {seeds} x {about}", _means(ground, runs, names)]
-        heads, columns = _columns(ground, runs, names, True)
-        blocks += [table(("policy", *heads), zip(names, *columns, strict=True))] * bool(heads)
-    emit_blocks(*blocks)
-    return 0
+        blocks += [f"{ground.case}: {seeds} x {about}", *map(table_of, _tables(ground, runs, names))]
+    return tell({"system": name, "seeds": list(chosen), "policies": policies}, *blocks)
 
 
-def _draw(plot: str, panel: str | None, ground: Any, makers: dict[str, Any], seed: int) -> None:
-    """Draw the schedules of the first case and seed side by side."""
-    from ..plot import render
+def _tables(ground: Ground, runs: list[GroundRun], policies: list[str]) -> list[dict[str, list[str]]]:
+    """Return the columns of two tables, of means and of those that stand aside.
 
-    drawn = ground.draw(seed)
-    lanes = {name: ground.run(make(drawn, seed), drawn)[0] for name, make in makers.items()}
-    write_whole({plot: render(plot, lanes, None, name=f"{ground.case}, seed {seed}", panel=panel)})
-
-
-def _columns(ground: Ground, runs: list[GroundRun], policies: list[str], aside: bool) -> tuple[list[str], list[Any]]:
-    """Return heads and columns of means, the first figure's with half of its 95% interval."""
-    heads, columns, first = [], [], next(iter(ground.figures))
-    for figure, of in ground.figures.items():
+    The first has half of its 95% interval, and how far each policy is from the first, paired by seed.
+    """
+    tables = {"policy": policies}, {"policy": policies}
+    for i, (figure, of) in enumerate(ground.figures.items()):
         means = [interval(values(runs, name, figure)) for name in policies]
-        if of.aside != aside or (aside and not any(isfinite(mean) and mean for mean, _ in means)):
+        if of.aside and not any(isfinite(mean) and mean for mean, _ in means):
             continue
         factor, unit = scale(max(mean for mean, _ in means), "s") if of.unit == "s" else (1.0, "")
         factor = 0.01 if of.unit == "%" else factor
-        heads.append(f"{of.words}, {unit}" if unit else of.words)
-        halves = [half / factor if half is not None and figure == first else None for _, half in means]
+        halves = [half / factor if half is not None and i == 0 else None for _, half in means]
         both = zip(means, halves, strict=True)
-        columns.append([plus_minus(x / factor, half, 3) if isfinite(x) else "" for (x, _), half in both])
-    return heads, columns
-
-
-def _means(ground: Ground, runs: list[GroundRun], policies: list[str]) -> Any:
-    """Return means, and how far the first figure is from that of the first policy, paired by seed."""
-    heads, columns = _columns(ground, runs, policies, False)
-    if len(policies) > 1:
-        figure, apart = next(iter(ground.figures)), [""]
-        for name in policies[1:]:
-            mean, half = against(runs, name, policies[0], figure)
-            part = plus_minus(100 * mean, None if half is None else 100 * half, 3)
-            apart.append(f"{'+' if mean > 0 else ''}{part}" if isfinite(mean) else "")
-        heads.insert(1, "against the first, %")
-        columns.insert(1, apart)
-    return table(("policy", *heads), zip(policies, *columns, strict=True))
+        cells = [plus_minus(x / factor, half, 3) if isfinite(x) else "" for (x, _), half in both]
+        tables[of.aside][f"{of.words}, {unit}" if unit else of.words] = cells
+        if i == 0 and len(policies) > 1:
+            apart = [""]
+            for name in policies[1:]:
+                mean, half = against(runs, name, policies[0], figure)
+                part = plus_minus(100 * mean, half and 100 * half, 3)
+                apart.append(f"{'+' if mean > 0 else ''}{part}" if isfinite(mean) else "")
+            tables[0]["against the first, %"] = apart
+    return [columns for columns in tables if len(columns) > 1]
 
 
 def _data(runs: list[GroundRun], policy: str, ground: Ground) -> dict[str, Any]:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from gangplan.instances import InstanceError
 
-from . import options
 from .app import commands
-from .output import emit_blocks, emit_either, progress, table
+from .output import Told, emit_blocks, progress, table, tell
 
 SuiteName = Annotated[str, "homework, or a file .toml or .json of your own", "--suite", "SUITE"]
 
@@ -18,8 +17,7 @@ def grade(
     submissions: Annotated[str, "a folder with a folder, or a Python file, for each student", "SUBMISSIONS"],
     suite: SuiteName = "homework",
     out: Annotated[str, "the pages of feedback", "FOLDER"] = "feedback",
-    as_json: options.AsJson = False,
-) -> None:
+) -> Told:
     """Grade each of SUBMISSIONS: points by the gap to the best known, and a page of feedback each.
 
     Each runs in processes of its own with limits of time, memory and output. That is no sandbox: grade strangers' code
@@ -33,30 +31,23 @@ def grade(
         raise InstanceError("--out", "lies among the submissions", out)
     feedback.make_folder(out)  # before any work
     grades = []
-    with progress("grading", hidden=as_json) as bar:
+    with progress("grading") as bar:
         for each in grading.grades(found, asked):
             grades.append(each)
             bar(len(grades) / len(found))
     pages = feedback.write_feedback(grades, asked, out)
     data = {"suite": suite, "most": asked.most, "grades": [x.as_dict() for x in grades]}
-    emit_either(as_json, data, *_tables(grades, asked), f"a page of feedback for each: {pages[0].parent}")
-
-
-def _tables(grades: list[Any], asked: Any) -> tuple[Any, ...]:
-    """Return the points of each submission by number of the plan or bound, and what the numbers stand for."""
     heads = [(x.name, "plan") for x in asked.assignments] + [(x.name, "bound") for x in asked.assignments if x.proof]
     rows = [(x.student[:20], f"{x.points:g}", *(f"{m.points:g}" for m in x.marks)) for x in grades]
     if len(heads) > 11:  # too wide: the pages have them
         rows, heads = [row[:2] for row in rows], []
     names = [(str(i), f"{kind} {name}") for i, (name, kind) in enumerate(heads, 1)]
     points = table(("submission", f"of {asked.most:g}", *(number for number, _ in names)), rows)
-    return (points, table(("", "what"), names, left=2)) if names else (points,)
+    numbers = table(("", "what"), names, left=2) if names else ""
+    return tell(data, points, numbers, f"a page of feedback for each: {pages[0].parent}")
 
 
-def starter(
-    folder: Annotated[str, "a new or empty folder", "DIR"],
-    suite: SuiteName = "homework",
-) -> None:
+def starter(folder: Annotated[str, "a new or empty folder", "DIR"], suite: SuiteName = "homework") -> None:
     """Write a starter submission into DIR: the problems, and a solver that scores some points."""
     from ..teach.suite import read_suite, write_starter
 
@@ -66,6 +57,7 @@ def starter(
 
 
 teach = commands(
+    "teach",
     "Hand out and grade homework.",
     {"grade": (grade, "submissions --suite homework"), "starter": (starter, "alice")},
 )

@@ -151,7 +151,7 @@ def report(
     name: str, command: str, facts: Sequence[tuple[str, str]], tables: Sequence[str], title: str, scene: Scene
 ) -> bytes:
     """Return a page of names and values, tables, and pictures under a title."""
-    told = (f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in facts if name != "*")
+    told = (f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in facts if value and name != "*")
     parts = [f"<h1>{escape(name)}</h1><dl>{''.join(told)}</dl><h2>Figures</h2>", *tables, f"<h2>{title}</h2>"]
     return document(f"{name}: {command}", [*parts, f"<figure>{draw(scene)}</figure>"])
 

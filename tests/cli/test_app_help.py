@@ -39,6 +39,13 @@ def test_help_of_each_command(command: str, cli: Any) -> None:
     assert "Example:\n  $ gangplan" in text or command in ("bench", "generate", "learn", "system", "teach")
 
 
+def test_every_command_is_in_the_table_of_its_page() -> None:
+    """The page on the command line says in its table what each command does."""
+    page = Path(__file__).parents[2] / "docs" / "command-line.md"
+    rows = "".join(line for line in page.read_text().splitlines() if line.startswith("| `"))
+    assert [name for name in COMMANDS if f"`{name}`" not in rows and f"`{name} " not in rows] == []
+
+
 def test_an_unknown_command_is_told_what_it_may_have_been(cli: Any) -> None:
     """A mistyped command, option or kind is answered with the nearest."""
     for call, word in ((("slove",), "solve"), (("generate", "gpt2"), "gpt"), (("schema", "steps"), "step")):

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import pytest
 
 from gangplan.cli.app import ClickError, made_of
-from gangplan.cli.options import Section, by_name
+from gangplan.cli.options import SEVERAL, Section, by_name
 from gangplan.instances import InstanceError
 
 LATE = Section("Of the end")
@@ -32,6 +32,7 @@ class Table:
 
 
 TOLD: list[tuple[Any, ...]] = []
+NAMES = ("--names", "x, y", "--names", "z")
 
 
 def command(
@@ -42,9 +43,10 @@ def command(
     fast: Annotated[bool, "hurry"] = False,
     tidy: Annotated[bool | None, "or not"] = None,
     speeds: Annotated[Any, "by name", lambda text: by_name(text, "speeds")] = None,
+    names: Annotated[list[str] | None, "joined by commas", SEVERAL] = None,
 ) -> int:
     """Do it."""
-    TOLD.append((file, table, out, more, fast, tidy, speeds))
+    TOLD.append((file, table, out, more, fast, tidy, speeds, names))
     return 3
 
 
@@ -56,9 +58,11 @@ def call(*words: str) -> Any:
 
 def test_values() -> None:
     """Arguments, options, flags and the fields of a table arrive as the signature says."""
-    assert call("a", "--out", "b") == ("a", Table(), "b", None, False, None, None)
-    told = call("a", "c", "--out", "b", "--count", "9", "--sizes", "1,2", "--fast", "--no-tidy", "--speeds", "v=1,k=.5")
-    assert told == ("a", Table(9, (1, 2)), "b", "c", True, False, {"v": 1.0, "k": 0.5})
+    assert call("a", "--out", "b") == ("a", Table(), "b", None, False, None, None, None)
+    told = call(
+        "a", "c", "--out", "b", "--count", "9", "--sizes", "1,2", "--fast", "--no-tidy", "--speeds", "v=1,k=.5", *NAMES
+    )
+    assert told == ("a", Table(9, (1, 2)), "b", "c", True, False, {"v": 1.0, "k": 0.5}, ["x", "y", "z"])
 
 
 @pytest.mark.parametrize(
@@ -70,6 +74,7 @@ def test_values() -> None:
         (("--count", "7"), "count: 7 is not liked"),
         (("--no-fast",), "No such option: --no-fast"),
         (("--hidden", "x"), "No such option: --hidden"),
+        (("--names", "x,y", "--names", "x"), "names: 'x' is given 2 times"),
     ],
 )
 def test_refused(words: tuple[str, ...], problem: str) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
-import sys
+import re
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +13,10 @@ import numpy as np
 import pytest
 from pyarrow import parquet
 
-from gangplan.cli.simulate import check_files, write_files
-from gangplan.instances import InstanceError
-from gangplan.instances.workload import Workload
-from gangplan.simulator.trace import Outcome, simulate
+from gangplan.instances.readers.traces import read_trace
+from gangplan.simulator.trace import simulate
 
-
-@pytest.fixture
-def outcomes() -> dict[str, Outcome]:
-    """Return three jobs under two policies."""
-    work = Workload(("a", "b", "c"), np.array([0.0, 1.0, 2.0]), [1, 2, 1], np.array([10.0, 5.0, 8.0]))
-    return {policy: simulate(work, 1, 2, policy=policy, discipline="overtake") for policy in ("fifo", "sjf")}
+CALL = ("--cluster", "1x2", "--policy", "fifo,sjf")
 
 
 @pytest.fixture
@@ -33,30 +27,30 @@ def trace(tmp_path: Path) -> Path:
     return path
 
 
-def test_all_at_once(outcomes: dict[str, Outcome], tmp_path: Path) -> None:
+def test_all_at_once(trace: Path, cli: Any) -> None:
     """Rows have a column of the policy, and the picture is beside them; nothing else is left behind."""
-    out, plot = tmp_path / "jobs.csv", tmp_path / "jobs.png"
-    write_files(outcomes, "trace.csv", str(out), str(plot))
+    out, plot = trace.with_name("jobs.csv"), trace.with_name("jobs.png")
+    assert cli("simulate", trace, *CALL, "--out", out, "--plot", plot).code == 0
     rows = list(csv.DictReader(out.open()))
     assert [(row["policy"], row["job_id"]) for row in rows] == [(p, j) for p in ("fifo", "sjf") for j in "abc"]
-    assert [float(row["finish"]) for row in rows[:3]] == outcomes["fifo"].finish.tolist()
+    assert [float(row["finish"]) for row in rows[:3]] == simulate(read_trace(trace).workload, 1, 2).finish.tolist()
     assert plot.read_bytes()[:4] == b"\x89PNG"
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["jobs.csv", "jobs.png"]
+    assert sorted(path.name for path in trace.parent.iterdir()) == ["jobs.csv", "jobs.png", "trace.csv"]
 
 
-def test_parquet(outcomes: dict[str, Outcome], tmp_path: Path) -> None:
+def test_parquet(trace: Path, cli: Any) -> None:
     """Parquet has the same rows."""
-    out = tmp_path / "jobs.PARQUET"
-    write_files(outcomes, "trace.csv", str(out), None)
+    out = trace.with_name("jobs.PARQUET")
+    assert cli("simulate", trace, *CALL, "--out", out).code == 0
     assert parquet.read_table(out).column("policy").to_pylist() == ["fifo"] * 3 + ["sjf"] * 3
 
 
-def test_nothing_is_half_written(outcomes: dict[str, Outcome], tmp_path: Path) -> None:
+def test_nothing_is_half_written(trace: Path, cli: Any) -> None:
     """If one file cannot be written, none is."""
-    (tmp_path / "plot.html").mkdir()
-    with pytest.raises(InstanceError, match="directory"):
-        write_files(outcomes, "trace.csv", str(tmp_path / "jobs.csv"), str(tmp_path / "plot.html"))
-    assert [path.name for path in tmp_path.iterdir()] == ["plot.html"]
+    trace.with_name("plot.html").mkdir()
+    done = cli("simulate", trace, *CALL, "--out", trace.with_name("jobs.csv"), "--plot", trace.with_name("plot.html"))
+    assert (done.code, "directory" in done.err) == (2, True)
+    assert sorted(path.name for path in trace.parent.iterdir()) == ["plot.html", "trace.csv"]
 
 
 @pytest.mark.parametrize(
@@ -67,26 +61,24 @@ def test_nothing_is_half_written(outcomes: dict[str, Outcome], tmp_path: Path) -
         ("trace.csv", None, "file: is an input of this command and would be overwritten"),
         ("none/jobs.csv", None, "does not exist"),
         (None, "none/jobs.png", "does not exist"),
+        ("both.svg", "both.svg", "out: '.svg' is not one of"),
+        (None, "trace.csv", "would be overwritten"),
     ],
 )
-def test_refused_before_the_run(trace: Path, out: str | None, plot: str | None, words: str) -> None:
+def test_refused_before_the_run(trace: Path, out: str | None, plot: str | None, words: str, cli: Any) -> None:
     """What cannot be written is refused before any work is done."""
-    paths = [None if name is None else str(trace.parent / name) for name in (out, plot)]
-    with pytest.raises(InstanceError) as error:
-        check_files(str(trace), *paths)
-    assert words in str(error.value)
+    files = [x for name, path in (("--out", out), ("--plot", plot)) if path for x in (name, trace.parent / path)]
+    done = cli("simulate", trace, "--cluster", "none", *files)
+    assert done.code == 2 and words in done.err
 
 
-def test_without_pyarrow(trace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_pyarrow(trace: Path, monkeypatch: pytest.MonkeyPatch, cli: Any) -> None:
     """Where pyarrow is absent, Parquet is refused with what to install, and CSV works."""
-
-    def absent(name: str, *more: Any) -> None:
-        return None
-
-    monkeypatch.setattr(sys.modules["gangplan.cli.simulate"], "find_spec", absent)
-    with pytest.raises(InstanceError, match=r'out: needs pyarrow; .*: pip install "\.\[tables\]"; .csv needs nothing'):
-        check_files(str(trace), str(trace.parent / "jobs.parquet"), None)
-    check_files(str(trace), str(trace.parent / "jobs.csv"), None)
+    monkeypatch.setattr(import_module("gangplan.cli.simulation_study"), "find_spec", lambda name: None)
+    call = ("simulate", trace, "--cluster", "1x2", "--out")
+    told = cli(*call, trace.with_name("jobs.parquet")).err
+    assert re.search(r'out: needs pyarrow; .*: pip install "\.\[tables\]"; .csv needs nothing', told)
+    assert cli(*call, trace.with_name("jobs.csv")).code == 0
 
 
 def test_command(trace: Path, cli: Any) -> None:

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from gangplan.cli.simulation_study import Engine, Study, cases_of, policies_of
+from gangplan.cli.simulation_study import Study, cases_of
 from gangplan.instances import InstanceError
 
 
 def rows(policies: list[str], **engine: Any) -> list[str]:
     """Return the labels of rows on two clusters."""
-    return [*cases_of(Study("", ["2x8", "3x8"], policies_of(policies, False), engine=Engine(**engine)))]
+    return [*cases_of(Study(trace="", cluster=["2x8", "3x8"], policy=policies, **engine))]
 
 
 def test_labels() -> None:
@@ -37,9 +37,7 @@ def test_labels() -> None:
 @pytest.mark.parametrize("estimates", ["known", "limits", "none"])
 def test_what_the_scheduler_is_told(estimates: str) -> None:
     """`gangplan.Scheduler` is told durations only where they are known; limits it has as such."""
-    made = cases_of(
-        Study("", ["2x8"], policies_of(["patient"], False), engine=Engine(estimates=estimates, price=(60.0,)))
-    )
+    made = cases_of(Study(trace="", cluster=["2x8"], policy=["patient"], estimates=estimates, price=(60.0,)))
     (row,) = made.values()
     assert isinstance(row.policy, partial)
     told = {} if estimates == "known" else {"told": False}

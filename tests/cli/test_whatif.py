@@ -191,7 +191,7 @@ def test_shadow_of_stdin(monkeypatch: pytest.MonkeyPatch, cli: Any) -> None:
         buffer: Any = (line.encode() for line in EVENTS.splitlines(keepends=True))
 
     monkeypatch.setattr("sys.stdin", Stdin())
-    monkeypatch.setattr("gangplan.cli.shadow.time", SimpleNamespace(monotonic=count().__next__))
+    monkeypatch.setattr("gangplan.cli.whatif.time", SimpleNamespace(monotonic=count().__next__))
     done = cli("shadow", "-", "--cluster", "1x2", "--follow", "0.000001", "--json")
     shown = [json.loads(line)["jobs"] for line in done.out.splitlines()]
     assert done.code == 0 and shown == [1, 1, 2, 2]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gangplan.cli.whatif import with_settings
+from gangplan.cli.settings import with_settings
 from gangplan.instances import InstanceError
 from gangplan.instances.placement import Fleet, GangJob
 from gangplan.scheduler import Scheduler

@@ -169,8 +169,8 @@ def test_export_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert OnnxRampPolicy.load(tmp_path / "made.onnx")
     for name, out, words in (
         ("nothing", "a.onnx", "weights: 'nothing' is no file"),
-        (tmp_path / "mine", "a.bin", "out: 'a.bin' does not end with .onnx"),
-        (tmp_path / "mine", "absent/a.onnx", "out: 'absent' is no folder"),
+        (tmp_path / "mine", "a.bin", "a.bin: out: '.bin' is not .onnx"),
+        (tmp_path / "mine", "absent/a.onnx", "absent/a.onnx: file: the folder 'absent' does not exist"),
         (tmp_path / "other", "a.onnx", "policy: 'another' is not one of"),
     ):
         assert main(["learn", "export", str(name), "--out", out]) == 2

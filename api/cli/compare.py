@@ -1,23 +1,28 @@
-"""What plans are worth beside one another, where they run ops, and how that differs: as data, and as a table."""
+"""`gangplan compare`: what plans are worth beside one another, where they run ops, and how that differs."""
 
 from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any
 
 import numpy as np
 
-from gangplan.instances import GraphProblem, Plan, StagesPlan, Verdict, verify
+from gangplan.instances import InstanceError, Plan, StagesPlan, StepPlan, content_hash, verify, with_objective
+from gangplan.instances.kinds import GRAPHS, objective_of
+from gangplan.instances.outlet import write_whole
+from gangplan.instances.partition import VARIANTS
 from gangplan.instances.quantities import quantity
-from gangplan.instances.schedule import SchedulePlan, ScheduleProblem
+from gangplan.instances.schedule import SchedulePlan
 from gangplan.instances.verify import clock_cost
 from gangplan.solvers.run import OPTIMAL_GAP, relative_gap
 
 from ..units import objective_unit, percent, time_unit, words
-from .output import table
+from . import options
+from .output import Told, note, table, tell
 from .report import utilisation
 
 Places = list[tuple[int, ...]]
@@ -32,9 +37,9 @@ class Candidate:
 
     path: str
     label: str
-    problem: GraphProblem | ScheduleProblem
+    problem: Any
     key: str
-    plan: Plan | SchedulePlan
+    plan: Any
     claims: dict[str, Any]
     notes: tuple[str, ...] = ()
 
@@ -50,13 +55,88 @@ class Candidate:
         return claim if isinstance(claim, str) else None
 
 
+PROVED = {"status", "objective", "bound", "gap"}
+"""What a result claims of its problem."""
+OWN = {
+    "throughput": {"variant"},
+    "step": {"contention"},
+    "stages": {"activations", "recompute", "stashing", "memory_model", "degrees"},
+}
+"""Options that only problems of an objective have."""
+
+
+def compare(
+    plans: Annotated[list[str], "plans, or what `gangplan solve --json` printed", "PLAN...", options.READ],
+    instance: Annotated[str, "the problem, in any known format", "--problem", "FILE", options.READ],
+    given: options.Given,
+    plot: options.Picture = None,
+    panel: options.Panel = None,
+) -> Told:
+    """Set plans of one graph, or of the same jobs over time, side by side, each verified under the objective it is for.
+
+    Give the options that the problem was solved with; a variant or contention that is not given is the one that the
+    plan names. Exit code: 0 if all plans are feasible, 1 if not, 2 for bad input.
+    """
+    found = list(_candidates(plans, instance, given))
+    rows = measure(found)
+    if plot is not None:
+        from ..plot import Drawn, render
+
+        drawn = list[Drawn]()
+        for i, (c, row) in enumerate(zip(found, rows, strict=True), 1):
+            drawn += [Drawn(c.problem, c.plan, f"{i}: {c.label}", bound=row["bound"])] * row["feasible"]
+            note(*[f"{c.label} is infeasible and not drawn"] * (not row["feasible"]))
+        note(*[f"there is no feasible plan, {plot} is not written"] * (not drawn))
+        if drawn:
+            write_whole({plot: render(plot, drawn, None, name=Path(instance).stem, panel=panel)})
+    code = 0 if all(row["feasible"] for row in rows) else 1
+    return tell({"instance": instance, "plans": rows}, *as_blocks(found, rows), code=code)
+
+
+def _candidates(paths: list[str], instance: str, given: options.Given) -> Iterator[Candidate]:
+    """Yield each plan with the problem that it is for: the one it names, as far as the options leave a choice."""
+    read = [options.read_result(path, Plan | SchedulePlan) for path in paths]
+    objectives = [str(given.objective or objective_of(plan)) for plan, _ in read]
+    for objective, names in OWN.items():
+        for name in sorted(names):
+            if (value := getattr(given, name)) is not None and objective not in objectives:
+                raise InstanceError(name, f"{value!r} applies to no plan: none is for {objective}")
+    choices = {x: _choices(instance, x, given) for x in dict.fromkeys(objectives)}
+    stems = [Path(path).stem for path in paths]
+    for path, stem, objective, (plan, claims) in zip(paths, stems, objectives, read, strict=True):
+        known = choices[objective]
+        key = next(iter(known))
+        if isinstance(plan, StepPlan) and len(plan.sent):
+            key = next((k for k, choice in known.items() if getattr(choice, "contention", False)), key)
+        if plan.instance in known:
+            key = plan.instance
+        notes = options.foreign(plan, key)
+        # what was proved of another problem says nothing of this one
+        own = {name: claim for name, claim in claims.items() if not (notes and name in PROVED)}
+        label = stem if stems.count(stem) == 1 else path
+        yield Candidate(path, label, known[key], key, plan, own, tuple(notes))
+
+
+def _choices(instance: str, objective: str, given: options.Given) -> dict[str, Any]:
+    """Return the problems by their content hash that plans for `objective` may be for, the file's own first."""
+    foreign = {name for other, names in OWN.items() if other != objective for name in names}
+    own = replace(given, objective=objective if objective in GRAPHS else given.objective, **dict.fromkeys(foreign))
+    problem = options.problem(instance, own)
+    found = [problem]
+    if objective == "step" and given.contention is None:
+        found += [with_objective(problem, objective, contention=x) for x in (False, True)]
+    if objective == "throughput" and given.variant is None:
+        found += [with_objective(problem, objective, variant=x) for x in VARIANTS]
+    return {content_hash(x): x for x in found}
+
+
 def measure(candidates: Sequence[Candidate]) -> list[dict[str, Any]]:
     """Verify each plan and set it beside the others.
 
     Returns:
         JSON-ready data of each, seconds and bytes, None where there is nothing to say: ``best`` is whether none of
         ``rivals`` others answers its problem better, ``over_best`` how far it is above the best, relative to that;
-        ``bound`` the best that a file proves of its problem and no plan contradicts; see `of_graph` and `of_schedule`.
+        ``bound`` the best that a file proves of its problem and no plan contradicts; see `_of_graph`, `_of_schedule`.
     """
     verdicts: list[Any] = [verify(c.problem, c.plan) for c in candidates]
     best: dict[str, float] = {}
@@ -66,17 +146,22 @@ def measure(candidates: Sequence[Candidate]) -> list[dict[str, Any]]:
     bounds: dict[str, float] = {}
     for c in candidates:
         claim = c.number("bound")
-        if claim is not None and claim <= _above(best.get(c.key, np.inf)):
+        if claim is not None and claim <= best.get(c.key, np.inf) * (1 + OPTIMAL_GAP):
             bounds[c.key] = max(claim, bounds.get(c.key, 0.0))
     found = []
     for c, verdict in zip(candidates, verdicts, strict=True):
         value, bound, least = verdict.objective, bounds.get(c.key), best.get(c.key, 0.0)
         if value is not None and bound is not None:
             bound = min(bound, value)  # within rounding of one another
+        said, claim, notes = c.number("objective"), c.number("bound"), list(c.notes)
+        if claim is not None and claim > best.get(c.key, np.inf) * (1 + OPTIMAL_GAP):
+            notes.append(f"its bound {claim:.9g} is above the objective {least:.9g} of a feasible plan: not used")
+        if value is not None and said is not None and abs(said - value) > OPTIMAL_GAP * value:
+            notes.append(f"the file says objective {said:.9g}, the verifier {value:.9g}")
         data = {
             "plan": c.path,
             "label": c.label,
-            "problem": c.problem.goal if isinstance(c.problem, ScheduleProblem) else words(c.problem),
+            "problem": c.problem.goal if isinstance(c.plan, SchedulePlan) else words(c.problem),
             "feasible": verdict.ok,
             "violations": list(verdict.violations),
             "objective": value,
@@ -87,52 +172,34 @@ def measure(candidates: Sequence[Candidate]) -> list[dict[str, Any]]:
             "gap": relative_gap(value, bound, clock_cost(c.problem)),
             **{name: c.text(name) for name in ("status", "method")},
             "wall_seconds": c.number("wall_seconds"),
-            "notes": [*c.notes, *_doubts(c, value, best.get(c.key, np.inf))],
+            "notes": notes,
         }
-        found.append(data | (of_schedule if isinstance(c.plan, SchedulePlan) else of_graph)(c, verdict, candidates[0]))
+        more = _of_schedule(c, verdict) if isinstance(c.plan, SchedulePlan) else _of_graph(c, verdict, candidates[0])
+        found.append(data | more)
     return found
 
 
-def _above(objective: float) -> float:
-    """Return the highest bound that an objective does not contradict."""
-    return objective * (1 + OPTIMAL_GAP)
-
-
-def _doubts(c: Candidate, objective: float | None, least: float) -> list[str]:
-    """Return what is wrong with what a file says; `least` is the best objective of its problem."""
-    said, bound = c.number("objective"), c.number("bound")
-    doubts = []
-    if bound is not None and bound > _above(least):
-        doubts.append(f"its bound {bound:.9g} is above the objective {least:.9g} of a feasible plan: not used")
-    if objective is not None and said is not None and abs(said - objective) > OPTIMAL_GAP * objective:
-        doubts.append(f"the file says objective {said:.9g}, the verifier {objective:.9g}")
-    return doubts
-
-
-def of_schedule(c: Candidate, verdict: Any, first: Candidate) -> dict[str, Any]:
+def _of_schedule(c: Candidate, verdict: Any) -> dict[str, Any]:
     """Return the mean completion time, the last completion, jobs left out and the share of the GPUs in use."""
-    problem: Any = c.problem
-    plan: Any = c.plan
     data: dict[str, Any] = dict.fromkeys(("mean_jct", "makespan", "left_out", "utilisation"))
-    if not verdict.ok:
-        return data
-    runs = plan.degree >= 0
-    if runs.any():
-        release = np.array([job.release for job in problem.jobs])
-        data["mean_jct"] = float((verdict.finish - release)[runs].mean())
-        data["makespan"] = float(np.nanmax(verdict.finish))
-    return data | {"left_out": int((~runs).sum()), "utilisation": utilisation(problem, plan, verdict)}
+    runs = c.plan.degree >= 0
+    if verdict.ok and runs.any():
+        release = np.array([job.release for job in c.problem.jobs])
+        data |= {"mean_jct": float((verdict.finish - release)[runs].mean())}
+        data |= {"makespan": float(np.nanmax(verdict.finish))}
+    if verdict.ok:
+        data |= {"left_out": int((~runs).sum()), "utilisation": utilisation(c.problem, c.plan, verdict)}
+    return data
 
 
-def of_graph(c: Candidate, verdict: Verdict, first: Candidate) -> dict[str, Any]:
+def _of_graph(c: Candidate, verdict: Any, first: Candidate) -> dict[str, Any]:
     """Return what devices in use have to do, what is sent between them, and where ops are.
 
     ``transfer`` is the sum over devices of the time that they spend with transfers, ``moved_bytes`` what is sent, once
     for each device or group that needs it; ``placed_differently`` counts ops that are not where the first plan has
     them, ``placed_differently_renamed`` those that are not even if devices of a type are renamed, at most.
     """
-    problem: Any = c.problem
-    where = places(problem, c.plan)
+    problem, where = c.problem, _places(c)
     data: dict[str, Any] = dict.fromkeys(("devices", "max_load", "mean_load", "transfer", "moved_bytes", "peak_memory"))
     data |= dict.fromkeys(("cuts", "placed_differently", "placed_differently_renamed"))
     if where is None:
@@ -149,16 +216,16 @@ def of_graph(c: Candidate, verdict: Verdict, first: Candidate) -> dict[str, Any]
         load = verdict.load[used]
         data |= {"max_load": float(load.max()), "mean_load": float(load.mean())}
         data |= {"transfer": float(verdict.transfer.sum()), "peak_memory": float(verdict.memory[used].max())}
-    other = places(first.problem, first.plan)
+    other = _places(first)
     if other is not None and len(other) == len(where):
-        counts = differences(problem, other, where)
+        counts = _differences(problem, other, where)
         data |= dict(zip(("placed_differently", "placed_differently_renamed"), counts, strict=True))
     return data
 
 
-def places(problem: Any, plan: Any) -> Places | None:
+def _places(c: Candidate) -> Places | None:
     """Return where each op runs, `None` if the plan is for other ops or other devices."""
-    n, d = problem.graph.n_ops, problem.cluster.n_devices
+    plan, n, d = c.plan, c.problem.graph.n_ops, c.problem.cluster.n_devices
     if len(plan.ops) != n:
         return None
     if isinstance(plan, StagesPlan):
@@ -167,7 +234,7 @@ def places(problem: Any, plan: Any) -> Places | None:
     return [(x,) for x in plan.device.tolist()] if plan.device.max() < d else None
 
 
-def differences(problem: GraphProblem, first: Places, other: Places) -> tuple[int, int]:
+def _differences(problem: Any, first: Places, other: Places) -> tuple[int, int]:
     """Return how many ops lie elsewhere, and how many if places of one kind may swap their names, at most.
 
     Names are swapped greedily, the two places that share most ops first.
@@ -205,10 +272,11 @@ def as_blocks(candidates: Sequence[Candidate], found: Sequence[dict[str, Any]]) 
         lines += [f"{i}: note: {note}" for note in x["notes"]]
     if not all(units) and "devices" in found[0]:
         lines.append("times are in the unit of the file")
-    return [*blocks, *(["\n".join(lines)] if lines else [])]
+    return [*blocks, "\n".join(lines)]
 
 
 Cell = Callable[[dict[str, Any], str], str]
+"""Makes a cell of a plan's data and the unit of its times."""
 
 
 def _time(key: str, unit: str | None = None) -> Cell:

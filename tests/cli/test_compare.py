@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gangplan.cli.measure import Candidate, measure
+from gangplan.cli.compare import Candidate, measure
 from gangplan.instances import (
     Cluster,
     DeviceType,
