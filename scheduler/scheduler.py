@@ -493,8 +493,7 @@ class Scheduler(WindowCalls, ChangeCalls, GraceCalls, ConfigureCalls):
         if state.sharing.preempt and not state.alike:
             starts.clear, starts.vain = preemption.clear, preemption.vain
         state.age()
-        mends: list[Mend] = []
-        stages = ByPrecedence(state, lambda: bool(starts.stopped), lambda: preemption.lent() | starts.released())
+        stages, mends = ByPrecedence(state, lambda: bool(starts.stopped), preemption.eased), []
         for _ in stages:
             if stages.again:
                 starts.clear = None

@@ -64,7 +64,7 @@ class Preemption:
         self._state, self._starts, self._stop = state, starts, stop
         self._left = SEARCHES
         self._hopeless: set[tuple[object, ...]] = set()
-        self._over: set[int] = set()  # accounts that held more than their share when `lent` was asked
+        self._over: set[int] = set()  # accounts that held more than their share when `_lent` was asked
         self._gone: list[RunningJob] = []  # who made place for each of the stops
         self._known: dict[tuple[object, ...], Victims] = {}  # as long as nothing changes
         self._jobs: RunningArrays | None = None
@@ -93,8 +93,12 @@ class Preemption:
         self._hopeless.add(key)
         return False
 
-    def lent(self) -> bool:
-        """Return whether more queues with jobs that may stop, or above such, exceed their share than when last asked."""
+    def eased(self) -> bool:
+        """Return whether jobs may start that could not when this was last asked; see `ByPrecedence`."""
+        return self._lent() | self._starts.released()
+
+    def _lent(self) -> bool:
+        """Return whether more queues whose jobs may stop, or queues above, exceed their share than before."""
         if not self._state.sharing.queues or (self._starts.clear is None and self._left > 0):
             return False
         accounts, before = self._state.accounts, self._over
