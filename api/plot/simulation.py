@@ -153,7 +153,7 @@ def load_panel(outcome: Outcome, span: Span, classes: Classes) -> Panel:
     marks: list[Mark] = []
     for key, top in zip(classes.keys, stack, strict=True):
         told = [f"{key.label}: {amount:.4g} GPUs" for amount in (top - below).tolist()]
-        marks.append(_area(at, below, top, key.colours[0], told, key.label))
+        marks.append(area(at, below, top, key.colours[0], told, key.label))
         below = top
     marks.append(Lines([steps(at, there)], INK, 0.9, dash=True, name="GPUs there are"))
     keys = [*classes.keys, Key("GPUs there are", look="dash")]
@@ -165,14 +165,14 @@ def queue_panel(outcome: Outcome, span: Span) -> Panel:
     """Return the panel of how many jobs wait over time."""
     at, waiting = span.at(span.edges), waiting_jobs(outcome).means(span.edges)
     told = [f"{count:.4g} jobs wait" for count in waiting.tolist()]
-    marks = [_area(at, np.zeros(SPANS), waiting, SHADE, told)]
+    marks = [area(at, np.zeros(SPANS), waiting, SHADE, told)]
     most = float(waiting.max())
     ticks = None if most > 2 else [(0, "0"), (1, "1"), (2, "2")][: 2 + (most > 1)]
     y = Axis(0, max(1.0, most * 1.05), "waiting", ticks, grid=True)
     return Panel("queue", span.axis, y, marks, height=0.75, width=ACROSS)
 
 
-def _area(at: FloatArray, low: FloatArray, high: FloatArray, shade: str, texts: list[str], name: str = "") -> Boxes:
+def area(at: FloatArray, low: FloatArray, high: FloatArray, shade: str, texts: list[str], name: str = "") -> Boxes:
     """Return what lies between two curves of steps as boxes, steps of the same height as one."""
     curves = np.round([low, high], 9)
     first = np.flatnonzero(np.append(True, (np.diff(curves) != 0).any(axis=0)))

