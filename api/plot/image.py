@@ -34,7 +34,8 @@ def figure_of(scene: Scene) -> Figure:
     """Return the picture as a figure of matplotlib, which no window shows."""
     figure = Figure(figsize=(scene.width, scene.height), dpi=DPI)
     width, height = FigureCanvasAgg(figure).get_width_height()
-    agg, scale = RendererAgg(width, height, DPI), DPI / PIXELS
+    image: Any = RendererAgg
+    agg, scale = image(width, height, DPI), DPI / PIXELS
     agg.clear()
     _paint(ElementTree.fromstring(draw_svg(scene)), agg, Affine2D().scale(scale, -scale).translate(0, height), None)
     figure.figimage(np.asarray(agg.buffer_rgba()))

@@ -37,7 +37,7 @@ def progress_panel(name: str, curves: Curves, now: float, x: Axis, y: Axis) -> P
 
 def _values(points: FloatArray, at: FloatArray) -> FloatArray:
     """Return the last value at each time."""
-    return points[np.searchsorted(points[:, 0], at, side="right") - 1, 1]
+    return np.asarray(points[np.searchsorted(points[:, 0], at, side="right") - 1, 1])
 
 
 def progress_scene(rows: Sequence[Mapping[str, Any]], now: float, until: float, width: float, unit: str) -> Scene:

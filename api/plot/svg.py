@@ -23,7 +23,7 @@ HATCH = 5.0
 _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 """Characters that XML has no way to write."""
 _ANCHORS = {"left": "start", "center": "middle", "right": "end"}
-_CORNERS = {
+_CORNERS: dict[str, list[list[tuple[float, float]]]] = {
     "|": [[(0, -1), (0, 1)]],
     "x": [[(-1, -1), (1, 1)], [(1, -1), (-1, 1)]],
     "D": [[(0, -1.4), (1.4, 0), (0, 1.4), (-1.4, 0), (0, -1.4)]],
@@ -242,7 +242,7 @@ def _(mark: Heat, place: Place) -> Iterator[str]:
         yield from _elements(Boxes(at, [shades[a] for a in starts], texts, crisp=True), place)
 
 
-def _way(paths: Iterable[FloatArray]) -> str:
+def _way(paths: Iterable[Any]) -> str:
     """Return polylines in pixels as the way of a path; steps too short to be seen are left out."""
     points = ([f"{x:.1f} {y:.1f}" for x, y in path.tolist()] for path in paths)
     kept = ([p for p, before in zip(path, ["", *path], strict=False) if p != before] for path in points)
