@@ -13,8 +13,7 @@ import numpy as np
 from gangplan.instances.quantities import scale, short
 from gangplan.simulator.metrics import Group, interval
 
-from ..plot import html
-from ..plot.simulation import simulation_scene
+from ..plot import html, picture
 from ..units import column, plus_minus
 from .output import facts, table
 from .simulation_runs import Found, Setting
@@ -86,7 +85,7 @@ def as_page(found: Found, setting: Setting, name: str, epoch: float | None, many
     for title, head, rows in group_tables(found):
         parts.append(f"<details open><summary>{escape(title)}</summary>{html.table(head, rows)}</details>")
     seed = f" of seed {found.seeds[0]}" if many else ""
-    scene = simulation_scene(found.outcomes, name, epoch)
+    scene = picture(found.outcomes, name=name, epoch=epoch)
     return html.report(name, "gangplan simulate", told(found, setting, many), parts, f"Schedules{seed}", scene)
 
 

@@ -80,7 +80,7 @@ class Span:
         return (np.clip(seconds, self.first, self.last) - self.first) / self.factor
 
 
-def simulation_scene(outcomes: Mapping[str, Outcome], name: str = "", epoch: float | None = None) -> Scene:
+def simulation_scene(outcomes: Mapping[str, Outcome], epoch: float | None = None) -> Scene:
     """Return the picture of schedules of one workload, by the name of their policy: what holds of all, then each.
 
     Panels are ``jct``, and for each policy ``jobs``, ``queue`` and, if GPUs were not only counted, ``nodes``. If the
@@ -105,7 +105,7 @@ def simulation_scene(outcomes: Mapping[str, Outcome], name: str = "", epoch: flo
     began = "" if epoch is None else f" · from {date(span.first + epoch):%A %d %B %Y %H:%M}"
     only = " · GPUs only counted" if (one.row_node < 0).any() else ""
     return Scene(
-        f"{name + ': ' if name else ''}{one.workload.n_jobs:,} jobs on {cluster}",
+        f"{one.workload.n_jobs:,} jobs on {cluster}",
         f"{words(span.last - span.first)} from the first submission to the last finish{began}{only}",
         rows,
     )
