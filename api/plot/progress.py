@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gangplan.instances.quantities import scale
+from gangplan.instances.quantities import quantity, scale
 
 from .colours import FEW, PALE
 from .scene import LEFT, Axis, Dots, FloatArray, Key, Lines, Mark, Panel, Scene
@@ -61,4 +61,4 @@ def progress_scene(rows: Sequence[Mapping[str, Any]], now: float, until: float, 
     up = Axis(min(near) / factor - edge, max(near) / factor + edge, name, grid=True)
     shown = {key: [(t, value / factor) for t, value in points] for key, points in curves.items()}
     panel = progress_panel("progress", shown, now, Axis(0, max(now, until) or 1.0, "seconds", grid=True), up)
-    return Scene("Best plan and bound", "", [[replace(panel, width=width - LEFT - 0.3)]], width)
+    return Scene("Best plan and bound", f"after {quantity(now, 's', 3)}", [[replace(panel, width=width - LEFT - 0.3)]], width)
