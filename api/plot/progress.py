@@ -61,4 +61,5 @@ def progress_scene(rows: Sequence[Mapping[str, Any]], now: float, until: float, 
     up = Axis(min(near) / factor - edge, max(near) / factor + edge, name, grid=True)
     shown = {key: [(t, value / factor) for t, value in points] for key, points in curves.items()}
     panel = progress_panel("progress", shown, now, Axis(0, max(now, until) or 1.0, "seconds", grid=True), up)
-    return Scene("Best plan and bound", f"after {quantity(now, 's', 3)}", [[replace(panel, width=width - LEFT - 0.3)]], width)
+    panel = replace(panel, width=width - LEFT - 0.3)
+    return Scene("Best plan and bound", f"after {quantity(now, 's', 3)}", [[panel]], width)
