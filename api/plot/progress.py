@@ -23,8 +23,8 @@ def progress_panel(name: str, curves: Curves, now: float, x: Axis, y: Axis) -> P
     """Return the panel of objective and bound up to `now`, what is between them shaded."""
     known = {key: np.array([*curves[key.label], (now, curves[key.label][-1][1])]) for key in KEYS if curves[key.label]}
     marks: list[Mark] = []
-    if len(known) == len(KEYS):
-        first = max(points[0, 0] for points in known.values())
+    first = max((points[0, 0] for points in known.values()), default=now)
+    if len(known) == len(KEYS) and first < now:
         at = np.unique([first, now, *(t for points in known.values() for t in points[:, 0] if t > first)])
         high, low = (_values(points, at[:-1]) for points in known.values())
         told = [f"objective {a:.6g}, bound {b:.6g}" for a, b in zip(high, low, strict=True)]

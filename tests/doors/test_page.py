@@ -126,6 +126,8 @@ def test_a_solve_so_far_is_drawn(client: TestClient) -> None:
         told = [x.text for x in root.iter() if x.tag.endswith("title")]
         assert named == lines and root.attrib["viewBox"].startswith("0 0 640 ")
         assert told[-1:] == {1: [], 2: ["objective 90, bound 2"], 3: ["objective 4, bound 3"]}[k]
+    at_once = {"progress": rows[1:2], "now": 0.5, "width": 640}
+    assert "<svg" in client.post("/v1/picture", json=at_once).json()["svg"]
     for rows in ([], [{}], [{"seconds": "x", "objective": 1.0}], 3):
         wrong = client.post("/v1/picture", json={"progress": rows, "now": 1, "width": 640})
         assert wrong.status_code == 422 and wrong.json()["error"]["field"] == "progress"
