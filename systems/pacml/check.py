@@ -15,7 +15,7 @@ from gangplan.instances.schedule import ramp_blocks
 from gangplan.instances.verify.verdict import time_slack
 
 from .jobs import JobType, first_fit, inside
-from .simulate import Outcome
+from .simulate import RampOutcome
 from .step import OP_SECONDS, training_step
 
 _MOST = 5
@@ -33,7 +33,7 @@ class Checker:
         # what memos are of stays alive, so that no two have the same id
         self._types: dict[int, JobType] = {}
 
-    def check(self, outcome: Outcome) -> list[str]:
+    def check(self, outcome: RampOutcome) -> list[str]:
         """Return what is wrong with an outcome, in words; nothing if it is right.
 
         A job starts as it arrives, on servers that nobody else holds until it ends: a block of its degree, or what
@@ -45,7 +45,7 @@ class Checker:
             return words
         return [*_times(outcome), *_apart(outcome), *self._places(outcome), *_rates(outcome)]
 
-    def _places(self, o: Outcome) -> list[str]:
+    def _places(self, o: RampOutcome) -> list[str]:
         words: list[str] = []
         cut = np.searchsorted(o.row_job, np.arange(o.case.n_jobs + 1))
         ends = np.full(o.case.blocks.n_servers, -np.inf)
@@ -109,7 +109,7 @@ class Checker:
         return self._steps[key]
 
 
-def check(outcome: Outcome) -> list[str]:
+def check(outcome: RampOutcome) -> list[str]:
     """Return what is wrong with an outcome, in words; nothing if it is right. See `Checker.check`."""
     return Checker().check(outcome)
 
@@ -123,7 +123,7 @@ def _named(bad: BoolArray, problem: str) -> list[str]:
     return [f"job {i} {problem}" for i in np.flatnonzero(bad)[:_MOST].tolist()]
 
 
-def _rows(o: Outcome) -> list[str]:
+def _rows(o: RampOutcome) -> list[str]:
     """Rows that mean nothing, before anything is computed from them."""
     n = o.case.n_jobs
     if len(o.row_job) and not (o.row_job[0] >= 0 and o.row_job[-1] < n and (np.diff(o.row_job) >= 0).all()):
@@ -143,7 +143,7 @@ def _rows(o: Outcome) -> list[str]:
     ]
 
 
-def _times(o: Outcome) -> list[str]:
+def _times(o: RampOutcome) -> list[str]:
     ran = o.accepted
     scale = OP_SECONDS[o.case.units]
     # alone on a server a job takes the sum of its ops
@@ -156,7 +156,7 @@ def _times(o: Outcome) -> list[str]:
     ]
 
 
-def _apart(o: Outcome) -> list[str]:
+def _apart(o: RampOutcome) -> list[str]:
     start, finish = o.start[o.row_job], o.finish[o.row_job]
     order = np.lexsort((finish, start, o.row_server))
     server = o.row_server[order]
@@ -167,7 +167,7 @@ def _apart(o: Outcome) -> list[str]:
     ]
 
 
-def _rates(o: Outcome) -> list[str]:
+def _rates(o: RampOutcome) -> list[str]:
     ran = np.unique(o.row_job)
     done: FloatArray = o.finish[ran]
     told = ((o.blocked, len(ran)), (o.blocked_or_running, int((done <= o.case.horizon).sum())))

@@ -11,14 +11,14 @@ from gangplan.instances import InstanceError
 from gangplan.instances.arrays import BoolArray, FloatArray, IntArray
 from gangplan.simulator.asking import asking, converted
 
-from .arrivals import Case
+from .arrivals import ArrivalCase
 from .jobs import Blocks, JobType, Long, Placed
 
 PUBLISHED = -1
 """Instead of a block: published first fit on all free servers."""
 
 
-class Choice(NamedTuple):
+class Acceptance(NamedTuple):
     """What a policy does with a job that it does not reject.
 
     Attributes:
@@ -47,7 +47,7 @@ class RampState:
 
     __slots__ = ("_fits", "accepted", "blocks", "case", "ends", "fraction", "free", "index", "job", "limit", "now")
 
-    def __init__(self, case: Case, index: int, limit: float, ends: FloatArray, accepted: BoolArray) -> None:
+    def __init__(self, case: ArrivalCase, index: int, limit: float, ends: FloatArray, accepted: BoolArray) -> None:
         self.case, self.blocks = case, case.blocks
         self.index, self.now = index, float(case.submit[index])
         self.job: JobType = case.types[case.model[index]]
@@ -76,7 +76,7 @@ class RampState:
 class Decides(Protocol):
     """Decides on each job when it arrives."""
 
-    def decide(self, state: RampState) -> Choice | None:
+    def decide(self, state: RampState) -> Acceptance | None:
         """Return what to do with the job, or None to reject it.
 
         A job that then finds no place, or would take longer than its user accepts, is blocked.
@@ -87,7 +87,7 @@ REASONS = ("accepted", "rejected", "no place", "too late")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Outcome:
+class RampOutcome:
     """What happened to each of n jobs, and which servers each one held; r rows.
 
     Attributes:
@@ -101,7 +101,7 @@ class Outcome:
         row_server: int32 (r,), a server that the job held from start to finish.
     """
 
-    case: Case
+    case: ArrivalCase
     reason: IntArray
     degree: IntArray
     block: IntArray
@@ -130,7 +130,7 @@ class Outcome:
         return 1 - float((self.finish <= self.case.horizon).mean())
 
 
-def simulate(case: Case, policy: Decides) -> Outcome:
+def simulate(case: ArrivalCase, policy: Decides) -> RampOutcome:
     """Let the jobs arrive one by one; each is accepted at once or lost.
 
     Raises:
@@ -151,7 +151,7 @@ def simulate(case: Case, policy: Decides) -> Outcome:
         if choice is None:
             reason[i] = 1
             continue
-        choice = converted(choice, lambda answer: Choice(*map(int, Choice(*answer))), f"decisions[{i}]")
+        choice = converted(choice, lambda answer: Acceptance(*map(int, Acceptance(*answer))), f"decisions[{i}]")
         placed = _place(state, choice, blocks)
         if placed is None or placed.jct > limit[i]:
             reason[i] = 2 if placed is None else 3
@@ -163,10 +163,10 @@ def simulate(case: Case, policy: Decides) -> Outcome:
     sizes = [len(servers) for servers in rows]
     row_job = np.repeat(np.flatnonzero(accepted), sizes).astype(np.int32)
     row_server = np.concatenate([*rows, np.zeros(0, np.int32)]).astype(np.int32)
-    return Outcome(case, reason, degree, block, start, finish, row_job, row_server)
+    return RampOutcome(case, reason, degree, block, start, finish, row_job, row_server)
 
 
-def _place(state: RampState, choice: Choice, blocks: Blocks) -> Placed | None:
+def _place(state: RampState, choice: Acceptance, blocks: Blocks) -> Placed | None:
     if not 0 <= choice.degree < len(blocks.degrees):
         raise InstanceError(f"decisions[{state.index}].degree", f"{choice.degree!r} is not the index of a degree")
     if choice.block == PUBLISHED:
