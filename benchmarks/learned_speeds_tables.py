@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray
+from gangplan.plot.scene import Axis, Key, Lines, Mark, Panel, Scene
 from gangplan.simulator.metrics import interval
 
 from .found import Found, table
@@ -22,11 +23,11 @@ CHANGE = len(WINDOWS) // 2
 PICTURED = ("never forgets",)
 """Policies in the picture alone."""
 STYLE = {
-    "without": ("#555555", "-"),
-    "learned": ("#d62728", "-"),
-    "never forgets": ("#d62728", ":"),
-    "best rule": ("#1f77b4", "--"),
-    "oracle": ("#2ca02c", "--"),
+    "without": ("#555555", "line"),
+    "learned": ("#d62728", "line"),
+    "never forgets": ("#e69f00", "dash"),
+    "best rule": ("#1f77b4", "dash"),
+    "oracle": ("#2ca02c", "dash"),
 }
 
 
@@ -67,29 +68,15 @@ TABLES: Tables = {"learned": learned}
 
 def draw(results: Found, picture: Path = PICTURE) -> None:
     """Draw mean JCT by window, with the change marked."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    figure, plots = plt.subplots(1, len(GROUNDS), figsize=(10.0, 3.2), dpi=110)
-    for axes, ground in zip(plots, GROUNDS, strict=True):
-        found = windows(results, ground)
+    panels, keys = list[Panel](), [Key(policy, (colour,), look) for policy, (colour, look) in STYLE.items()]
+    for ground in GROUNDS:
+        found = {policy: minutes.mean(axis=0) for policy, minutes in windows(results, ground).items()}
+        jobs = JOBS / len(WINDOWS) * (0.5 + np.arange(len(WINDOWS)))
+        low, high = (0.9 * min(map(min, found.values())), 1.3 * max(found["without"])) if found else (0.0, 1.0)
+        marks: list[Mark] = [Lines([[(JOBS / 2, low), (JOBS / 2, high)]], "#999999", dash=True)]
         for policy, minutes in found.items():
-            colour, line = STYLE[policy]
-            jobs = JOBS / len(WINDOWS) * (0.5 + np.arange(minutes.shape[1]))
-            axes.plot(jobs, minutes.mean(axis=0), line, color=colour, label=policy, linewidth=1.6)
-        if found:
-            axes.set_ylim(
-                0.9 * min(x.mean(axis=0).min() for x in found.values()), 1.3 * found["without"].mean(axis=0).max()
-            )
-        axes.axvline(JOBS // 2, color="grey", linestyle=":", linewidth=1)
-        axes.set_title(ground, fontsize=10)
-        axes.set_xlabel("job")
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.grid(alpha=0.25)
-    plots[0].set_ylabel("mean JCT of 500 jobs, minutes")
-    plots[-1].legend(frameon=False, fontsize=8)
-    figure.tight_layout()
-    figure.savefig(picture)
-    plt.close(figure)
+            colour, look = STYLE[policy]
+            marks.append(Lines([np.stack([jobs, minutes], axis=1)], colour, 1.6, look == "dash", name=policy))
+        x, y = Axis(0, JOBS, "job", grid=True), Axis(low, high, "minutes" * (not panels), grid=True)
+        panels.append(Panel(ground, x, y, marks, keys, 0.95 + 4.1 * len(panels), 3.4, heading=ground))
+    Scene("Mean JCT of 500 jobs", "the truth changes at the middle", [panels]).save(picture)

@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+import numpy as np
+
+from gangplan.plot.scene import Axis, Dots, Key, Lines, Mark, Panel, Scene
+
 from .found import Found, table
 from .rows import ROOT
 from .scheduler_latency import JOBS, NODES
@@ -13,6 +17,8 @@ from .scheduler_traces import CASES
 PICTURE = ROOT / "docs" / "images" / "scheduler_latency.png"
 STOPS, POLICY = ", stops", "hybrid"
 """How the names of clusters end where jobs may be stopped; what is timed."""
+DEADLINE = 50.0
+"""Milliseconds."""
 MOLDABLE = ", moldable"
 """How traces end whose jobs have a choice of GPUs."""
 
@@ -66,26 +72,18 @@ TABLES = {"scheduler-results.md": {"traces": traces}, "tried/measured.md": {"lat
 
 def draw(found: Found, picture: Path = PICTURE) -> None:
     """Draw how the time of a decision grows with the cluster."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(figsize=(6.0, 3.2), dpi=110)
-    for end, words, style in (("", "nobody is stopped", "o--"), (STOPS, "jobs are stopped", "o-")):
+    keys, marks, every = list[Key](), list[Mark](), list[float]()
+    for end, words, dash in (("", "nobody is stopped", True), (STOPS, "jobs are stopped", False)):
         sizes = [gpus for gpus in NODES if cluster(gpus) + end in found.cases]
         for field, label, colour in (("p99", "p99, clock", "#1f77b4"), ("thread", "p99, thread", "#d62728")):
             took = [1e3 * found.one(cluster(gpus) + end, POLICY, field) for gpus in sizes]
-            axes.plot(sizes, took, style, color=colour, label=f"{label}, {words}")
-    axes.axhline(50, color="grey", linestyle=":", linewidth=1)
-    axes.text(104, 52, "deadline", fontsize=8, color="grey", va="bottom")
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    axes.set_xlabel("GPUs")
-    axes.set_ylabel("ms a decision")
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(alpha=0.25)
-    axes.legend(frameon=False, fontsize=8)
-    figure.tight_layout()
-    figure.savefig(picture)
-    plt.close(figure)
+            at = np.stack([sizes, took], axis=1)
+            keys.append(Key(f"{label}, {words}", (colour,), "dash" if dash else "line"))
+            marks += [Lines([at], colour, 1.6, dash), Dots(at, colour)]
+            every += took
+    low, high = 0.8 * min(NODES), 1.25 * max(NODES)
+    keys.append(Key(f"deadline, {DEADLINE:g} ms", ("#999999",), "dash"))
+    marks.append(Lines([[(low, DEADLINE), (high, DEADLINE)]], "#999999", dash=True))
+    x = Axis(low, high, "GPUs", [(float(gpus), f"{gpus:,}") for gpus in NODES], True, True)
+    y = Axis(0.8 * min(every), 1.25 * max(*every, DEADLINE), "ms a decision", log=True, grid=True)
+    Scene("A decision of Scheduler", "", [[Panel("latency", x, y, marks, keys)]]).save(picture)

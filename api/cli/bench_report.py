@@ -17,6 +17,7 @@ from gangplan.instances.arrays import FloatArray
 from gangplan.instances.errors import InstanceError
 from gangplan.instances.outlet import write_whole
 
+from ..plot.colours import FEW
 from ..plot.html import document, table
 from ..plot.scene import Axis, Key, Lines, Panel, Scene
 from ..plot.simulation import steps
@@ -201,10 +202,6 @@ def _html(parts: Sequence[Section]) -> bytes:
     return document("GapBench", body, static=True)
 
 
-_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#666666")
-"""Okabe and Ito's, which the colour-blind tell apart; `auto` is black."""
-
-
 def profiles(results: Results, deadline: float) -> str:
     """Draw the share of the instances solved within a gap, a panel an objective."""
     within = np.concatenate([[0.0], np.geomspace(1e-5, 1.0, 120)])
@@ -241,7 +238,7 @@ def _place(gap: FloatArray) -> FloatArray:
 def _panels(
     title: str, rows: Sequence[BenchRow], line: Callable[[Sequence[BenchRow]], FloatArray], x: Axis, y: Axis
 ) -> str:
-    others, panels = iter(_COLOURS * 4), list[Panel]()
+    others, panels = iter(FEW * 4), list[Panel]()
     colours = {row.method: "#000000" if row.method == "auto" else "" for row in rows}
     colours = {method: colour or next(others) for method, colour in colours.items()}
     keys = [Key(method, (colour,), "line") for method, colour in colours.items()]

@@ -14,8 +14,7 @@ from gangplan.instances.quantities import scale, short
 from gangplan.simulator.metrics import GroupMetrics, interval
 from gangplan.simulator.outcome import Outcome
 
-from ..plot import html
-from ..plot.simulation import simulation_scene
+from ..plot import html, picture
 from ..units import column, in_unit, plus_minus
 from .output import facts, table_of
 from .simulation_study import VARIES, as_word
@@ -108,7 +107,7 @@ def as_page(found: Found, name: str) -> bytes:
         part = html.table([*columns], zip(*columns.values(), strict=True), words)
         parts.append(f"<details open><summary>{escape(title)}</summary>{part}</details>" if title else part)
     seed = f" of seed {found.seeds[0]}" if found.many else ""
-    scene = simulation_scene(found.outcomes, name, found.epoch)
+    scene = picture(found.outcomes, name=name, epoch=found.epoch)
     return html.report(name, "gangplan simulate", _told(found), parts, f"Schedules{seed}", scene)
 
 

@@ -227,7 +227,8 @@ _OF_SOLVE = {
 }  # fmt: skip
 _OF_PICTURE = {
     "cluster": _ref("Cluster"), "held": {"type": "object"}, "down": _ref("Names"), "problem": _ref("Document"),
-    "plan": _ref("Plan"), "status": _TEXT, "bound": _NUMBER, "objective": _TEXT,
+    "plan": _ref("Plan"), "status": _TEXT, "bound": _NUMBER, "objective": _TEXT, "progress": _list(_ref("Progress")),
+    "now": _NUMBER, "until": _NUMBER, "width": _NUMBER, "unit": _TEXT,
 }  # fmt: skip
 _STATELESS = _some({"snapshot": _any(_ref("Snapshot"), _NULL)}, events=_list(_ref("Event")))
 TAKES: dict[tuple[str, str], Row] = {

@@ -17,7 +17,7 @@ from gangplan.instances.generators import generate
 
 from .core import text_of
 from .limits import Refusal
-from .pictures import cluster_picture, state_of
+from .pictures import cluster_picture, progress_picture, state_of
 from .sessions import Sessions
 from .solves import Solves
 
@@ -96,9 +96,11 @@ def routes(sessions: Sessions, solves: Solves, read: Callable[[Request], Awaitab
             raise Refusal(404, "plan", f"{brief(name)} has none")
         return answer(found)
 
-    @router.post("/v1/picture", summary="Draw a plan of a problem, or who holds what of a cluster, as SVG.")
+    @router.post("/v1/picture", summary="Draw a plan, a solve so far, or who holds what of a cluster, as SVG.")
     async def picture(request: Request) -> Response:
         body = await read(request)
+        if isinstance(body, dict) and "progress" in body:
+            return answer(await asyncio.to_thread(progress_picture, body))
         cluster = body.get("cluster") if isinstance(body, dict) else None
         if not isinstance(cluster, dict) or not isinstance(names := cluster.get("names"), list) or len(names) > _SMALL:
             return await done("picture", body)

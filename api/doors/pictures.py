@@ -21,7 +21,8 @@ from gangplan.scheduler.journal.replay import replay
 from ..plot import picture
 from ..plot.cluster import MOST_COLOURS, fleet_scene
 from ..plot.colours import FEW, colours
-from ..plot.svg import draw
+from ..plot.progress import progress_scene
+from ..plot.svg import PIXELS, draw
 from .core import FAULTS, Core, encoded
 from .figures import figures_of, rows_of
 
@@ -65,6 +66,15 @@ def cluster_picture(data: Mapping[str, Any]) -> dict[str, Any]:
         raise
     except FAULTS as error:
         raise InstanceError("held", f"cannot be drawn: {error}") from None
+
+
+def progress_picture(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the picture of best plan and bound over the time of a solve, `width` pixels wide; see `progress_scene`."""
+    try:
+        time, width = (float(given["now"]), float(given.get("until", 0.0))), max(320.0, float(given["width"])) / PIXELS
+        return {"svg": draw(progress_scene(given["progress"], *time, width, given.get("unit", "s")))}
+    except FAULTS as error:
+        raise InstanceError("progress", f"cannot be drawn: {error}") from None
 
 
 def holdings(scheduler: Scheduler) -> dict[str, dict[str, list[int]]]:

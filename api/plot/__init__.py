@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from os import PathLike, fspath
 from types import ModuleType
 from typing import Any
@@ -75,29 +76,30 @@ def picture(
         plan, status, bound = plan.plan, status or str(plan.status), plan.bound if bound is None else bound
         if plan is None:
             raise InstanceError("plan", f"there is none: the result is {status}")
-    scene = _scene(of, plan, name, status, bound, epoch).only(panel)
+    scene = _scene(of, plan, status, bound, epoch).only(panel)
+    if name:
+        scene = replace(scene, title=f"{name}: {scene.title}")
     if path is not None:
         scene.save(fspath(path))
     return scene
 
 
-def _scene(of: Any, plan: Any, name: str, status: str | None, bound: float | None, epoch: float | None = None) -> Scene:
+def _scene(of: Any, plan: Any, status: str | None, bound: float | None, epoch: float | None) -> Scene:
     if isinstance(of, Outcome) or (isinstance(of, Mapping) and of and all(isinstance(x, Outcome) for x in of.values())):
-        return simulation_scene({"": of} if isinstance(of, Outcome) else of, name, epoch)
+        return simulation_scene({"": of} if isinstance(of, Outcome) else of, epoch)
     if isinstance(of, list):  # plans beside one another, of graphs or of jobs, on one axis of time
-        return (schedule_scene if isinstance(of[0].problem, ScheduleProblem) else gantt_scene)(of, name)
+        return (schedule_scene if isinstance(of[0].problem, ScheduleProblem) else gantt_scene)(of)
     if isinstance(of, Fleet):
         held = {start.job: start.nodes for start in plan.starts} if hasattr(plan, "starts") else plan
-        return fleet_scene(of, held, name)
+        return fleet_scene(of, held)
     if not isinstance(of, GraphProblem | PlacementProblem | ScheduleProblem):
         raise InstanceError("problem", f"a {type(of).__name__} is no problem, fleet or outcome")
     if not isinstance(plan, PLANS[of.objective]):
         raise InstanceError("plan", f"a {type(plan).__name__} does not answer a {type(of).__name__}")
+    entry = Drawn(of, plan, "", status, bound)
     if isinstance(of, PlacementProblem):
-        return cluster_scene(of, plan, name, status, bound)
-    if isinstance(of, PartitionProblem):
-        return partition_scene(of, plan, name, status, bound)
-    return _scene([Drawn(of, plan, "", status, bound)], None, name, None, None)
+        return cluster_scene(entry)
+    return partition_scene(entry) if isinstance(of, PartitionProblem) else _scene([entry], None, None, None, None)
 
 
 def check_panel(panel: str | None, kind: type) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from gangplan.instances import InstanceError, verify
+from gangplan.instances import InstanceError
 from gangplan.instances.placement import Fleet, GangJob, PlacementPlan, PlacementProblem, SpeedModel
 from gangplan.instances.quantities import short
 
@@ -16,7 +16,7 @@ from . import cluster_words as words
 from .cluster_layout import NAME, PAD, Layout, Tiles, band_tiles, gpu_tiles
 from .cluster_words import Flows, flows, link_lines
 from .colours import FEW, GREY, INK, PALE, SHADE, colours, mixed
-from .partition import subtitle
+from .partition import Drawn
 from .scene import (
     CHARACTER,
     DPI,
@@ -53,26 +53,15 @@ LOADS = ("#fadd8f", "#f3a33c", "#dd5a27", "#9b1b30", "#4d0a2b")
 """Of links, from nearly idle to always busy."""
 
 
-def cluster_scene(
-    problem: PlacementProblem,
-    plan: PlacementPlan,
-    name: str = "",
-    status: str | None = None,
-    bound: float | None = None,
-    speeds: bool = True,
-    shades: Sequence[str] | None = None,
-) -> Scene:
+def cluster_scene(entry: Drawn, speeds: bool = True, shades: Sequence[str] | None = None) -> Scene:
     """Return the picture of a placement: panels ``cluster`` and ``jobs``.
 
     Args:
-        problem, plan: what it shows.
-        name, status, bound: see `gangplan.plot.picture`.
+        entry: what it shows.
         speeds: whether it is known what jobs send, and so how busy links are and how slow jobs.
         shades: the colour of each job; by default neighbours have different ones.
     """
-    verdict = verify(problem, plan)
-    if verdict.objective is None or verdict.rates is None:
-        raise ValueError(f"an infeasible plan cannot be drawn: {verdict.violations[0]}")
+    verdict, problem, plan = entry.verdict(), entry.problem, entry.plan
     flow = flows(problem, plan, verdict.rates)
     single = problem.fleet.n_gpus <= MOST_GPUS
     level = 0 if single else _level(flow)
@@ -117,15 +106,14 @@ def cluster_scene(
     for boxes, of_group in zip(layout.groups[:-1], names[1:-1], strict=True):
         panel = panel.add(_captions(boxes, of_group, scale, (lay.SPINE, 0.05, lay.HEAD - 0.4), INK))
     panel, more = replace(panel, keys=keys), words.more(problem, plan, verdict)
-    title = f"{name + ': ' if name else ''}{words.title(problem)}"
     if speeds:
         listing = _listing(plan.jobs, colour, verdict.rates.slowdown, job_texts)
-        below = "" if bound is None else f"bound {short(bound, 6)}"
-        worth = subtitle(problem, verdict.objective, status, bound, below, *more)
-        return Scene(title, worth, [[_ramp()], [panel], [listing]])
+        below = "" if entry.bound is None else f"bound {short(entry.bound, 6)}"
+        worth = entry.worth(verdict.objective, below, *more)
+        return Scene(words.title(problem), worth, [[_ramp()], [panel], [listing]])
     held = np.bincount(tiles.job[tiles.job >= 0], tiles.amount[tiles.job >= 0], len(plan.jobs)).astype(np.float64)
     listing = _listing(plan.jobs, colour, held, job_texts, "jobs and their GPUs", ".6g")
-    return Scene(title, " · ".join(filter(None, more)), [[panel], [listing]])
+    return Scene(words.title(problem), " · ".join(filter(None, more)), [[panel], [listing]])
 
 
 def _frames(layout: Layout, scale: float) -> Panel:
@@ -141,7 +129,6 @@ def _frames(layout: Layout, scale: float) -> Panel:
 def fleet_scene(
     fleet: Fleet,
     held: Mapping[str, Mapping[str, Sequence[int]]],
-    name: str = "",
     shades: Sequence[str] | None = None,
 ) -> Scene:
     """Return the picture of a fleet whose GPUs jobs, coloured by `shades`, hold: by job and name of the node."""
@@ -167,7 +154,7 @@ def fleet_scene(
     of, on, count = np.array(rows, dtype=np.int32).reshape(-1, 3).T
     held_by = np.array(grants, dtype=np.int32).reshape(-1, 2).T
     plan = PlacementPlan(tuple(job.name for job in jobs), of, on, count, count * 0, *held_by)
-    scene = cluster_scene(PlacementProblem(fleet, jobs, speeds), plan, name, speeds=False, shades=shades)
+    scene = cluster_scene(Drawn(PlacementProblem(fleet, jobs, speeds), plan), speeds=False, shades=shades)
     if held:
         return scene
     told, rest = f"0 of {fleet.n_gpus:,} GPUs in use", [row for row in scene.rows if row[0].name != "jobs"]

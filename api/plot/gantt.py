@@ -14,7 +14,7 @@ from gangplan.instances.timeline import KINDS, Bar, Timeline, TimelineRow, timel
 
 from ..units import time_unit
 from .colours import BAND, GREY, INK
-from .partition import Drawn, subtitle, title
+from .partition import Drawn, title
 from .scene import CHARACTER, WIDTH, Axis, Boxes, FloatArray, Key, Lines, Panel, Scene, Words, names_in
 
 GOALS = {"step": "makespan", "latency": "latency", "throughput": "busiest device", "stages": "slowest stage or move"}
@@ -40,7 +40,7 @@ PLAIN = {"transfer": "transfers", "in": "transfers in", "out": "transfers out"}
 """What transfers of several outputs are called."""
 
 
-def gantt_scene(entries: Sequence[Drawn], name: str = "") -> Scene:
+def gantt_scene(entries: Sequence[Drawn]) -> Scene:
     """Return the Gantt charts of feasible plans of one graph, panels ``gantt``."""
     drawn = [timeline(entry.problem, entry.plan) for entry in entries]
     unit, several = time_unit(entries[0].problem), len(entries) > 1
@@ -63,13 +63,13 @@ def gantt_scene(entries: Sequence[Drawn], name: str = "") -> Scene:
         rows.append([panel, _side(panel, entry, t)])
     what = f"{len(entries)} plans on one axis of time" if several else describe(entries[0], drawn[0])
     more = " · links of devices not shown" if crowded else ""
-    return Scene(title(entries[0].problem, name), what + more, rows)
+    return Scene(title(entries[0].problem), what + more, rows)
 
 
 def describe(entry: Drawn, drawn: Timeline) -> str:
     """Return what a plan is worth, in words."""
     idle = f"{counted(drawn.idle, 'device')} idle" if drawn.idle else ""
-    return subtitle(entry.problem, drawn.makespan, entry.status, entry.bound, idle)
+    return entry.worth(drawn.makespan, idle)
 
 
 def _thinned(drawn: Timeline) -> Timeline:

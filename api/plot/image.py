@@ -1,21 +1,26 @@
-"""A scene as PNG, by matplotlib."""
+"""Paint the SVG of a scene as PNG, by the rasteriser of matplotlib."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import singledispatch
 from io import BytesIO
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.collections import LineCollection, PolyCollection
+from matplotlib.backends.backend_agg import FigureCanvasAgg, RendererAgg
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
-from matplotlib.patheffects import withStroke
+from matplotlib.font_manager import FontProperties
+from matplotlib.path import Path
+from matplotlib.textpath import TextPath
+from matplotlib.transforms import Affine2D, Bbox
 
-from .pixels import PIXELS, each, groups
-from .scene import DPI, Boxes, Dots, Lines, Mark, Scene, Words
+from .scene import DPI, FloatArray, Scene
+from .svg import PIXELS, POINT
+from .svg import draw as draw_svg
+
+_ANCHORS = {"start": 0.0, "middle": 0.5, "end": 1.0}
+"""Share of a text that is left of its place."""
 
 
 def draw(scene: Scene) -> bytes:
@@ -27,60 +32,61 @@ def draw(scene: Scene) -> bytes:
 
 def figure_of(scene: Scene) -> Figure:
     """Return the picture as a figure of matplotlib, which no window shows."""
-    figure = Figure(figsize=(scene.width, scene.height), dpi=DPI, facecolor="white")
-    FigureCanvasAgg(figure)
-    axes: Any = figure.add_axes((0, 0, 1, 1), xlim=(0, scene.width * PIXELS), ylim=(scene.height * PIXELS, 0))
-    axes.axis("off")
-    marks = [(mark, group.clip) for group in groups(scene) for mark in group.marks]
-    for order, (mark, clip) in enumerate(marks):
-        for artist in _artists(mark, axes):
-            artist.set(zorder=order, clip_on=clip is not None)
-            if clip is not None:
-                artist.set_clip_path(Rectangle(clip[:2], *clip[2:], transform=axes.transData))
+    figure = Figure(figsize=(scene.width, scene.height), dpi=DPI)
+    width, height = FigureCanvasAgg(figure).get_width_height()
+    image: Any = RendererAgg
+    agg, scale = image(width, height, DPI), DPI / PIXELS
+    agg.clear()
+    _paint(ElementTree.fromstring(draw_svg(scene)), agg, Affine2D().scale(scale, -scale).translate(0, height), None)
+    figure.figimage(np.asarray(agg.buffer_rgba()))
     return figure
 
 
-@singledispatch
-def _artists(mark: Mark, axes: Any) -> Iterator[Any]:
-    """Add a mark in pixels to the axes, and yield what was added."""
-    raise TypeError(type(mark).__name__)
+def _paint(element: Any, agg: Any, pixels: Affine2D, clip: Bbox | None) -> None:
+    """Paint an element as `svg` writes it, and what is in it, no further than a box of the image."""
+    tag, look = element.tag.rpartition("}")[2], element.attrib
+    if tag in ("svg", "g"):
+        inside = Bbox(pixels.transform(_corners(look)[::2])) if "x" in look else clip
+        for inner in element:
+            _paint(inner, agg, pixels, inside)
+        return
+    gc, fill = agg.new_gc(), look.get("fill", "none")
+    gc.set_clip_rectangle(clip)
+    gc.set_alpha(float(look.get("opacity", 1)))
+    gc.set_antialiased("shape-rendering" not in look)
+    gc.set_foreground(look.get("stroke", "white"))
+    gc.set_linewidth(float(look.get("stroke-width", "stroke" in look)) / POINT)
+    if "stroke-dasharray" in look:
+        gc.set_dashes(0, [float(x) / POINT for x in look["stroke-dasharray"].split()])
+    path, face = _path(tag, look, element.text or ""), None if fill == "none" else to_rgb(fill)
+    agg.draw_path(gc, path, pixels, face)
+    if "paint-order" in look:  # the line is below
+        gc.set_linewidth(0)
+        agg.draw_path(gc, path, pixels, face)
 
 
-@_artists.register
-def _(mark: Boxes, axes: Any) -> Iterator[Any]:
-    n, (x, y, width, height) = len(mark.at), mark.at.T
-    corners = np.stack([x, y, x + width, y, x + width, y + height, x, y + height], axis=1).reshape(-1, 4, 2)
-    faces, edges = ([colour or "none" for colour in each(given, n)] for given in (mark.colour, mark.edge))
-    look: dict[str, Any] = {
-        "facecolors": faces,
-        "edgecolors": edges,
-        "linewidths": mark.line,
-        "antialiaseds": not mark.crisp,
-    }
-    yield axes.add_collection(PolyCollection([*corners], **look), autolim=False)
+def _corners(look: Any) -> FloatArray:
+    """Return the corners of a box, one after the other."""
+    x, y, width, height = (float(look[key]) for key in ("x", "y", "width", "height"))
+    return np.array([(x, y), (x + width, y), (x + width, y + height), (x, y + height)])
 
 
-@_artists.register
-def _(mark: Lines, axes: Any) -> Iterator[Any]:
-    paths = [np.asarray(path) for path in mark.paths]
-    look: dict[str, Any] = {"colors": each(mark.colour, len(paths)), "linewidths": mark.width, "alpha": mark.opacity}
-    style = (0, (5, 3)) if mark.dash else "solid"
-    yield axes.add_collection(LineCollection(paths, linestyles=style, **look), autolim=False)
-
-
-@_artists.register
-def _(mark: Dots, axes: Any) -> Iterator[Any]:
-    if mark.shape and len(mark.at):
-        look = {"linewidths": 1.5} if mark.shape in "|x" else {"linewidths": 0.6, "edgecolors": mark.edge}
-        colours, sizes = each(mark.colour, len(mark.at)), np.square(mark.size)
-        yield axes.scatter(*mark.at.T, s=sizes, c=colours, marker=mark.shape, **look)
-
-
-@_artists.register
-def _(mark: Words, axes: Any) -> Iterator[Any]:
-    n, look = len(mark.texts), {"ha": mark.align, "va": "center", "weight": "bold" if mark.bold else "normal"}
-    columns = (mark.at.tolist(), mark.texts, each(mark.size, n), each(mark.colour, n), mark.halo or [""] * n)
-    for (x, y), text, size, colour, halo in zip(*columns, strict=True):
-        said = axes.text(x, y, text.replace("$", r"\$"), size=size, color=colour, rotation=90 * mark.turned, **look)
-        said.set_path_effects([withStroke(linewidth=2, foreground=halo)] if halo else [])
-        yield said
+def _path(tag: str, look: Any, text: str) -> Path:
+    """Return the outline of an element, in pixels of the SVG."""
+    if tag == "rect":
+        return Path([*_corners(look), (0, 0)], closed=True)
+    if tag == "circle":
+        return Path.circle((float(look["cx"]), float(look["cy"])), float(look["r"]))
+    if tag == "path":
+        ways = [[point.split() for point in way.split("L")] for way in look["d"].split("M")[1:]]
+        codes = [[Path.MOVETO] + [Path.LINETO] * (len(way) - 1) for way in ways]
+        return Path(np.concatenate(ways).astype(float), np.concatenate(codes))
+    if not text.strip():
+        return Path(np.zeros((0, 2)))
+    x, y, weight = float(look["x"]), float(look["y"]), look.get("font-weight", "normal")
+    letters = TextPath((0, 0), text.replace("$", r"\$"), float(look["font-size"]), FontProperties(weight=weight))
+    left = _ANCHORS[look["text-anchor"]] * letters.vertices[:, 0].max()
+    place = Affine2D().scale(1, -1).translate(x - left, y)
+    if turned := look.get("transform", "")[len("rotate(-90 ") : -1].split():
+        place = place.rotate_deg_around(float(turned[0]), float(turned[1]), -90)
+    return letters.transformed(place)

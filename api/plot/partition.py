@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gangplan.instances import GraphProblem, OpGraph, PartitionPlan, PartitionProblem, verify
+from gangplan.instances import GraphProblem, OpGraph, verify
 from gangplan.instances.graph import grouped, heaviest_paths
 from gangplan.instances.quantities import quantity, scale
 
@@ -46,14 +46,29 @@ class Drawn:
     status: str | None = None
     bound: float | None = None
 
+    def verdict(self) -> Any:
+        """Return what the verifier says of the plan.
 
-def partition_scene(
-    problem: PartitionProblem, plan: PartitionPlan, name: str, status: str | None, bound: float | None
-) -> Scene:
+        Raises:
+            ValueError: if it is infeasible.
+        """
+        verdict = verify(self.problem, self.plan)
+        if verdict.objective is None:
+            raise ValueError(f"an infeasible plan cannot be drawn: {verdict.violations[0]}")
+        return verdict
+
+    def worth(self, objective: float, *more: str) -> str:
+        """Return what the plan is worth, in words, with its gap if a bound is proved."""
+        problem, bound = self.problem, self.bound
+        far = None if bound is None else max(0.0, (objective - bound) / objective) if objective > 0 else 0.0
+        gap = "" if far is None else f"gap {percent(far)}"
+        kind = words(problem) if isinstance(problem, GraphProblem) else ""
+        return " · ".join(filter(None, [self.status, kind, amount(problem, objective, 6), gap, *more]))
+
+
+def partition_scene(entry: Drawn) -> Scene:
     """Return the picture of a plan: panels ``graph``, ``load`` and, if a device has a limit, ``memory``."""
-    verdict = verify(problem, plan)
-    if verdict.objective is None:
-        raise ValueError(f"an infeasible plan cannot be drawn: {verdict.violations[0]}")
+    verdict, problem, plan, bound = entry.verdict(), entry.problem, entry.plan, entry.bound
     cluster, unit, objective = problem.cluster, time_unit(problem), verdict.objective
     stage = np.full(cluster.n_devices, -1)
     stage[plan.device] = plan.stage
@@ -89,22 +104,15 @@ def partition_scene(
         bars = [replace(panel, left=left, width=width) for panel, (left, width) in zip(bars, halves, strict=True)]
     graph = graph_panel(problem.graph, index[plan.device], names, colours(len(used)), told)
     rows = [[graph], [replace(panel, x=replace(panel.x, label=below)) for panel in bars]]
-    return Scene(title(problem, name), subtitle(problem, objective, status, bound), rows)
+    return Scene(title(problem), entry.worth(objective), rows)
 
 
-def title(problem: GraphProblem, name: str) -> str:
+def title(problem: GraphProblem) -> str:
     """Return what is placed on what, in words."""
     cluster = problem.cluster
     kinds = zip(cluster.counts().tolist(), cluster.device_types, strict=True)
     machines = " + ".join(f"{count} \u00d7 {kind.name}" for count, kind in kinds if count)
-    return f"{name + ': ' if name else ''}{problem.graph.n_ops:,} ops on {machines}"
-
-
-def subtitle(problem: Any, objective: float, status: str | None, bound: float | None, *more: str) -> str:
-    """Return what a plan of any problem is worth, in words, with its gap if a bound is proved."""
-    gap = "" if bound is None else f"gap {percent(max(0.0, (objective - bound) / objective) if objective > 0 else 0.0)}"
-    kind = words(problem) if isinstance(problem, GraphProblem) else ""
-    return " · ".join(filter(None, [status, kind, amount(problem, objective, 6), gap, *more]))
+    return f"{problem.graph.n_ops:,} ops on {machines}"
 
 
 def _bars(

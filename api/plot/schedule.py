@@ -9,12 +9,11 @@ import numpy as np
 
 from gangplan.instances.quantities import counted
 from gangplan.instances.schedule import NodePool, SchedulePlan, ScheduleProblem, total
-from gangplan.instances.verify import verify
 from gangplan.instances.workload import Workload
 from gangplan.simulator.trace import Outcome
 
 from .colours import BAND, INK, SHADE
-from .partition import Drawn, subtitle
+from .partition import Drawn
 from .scene import LEFT, RIGHT, Axis, Boxes, Dots, FloatArray, Key, Lines, Panel, Scene, names_in
 from .simulation import Classes, Span, classify, jobs_panel, load_panel, queue_panel, small, words
 
@@ -24,13 +23,11 @@ LATE = "#b4342d"
 """Of deadlines, and of jobs that are left out."""
 
 
-def schedule_scene(entries: Sequence[Drawn], name: str = "") -> Scene:
+def schedule_scene(entries: Sequence[Drawn]) -> Scene:
     """Return the picture of schedules on one axis of time: panels ``jobs`` if they are few, ``load`` and ``queue``."""
     finished = []
     for entry in entries:
-        verdict = verify(entry.problem, entry.plan)
-        if verdict.objective is None:
-            raise ValueError(f"an infeasible plan cannot be drawn: {verdict.violations[0]}")
+        verdict = entry.verdict()
         finished.append((verdict.finish, describe(entry, verdict.objective, verdict.finish)))
     problem = entries[0].problem
     times = [job.release for job in problem.jobs]
@@ -53,7 +50,7 @@ def schedule_scene(entries: Sequence[Drawn], name: str = "") -> Scene:
     where = counted(total(capacity), "GPU")
     if isinstance(capacity, NodePool):
         where = f"{capacity.nodes:,} nodes of {counted(capacity.gpus, 'GPU')}"
-    title = f"{name + ': ' if name else ''}{jobs:,} {'job' if jobs == 1 else 'jobs'} on {where}"
+    title = f"{jobs:,} {'job' if jobs == 1 else 'jobs'} on {where}"
     return Scene(title, finished[0][1] if len(entries) == 1 else f"{len(entries)} plans on one axis of time", rows)
 
 
@@ -64,7 +61,7 @@ def describe(entry: Drawn, objective: float, finish: FloatArray) -> str:
     last = float(np.nanmax(finish)) if runs.any() else 0.0
     used = f"utilisation {work / (last * total(problem.capacity)):.1%} to {words(last)}" if last else ""
     left = f"{int((~runs).sum())} left out" if not runs.all() else ""
-    return subtitle(problem, objective, entry.status, entry.bound, left, used)
+    return entry.worth(objective, left, used)
 
 
 def as_outcome(problem: ScheduleProblem, plan: SchedulePlan, finish: FloatArray) -> tuple[Outcome, Classes]:

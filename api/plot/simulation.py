@@ -80,7 +80,7 @@ class Span:
         return (np.clip(seconds, self.first, self.last) - self.first) / self.factor
 
 
-def simulation_scene(outcomes: Mapping[str, Outcome], name: str = "", epoch: float | None = None) -> Scene:
+def simulation_scene(outcomes: Mapping[str, Outcome], epoch: float | None = None) -> Scene:
     """Return the picture of schedules of one workload, by the name of their policy: what holds of all, then each.
 
     Panels are ``jct``, and for each policy ``jobs``, ``queue`` and, if GPUs were not only counted, ``nodes``. If the
@@ -105,7 +105,7 @@ def simulation_scene(outcomes: Mapping[str, Outcome], name: str = "", epoch: flo
     began = "" if epoch is None else f" · from {date(span.first + epoch):%A %d %B %Y %H:%M}"
     only = " · GPUs only counted" if (one.row_node < 0).any() else ""
     return Scene(
-        f"{name + ': ' if name else ''}{one.workload.n_jobs:,} jobs on {cluster}",
+        f"{one.workload.n_jobs:,} jobs on {cluster}",
         f"{words(span.last - span.first)} from the first submission to the last finish{began}{only}",
         rows,
     )
@@ -153,7 +153,7 @@ def load_panel(outcome: Outcome, span: Span, classes: Classes) -> Panel:
     marks: list[Mark] = []
     for key, top in zip(classes.keys, stack, strict=True):
         told = [f"{key.label}: {amount:.4g} GPUs" for amount in (top - below).tolist()]
-        marks.append(_area(at, below, top, key.colours[0], told, key.label))
+        marks.append(area(at, below, top, key.colours[0], told, key.label))
         below = top
     marks.append(Lines([steps(at, there)], INK, 0.9, dash=True, name="GPUs there are"))
     keys = [*classes.keys, Key("GPUs there are", look="dash")]
@@ -165,14 +165,14 @@ def queue_panel(outcome: Outcome, span: Span) -> Panel:
     """Return the panel of how many jobs wait over time."""
     at, waiting = span.at(span.edges), waiting_jobs(outcome).means(span.edges)
     told = [f"{count:.4g} jobs wait" for count in waiting.tolist()]
-    marks = [_area(at, np.zeros(SPANS), waiting, SHADE, told)]
+    marks = [area(at, np.zeros(SPANS), waiting, SHADE, told)]
     most = float(waiting.max())
     ticks = None if most > 2 else [(0, "0"), (1, "1"), (2, "2")][: 2 + (most > 1)]
     y = Axis(0, max(1.0, most * 1.05), "waiting", ticks, grid=True)
     return Panel("queue", span.axis, y, marks, height=0.75, width=ACROSS)
 
 
-def _area(at: FloatArray, low: FloatArray, high: FloatArray, shade: str, texts: list[str], name: str = "") -> Boxes:
+def area(at: FloatArray, low: FloatArray, high: FloatArray, shade: str, texts: list[str], name: str = "") -> Boxes:
     """Return what lies between two curves of steps as boxes, steps of the same height as one."""
     curves = np.round([low, high], 9)
     first = np.flatnonzero(np.append(True, (np.diff(curves) != 0).any(axis=0)))

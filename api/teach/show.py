@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from io import BytesIO
-from itertools import pairwise
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,13 +18,13 @@ from gangplan.instances.schedule import ScheduleProblem
 
 from ..plot import html, picture, svg
 from ..plot.colours import FEW
-from ..plot.scene import Axis, Boxes, Dots, Key, Lines, Mark, Panel, Scene, check
+from ..plot.progress import KEYS, progress_panel
+from ..plot.scene import Axis, Boxes, Dots, Panel, Scene, check
 from .step import Step
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-PLAN, BOUND = FEW[0], FEW[5]
 _MOST = 300
 """Steps of a film or a page."""
 
@@ -58,21 +57,13 @@ _LABELS = {"left out": "left out, or not placed yet"}
 
 def _trail(step: Step, last: Step) -> Panel:
     known = [x for s in last.steps() for x in (s.objective, s.bound) if x is not None] or [0.0, 1.0]
-    low, high = min(known), max(known)
+    low, high, wide = min(known), max(known), max(1, last.number)
     pad = 0.08 * (high - low) or 0.1 * abs(high) or 1.0
-    marks: list[Mark] = []
-    for name, colour in (("objective", PLAN), ("bound", BOUND)):
-        points = [(s.number, getattr(s, name)) for s in step.steps() if getattr(s, name) is not None]
-        stairs = [corner for (_, y), (x, z) in pairwise(points) for corner in ((x, y), (x, z))]
-        if points:
-            marks.append(Lines([[points[0], *stairs]], colour, 1.6, dash=name == "bound", name=name))
-            marks.append(Dots(np.array(points[-1:], dtype=float), colour, 6.0, name=name))
-    keys = [Key("objective", (PLAN,), "line"), Key("bound", (BOUND,), "dash")]
-    every = -(-max(1, last.number) // 20)
-    ticks = [(float(i), str(i)) for i in range(0, last.number + 1, every)]
-    wide = max(1, last.number)
-    x = Axis(-0.01 * wide, 1.01 * wide, "step", ticks)
-    return Panel("trail", x, Axis(low - pad, high + pad, "value", grid=True), marks, keys, height=1.5)
+    ticks = [(float(i), str(i)) for i in range(0, last.number + 1, -(-wide // 20))]
+    x, y = Axis(-0.01 * wide, 1.01 * wide, "step", ticks), Axis(low - pad, high + pad, "value", grid=True)
+    values = ((key.label, [(s.number, getattr(s, key.label)) for s in step.steps()]) for key in KEYS)
+    curves = {name: [(number, value) for number, value in points if value is not None] for name, points in values}
+    return progress_panel("trail", curves, step.number, x, y)
 
 
 def _prices(step: Step, last: Step, time: Axis | None) -> Panel:

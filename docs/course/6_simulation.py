@@ -6,7 +6,7 @@
 # You check this library's simulator against queueing theory, see what backfilling does for gangs, and learn four ways
 # in which a comparison of schedulers goes wrong.
 #
-# **Time**: 50 minutes. **Before**: notebook 2. **Needs** the library and NumPy; matplotlib draws one figure.
+# **Time**: 50 minutes. **Before**: notebook 2. **Needs** the library and NumPy.
 
 # %%
 import numpy as np
@@ -127,13 +127,13 @@ for load, (mean, margin) in zip(loads, curve, strict=True):
     print(f"load {load:.0%}: mean wait {mean:7.1f} ± {margin:.1f} s")
 
 # %%
-try:
-    import matplotlib.pyplot as plt
+from gangplan.plot.scene import Axis, Dots, Lines, Panel, Scene
 
-    plt.errorbar(loads, [mean for mean, _ in curve], [margin for _, margin in curve], marker="o", label="simulated")
-    plt.xlabel("load"), plt.ylabel("mean wait, s"), plt.title("M/M/4, 95% intervals of 10 seeds"), plt.legend()
-except ModuleNotFoundError:
-    print('no figure: pip install ".[plot]"')
+at = np.array([(load, mean) for load, (mean, _) in zip(loads, curve, strict=True)])
+bars = [[(x, mean - margin), (x, mean + margin)] for x, (mean, margin) in zip(loads, curve, strict=True)]
+axes = Axis(0.25, 1.0, "load"), Axis(0, 1.05 * max(high for _, (_, high) in bars), "mean wait, s", grid=True)
+panel = Panel("waits", *axes, [Lines([at], "#0072b2"), Lines(bars, "#0072b2"), Dots(at, "#0072b2")])
+Scene("M/M/4", "mean wait and 95% interval of 10 seeds", [[panel]])
 
 # %% [markdown]
 # ## Gangs

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from os import PathLike, fspath
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ..arrays import FloatArray, IntArray, require_choice, require_number
 from ..errors import InstanceError, in_file
 from ..intake import as_float, read_json, read_text
-from .trace_rows import Row, built_rows
+from .trace_rows import Format, Row
 
 _COLUMNS = ("model", "command", "directory", "option", "data", "steps", "GPUs", "weight", "objective", "arrival")
 
@@ -63,9 +63,7 @@ def read_gavel_trace(path: str | PathLike[str], *, skip_bad: bool = False) -> Ga
     """Read a trace."""
     rows = ((i, line.split("\t")) for i, line in enumerate(read_text(path, gzip=True).splitlines(), 1) if line.strip())
     with in_file(path):
-        jobs, skipped = built_rows((_COLUMNS, rows), _job, skip_bad)
-    if not jobs:
-        raise InstanceError("content", f"there is no job; {len(skipped)} bad lines were skipped", fspath(path))
+        jobs, skipped = _TRACE.read((_COLUMNS, rows), skip_bad)
     names, models, gpus, steps, weights, submits = zip(*jobs, strict=True)
     return GavelTrace(
         names,
@@ -83,6 +81,7 @@ def _job(row: Row) -> tuple[str, str, int, int, float, float]:
     return str(row.line - 1), row.text("model"), row.whole("GPUs"), row.whole("steps"), weight, row.number("arrival")
 
 
+_TRACE = Format("Gavel's", " ".join(_COLUMNS), "", _job)
 _MODEL_GPUS = re.compile(r"\('(.+)', (\d{1,9})\)")
 
 

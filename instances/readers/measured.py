@@ -21,7 +21,7 @@ from ..errors import ENTRIES, InstanceError, in_file
 from ..intake import as_float, csv_rows, parse_json, read_text
 from .gavel import throughput_tables
 from .together import Together, looks_like_together, read_together
-from .trace_rows import Row, built_rows
+from .trace_rows import Content, Format, Row, table
 
 _number = partial(as_float, positive=True)
 _PLACEMENT = re.compile(r"[1-9]+")
@@ -94,22 +94,23 @@ def read_measured(path: str | PathLike[str]) -> list[Pairs | Steps | Servers | T
     with in_file(path):
         if text.lstrip().startswith("{"):
             return list(_gavel(text))
-        rows = [row for _, row in csv_rows(text)]
-        if rows and rows[0][:2] == ["placement", "local_bsz"]:
-            return [_pollux(rows, name.removesuffix("-placements"))]
-        if rows and rows[0] == list(_SERVERS):
-            return [_servers(rows, name)]
-        if rows and looks_like_together(rows[0]):
+        header = table(text)[0]
+        if header[:2] == ("placement", "local_bsz"):
+            return [_pollux(table(text), name.removesuffix("-placements"))]
+        if header == _SERVERS:
+            return [_servers(table(text), name)]
+        if looks_like_together(header):
             return [read_together(text, name)]
-        if rows and rows[0][:1] == [""] and len(rows[0]) == len(rows) > 1:
+        rows = [row for _, row in csv_rows(text)]
+        if header[:1] == ("",) and len(header) == len(rows) > 1:
             return [_matrix(rows, name)]
     raise InstanceError("content", f"{text.lstrip()[:60]!r} begins no known format of measured speeds", fspath(path))
 
 
 def _gavel(text: str) -> list[Pairs]:
     found = []
-    for kind, table in throughput_tables(parse_json(text)).items():
-        single = [(place, model, row) for place, (model, gpus), row in table if gpus == 1]
+    for kind, rows in throughput_tables(parse_json(text)).items():
+        single = [(place, model, row) for place, (model, gpus), row in rows if gpus == 1]
         order = {f"('{model}', 1)": i for i, (_, model, _) in enumerate(single)}
         alone = np.array([_number(row.get("null"), f"{place}.null") for place, _, row in single])
         ENTRIES.check(len(single) ** 2, kind)
@@ -138,12 +139,8 @@ def _matrix(rows: list[list[str]], name: str) -> Pairs:
     return Pairs(name, tuple(jobs), np.full(len(jobs), np.nan), kept, links=True)
 
 
-def _pollux(rows: list[list[str]], name: str) -> Steps:
-    head, body = rows[0], rows[1:]
-    if not {"placement", "local_bsz", "step_time"} <= set(head) or not body:
-        raise InstanceError("header", f"{','.join(head)} lacks a column, or there is no row")
-    made, _ = built_rows((tuple(head), iter(enumerate(body, 2))), _step, skip_bad=False)
-    placement, batch, seconds = zip(*made, strict=True)
+def _pollux(content: Content, name: str) -> Steps:
+    placement, batch, seconds = zip(*_STEPS.read(content)[0], strict=True)
     per_node = [[int(digit) for digit in text] for text in placement]
     return Steps(
         name=name,
@@ -162,13 +159,16 @@ def _step(row: Row) -> tuple[str, float, float]:
     return row["placement"], _number(row["local_bsz"], "local_bsz"), _number(row["step_time"], "step_time")
 
 
-def _servers(rows: list[list[str]], name: str) -> Servers:
-    if len(rows) == 1:
-        raise InstanceError("content", "there is no row under the header")
-    numbered = iter(enumerate(rows[1:], 2))
-    made, _ = built_rows((_SERVERS, numbered), lambda row: [_number(row[x], x) for x in _SERVERS[1:]], skip_bad=False)
-    table = np.array(made)
+def _servers(content: Content, name: str) -> Servers:
+    models, *columns = zip(*_PLACED.read(content)[0], strict=True)
+    figures = np.array(columns)
     with np.errstate(over="ignore", under="ignore"):
-        seconds = table[:, 5, None] / table[:, :3]
+        seconds = (figures[5] / figures[:3]).T
     require(np.isfinite(seconds) & (seconds > 0), seconds, "seconds", "of a step is out of all bounds")
-    return Servers(name, tuple(row[0] for row in rows[1:]), table[:, 3], table[:, 4], seconds)
+    return Servers(name, models, figures[3], figures[4], seconds)
+
+
+_STEPS = Format("Pollux' placements", "placement local_bsz step_time", "", _step)
+_PLACED = Format(
+    "three placements", " ".join(_SERVERS), "", lambda row: [row["model"], *(_number(row[x], x) for x in _SERVERS[1:])]
+)

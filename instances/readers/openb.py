@@ -8,7 +8,6 @@ there, or ``nan`` as the publisher's page shows it, is any model, or none for a 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from os import PathLike
 from typing import NamedTuple, TypeVar
@@ -21,10 +20,8 @@ from ..intake import read_text
 from ..placement.fleet import Fleet
 from ..placement.job import Demand, Task
 from .trace_formats import MEBIBYTE, MILLI
-from .trace_rows import Row, built_rows, table
+from .trace_rows import Format, Row, table
 
-NODE_COLUMNS = ("sn", "cpu_milli", "memory_mib", "gpu", "model")
-POD_COLUMNS = ("name", "cpu_milli", "num_gpu", "gpu_milli")
 LINK, NIC = 50e9, 12.5e9
 """Bytes/s between GPUs of a node and of its NIC, which the files do not state; placing single pods needs neither."""
 
@@ -42,7 +39,7 @@ class Pods:
 
 def read_nodes(path: str | PathLike[str], *, skip_bad: bool = False) -> Fleet:
     """Read a node list."""
-    rows, _ = _read(path, NODE_COLUMNS, _node, skip_bad)
+    rows, _ = _read(path, NODES, skip_bad)
     number = {model: i for i, model in enumerate(dict.fromkeys(node.model for node in rows if node.gpus))}
     amounts = np.array([[node.cpu, node.memory, node.gpus] for node in rows], dtype=np.float64)
     with in_file(path):
@@ -60,25 +57,15 @@ def read_nodes(path: str | PathLike[str], *, skip_bad: bool = False) -> Fleet:
 
 def read_pods(path: str | PathLike[str], *, skip_bad: bool = False) -> Pods:
     """Read a pod list. Columns ``memory_mib`` and ``gpu_spec`` may be absent: no memory, any model."""
-    rows, skipped = _read(path, POD_COLUMNS, _pod, skip_bad)
+    rows, skipped = _read(path, PODS, skip_bad)
     return Pods(tuple(name for name, _ in rows), tuple(task for _, task in rows), len(skipped))
 
 
-def _read(
-    path: str | PathLike[str], columns: tuple[str, ...], build: Callable[[Row], T], skip_bad: bool
-) -> tuple[list[T], list[str]]:
-    """Return what `build` makes of each row, and what is wrong with those left out."""
+def _read(path: str | PathLike[str], form: Format[T], skip_bad: bool) -> tuple[list[T], list[str]]:
+    """Return what is made of each row, and what is wrong with those left out."""
     content = read_text(path)
     with in_file(path):
-        header, rows = table(content)
-        for name in columns:
-            if header.count(name) != 1:
-                wrong = "is there twice" if name in header else f"is not one of the columns {', '.join(header)}"
-                raise InstanceError("line 1", f"{name!r} {wrong}")
-        made, skipped = built_rows((header, rows), build, skip_bad, unique=columns[0])
-        if not made:
-            raise InstanceError("content", f"has no {'usable ' if skipped else ''}row")
-    return made, skipped
+        return form.read(table(content), skip_bad)
 
 
 class Node(NamedTuple):
@@ -112,3 +99,7 @@ def _pod(row: Row) -> tuple[str, Task]:
 
 def _model(name: str) -> str:
     return "" if name.strip().lower() == "nan" else name.strip()
+
+
+NODES = Format("a node list", "sn cpu_milli memory_mib gpu model", "", _node, unique="sn")
+PODS = Format("a pod list", "name cpu_milli num_gpu gpu_milli", "memory_mib gpu_spec", _pod)

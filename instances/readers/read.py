@@ -49,26 +49,37 @@ def read(path: str | PathLike[str], *, objective: str | None = None, **options: 
     text = "" if load else read_text(path, limit=JSON_BYTES)
     given = {name: plain(value) for name, value in options.items()}
     with in_file(source):
-        return _problem(text, load(source) if load else _data(text), objective=objective, **given)
+        return _problem(load(source) if load else _loaded(text), objective=objective, **given)
 
 
 def parse(text: str, **options: Any) -> Any:
     """Read a problem from text; see `read`."""
-    return _problem(text, _data(text), **options)
+    return _problem(_loaded(text), **options)
 
 
-def _data(text: str) -> Any:
-    """Return what JSON, DOT or GraphML says, None of other text."""
+def _loaded(text: str) -> Loaded:
+    """Return what a text holds, by the first format that recognises it or what its JSON, DOT or GraphML says."""
+    data: Any = text
     if text.lstrip().startswith(("{", "[")):
-        return parse_json(text)
-    if dot.is_dot(text):
-        return dot.dot_link(text)
-    return networkx_graph.graphml(text) if text.lstrip().startswith("<") else None
+        data = parse_json(text)
+    elif dot.is_dot(text):
+        data = dot.dot_link(text)
+    elif text.lstrip().startswith("<"):
+        data = networkx_graph.graphml(text)
+    for kind, recognises, name, build in FORMATS:
+        if isinstance(data, kind) and recognises(data):
+            return Loaded(data, name, build)
+    if not text.strip():
+        raise InstanceError("content", "the file is empty")
+    if isinstance(data, str):
+        raise InstanceError("content", f"{text.strip().splitlines()[0]!r} begins no known format")
+    keys = ", ".join(sorted(data)[:8]) if isinstance(data, dict) else ""
+    what = f"JSON with {keys or 'no field'}" if isinstance(data, dict) else "a JSON list"
+    raise InstanceError("content", f"{what} is no known format")
 
 
 def _problem(
-    text: str,
-    data: Any,
+    found: Loaded,
     *,
     objective: str | None = None,
     cluster: str | None = None,
@@ -76,8 +87,8 @@ def _problem(
     degrees: Sequence[int] | None = None,
     **options: Any,
 ) -> Any:
-    """Build the problem of the text or of the data in it, with the options of `read`."""
-    jobs = data.get("kind") if isinstance(data, dict) else None
+    """Build the problem of what a file holds, with the options of `read`."""
+    jobs = found.model.get("kind") if isinstance(found.model, dict) else None
     if jobs in ("placement", "schedule"):
         other = None if objective == jobs else objective
         known = {"objective": other, "cluster": cluster, "bandwidth": bandwidth, "degrees": degrees, **options}
@@ -85,14 +96,13 @@ def _problem(
         for name, value in known.items():
             if value is not None:
                 raise InstanceError(name, f"{value!r} does not apply to {kind}")
-        return from_document(data)
-    twice = isinstance(data, Loaded) or pipedream.recognises(text)
-    if objective == "latency" and options.get("training") is None and twice:
+        return from_document(found.model)
+    if objective == "latency" and options.get("training") is None and "training" in _own(found.build):
         options["training"] = False
     if objective not in (None, PartitionProblem.objective) and options.get("variant") is not None:
         raise InstanceError("variant", f"{options['variant']!r} does not apply to the objective {objective}")
     own = {name: options.pop(name) for name in OWN_FIELDS if name in options}
-    problem = _clustered(text, data, cluster, bandwidth, **options)
+    problem = _clustered(found, cluster, bandwidth, **options)
     objective = problem.objective if objective is None else objective
     problem = with_objective(problem, objective)
     if degrees is not None:
@@ -108,8 +118,7 @@ OWN_FIELDS = {f.name for x in GRAPHS for f in fields(PROBLEMS[x])} - {"graph", "
 
 
 def _clustered(
-    text: str,
-    data: Any,
+    found: Loaded,
     cluster: str | None,
     bandwidth: float | Sequence[float] | None,
     *,
@@ -118,7 +127,7 @@ def _clustered(
     variant: str | None = None,
     **options: Any,
 ) -> GraphProblem:
-    """Parse; put a graph without devices on a server, or change what is said of those that the file has."""
+    """Build; put a graph without devices on a server, or change what is said of those that the file has."""
     speeds = (bandwidth,) if isinstance(bandwidth, int | float) else bandwidth
     for i, x in enumerate(speeds or ()):
         require_number(x, "bandwidth" if len(speeds or ()) == 1 else f"bandwidth[{i}]", positive=True)
@@ -128,7 +137,8 @@ def _clustered(
     # a tree that is arranged anew needs nothing of the cluster but the type of its devices
     one = speeds[0] if speeds and (members or len(speeds) == 1) else None
     parts = {"devices": prod(members) if members else devices, "memory": memory, "bandwidth": one, "variant": variant}
-    built = _parse(text, data, {**options, **parts})
+    built = found.build(found.model, **_applicable(found, {**options, **parts}))
+    built = getattr(built, "problem", built)
     if isinstance(built, OpGraph):
         kind = options.get("device_type") or built.device_types[0]
         machines = server(4 if devices is None else devices, kind, memory, one)
@@ -144,28 +154,6 @@ def _clustered(
     return problem if speeds is None else with_speeds(problem, speeds)
 
 
-def _parse(text: str, data: Any, options: dict[str, Any]) -> OpGraph | GraphProblem:
-    """Return the graph of a file, or the problem if it has devices."""
-    if isinstance(data, Loaded):
-        built = data.build(data.model, **_applicable(data.build, data.name, options))
-        graph: OpGraph | GraphProblem = getattr(built, "problem", built)
-        return graph
-    if not text.strip():
-        raise InstanceError("content", "the file is empty")
-    if data is not None:
-        if not isinstance(data, dict):
-            raise InstanceError("content", "a JSON list is no known format")
-        for recognises, name, build in JSON_FORMATS:
-            if recognises(data):
-                return build(data, **_applicable(build, name, options))
-        keys = ", ".join(sorted(data)[:8]) or "no field"
-        raise InstanceError("content", f"JSON with {keys} is no known format")
-    if pipedream.recognises(text):
-        build_graph = pipedream.from_pipedream
-        return build_graph(text, **_applicable(build_graph, "a PipeDream profile", options))
-    raise InstanceError("content", f"{text.strip().splitlines()[0]!r} begins no known format")
-
-
 def from_gangplan(data: dict[str, Any]) -> GraphProblem:
     """Build the problem of a parsed gangplan document."""
     problem = from_document(data)
@@ -175,20 +163,25 @@ def from_gangplan(data: dict[str, Any]) -> GraphProblem:
     return problem
 
 
-Builder = Callable[..., OpGraph | GraphProblem]
-JSON_FORMATS: tuple[tuple[Callable[[dict[str, Any]], bool], str, Builder], ...] = (
-    (lambda data: "schema_version" in data, "a gangplan document", from_gangplan),
-    (msr.recognises, "a NeurIPS 2020 placement input", msr.from_msr),
-    (networkx_graph.recognises, "a networkx graph", networkx_graph.from_node_link),
+FORMATS: tuple[tuple[type, Callable[[Any], bool], str, Callable[..., OpGraph | GraphProblem]], ...] = (
+    (dict, lambda data: "schema_version" in data, "a gangplan document", from_gangplan),
+    (dict, msr.recognises, "a NeurIPS 2020 placement input", msr.from_msr),
+    (dict, networkx_graph.recognises, "a networkx graph", networkx_graph.from_node_link),
+    (str, pipedream.recognises, "a PipeDream profile", pipedream.from_pipedream),
 )
+"""Parsed or text, how it is recognised, what it is called, and what builds a graph or a problem of it."""
 
 
-def _applicable(build: Builder, name: str, options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options that are the builder's own; those of clusters are for `_clustered`, others an error."""
-    own = {p.name for p in signature(build).parameters.values() if p.kind is Parameter.KEYWORD_ONLY}
-    known = own | {"devices", "memory", "bandwidth", "variant"}
+def _own(build: Callable[..., Any]) -> set[str]:
+    """Return the options of a format."""
+    return {p.name for p in signature(build).parameters.values() if p.kind is Parameter.KEYWORD_ONLY}
+
+
+def _applicable(found: Loaded, options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options that are the format's own; those of clusters are for `_clustered`, others an error."""
+    known = _own(found.build) | {"devices", "memory", "bandwidth", "variant"}
     given = {option: value for option, value in options.items() if value is not None}
     for option, value in given.items():
         if option not in known:
-            raise InstanceError(option, f"{value!r} does not apply to {name}{did_you_mean(option, known)}")
-    return {option: value for option, value in given.items() if option in own}
+            raise InstanceError(option, f"{value!r} does not apply to {found.name}{did_you_mean(option, known)}")
+    return {option: value for option, value in given.items() if option in _own(found.build)}

@@ -109,5 +109,5 @@ SACCT = Format(
     "Partition State Elapsed ElapsedRaw NNodes AllocNodes User JobName Priority Timelimit TimelimitRaw",
     _row,
     join=_jobs,
-    unique=False,
+    unique="",
 )

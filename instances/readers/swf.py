@@ -80,7 +80,7 @@ def _jobs(rows: list[Job]) -> Iterator[Job | str]:
 FORMAT = Format("the Standard Workload Format", " ".join(COLUMNS), "", _row, calendar=False, join=_jobs)
 
 
-def dated(content: str) -> Format:
+def dated(content: str) -> Format[Job | str]:
     """Return the format with the time at which the log begins, if a comment says it."""
     began = _START.search(content)
     return replace(FORMAT, start=float(began[1])) if began and int(began[1]) else FORMAT

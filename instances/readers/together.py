@@ -10,7 +10,7 @@ Batch size and GPUs may be left out. Columns may come in any order and in other 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ..arrays import FloatArray
 from ..errors import InstanceError
 from ..intake import as_float, csv_rows
-from .trace_rows import built_rows
+from .trace_rows import Format
 
 
 def _words(text: str) -> list[str]:
@@ -67,7 +67,7 @@ class Together:
     kept: FloatArray
 
 
-def looks_like_together(header: list[str]) -> bool:
+def looks_like_together(header: Iterable[str]) -> bool:
     """Return whether a header has speeds alone or together."""
     return not {"alone", "together"}.isdisjoint(key for _, key in map(_column, header))
 
@@ -78,9 +78,7 @@ def read_together(text: str, name: str) -> Together:
     header = [cell.strip() for cell in next(rows)[1]]
     places = _places(header)
     lines = iter([(line, [cell.strip() for cell in cells]) for line, cells in rows])
-    made, _ = built_rows((tuple(header), lines), lambda row: list(_jobs(row, places)), skip_bad=False)
-    if not made:
-        raise InstanceError("content", "there is no row under the header")
+    made, _ = Format("jobs together", "", "", lambda row: list(_jobs(row, places))).read((tuple(header), lines))
     two_by_two = places.keys().isdisjoint({(True, "model"), (False, "group")})
     if two_by_two and len(made) % 2:
         words = f"{len(made)} rows are not pairs, and no column 'partner model' or 'group' says who ran with whom"

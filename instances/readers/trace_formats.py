@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from ..arrays import require_choice
-from ..errors import InstanceError, did_you_mean, unknown
+from ..errors import InstanceError, unknown
 from ..intake import parse_json
 from . import philly, swf
 from .fields import value_of
 from .gavel import looks_like_gavel
 from .slurm import SACCT
-from .trace_rows import NEVER_RAN, NO_GPU, Format, Job, Row, table, tasks_together
+from .trace_rows import NEVER_RAN, NO_GPU, Content, Format, Job, Row, table, tasks_together
 
-Content = tuple[tuple[str, ...], Iterator[tuple[int, list[Any]]]]
-"""Columns, and the number and the fields of each row."""
 MEBIBYTE = 2**20
 MILLI = 1000
 _PERCENT, _GIGABYTE = 100, 1e9
@@ -154,7 +150,7 @@ PAI = Format(
     "user group workload",
     _pai,
     join=tasks_together,
-    unique=False,
+    unique="",
 )
 _NAMED = partial(_pollux, seconds={})
 POLLUX = Format("Pollux' (Qiao et al., OSDI 2021)", "name time application num_replicas", "", _NAMED, calendar=False)
@@ -189,7 +185,7 @@ OURS = {"id": "job_id", "gpus": "num_gpu", "submit": "submit_time", "model": "mo
 """Short names of our columns."""
 
 
-def recognise(text: str, seconds: Mapping[str, float], columns: Mapping[str, str]) -> tuple[Format, Content]:
+def recognise(text: str, seconds: Mapping[str, float], columns: Mapping[str, str]) -> tuple[Format[Job | str], Content]:
     """Return the format of a trace, its columns and its rows."""
     if text.lstrip().startswith(("{", "[")):
         data = parse_json(text)
@@ -205,34 +201,23 @@ def recognise(text: str, seconds: Mapping[str, float], columns: Mapping[str, str
         return _plain_table(text, head, header, delimiter)
     for form in FORMATS:
         for delimiter, raw in headers.items():
-            header = form.columns(raw)
-            if form.lacks(header):
+            if form.lacks(header := form.columns(raw)):
                 continue
             if form is PLAIN:
                 return _plain_table(text, head, header, delimiter)
-            content = _once(form, header), table(text, delimiter=delimiter)[1]
+            content = form.checked(header), table(text, delimiter=delimiter)[1]
             return replace(form, build=partial(_pollux, seconds=seconds)) if form is POLLUX else form, content
     if _is_bare_pai(headers[","]):
         return PAI, table(text, tuple(PAI.needs.split()))
     raise InstanceError("header", _nearest(head, headers))
 
 
-def _plain_table(text: str, head: str, header: tuple[str, ...], delimiter: str) -> tuple[Format, Content]:
+def _plain_table(text: str, head: str, header: tuple[str, ...], delimiter: str) -> tuple[Format[Job | str], Content]:
     """Return a table of our own columns; its first row tells whether it has times of the calendar."""
-    if lacks := PLAIN.lacks(header):
-        raise InstanceError("header", f"{_short(header)} lacks {', '.join(lacks)}{_meant(lacks, header)}")
     _, first = next(table(head, delimiter=delimiter)[1], (0, []))
-    word = dict(zip(_once(PLAIN, header), first, strict=False)).get("submit_time", "0")
+    word = dict(zip(PLAIN.checked(header), first, strict=False)).get("submit_time", "0")
     dated = any(mark in word for mark in "-:") and isinstance(value_of(word), str)
     return DATED if dated else PLAIN, (header, table(text, delimiter=delimiter)[1])
-
-
-def _once(form: Format, header: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the columns, of which none that is read may be there twice."""
-    for name, count in Counter(header).items():
-        if count > 1 and name in form.spelling.values():
-            raise InstanceError("header", f"{name!r} is there {count} times")
-    return header
 
 
 def _renamed(headers: Mapping[str, tuple[str, ...]], columns: Mapping[str, str]) -> tuple[tuple[str, ...], str]:
@@ -271,19 +256,7 @@ def _nearest(head: str, headers: Mapping[str, tuple[str, ...]]) -> str:
         if form is not SACCT or delimiter == "|"
     ]
     share, i, raw = min(shares, key=lambda item: item[:2])
-    form = FORMATS[i] if share < 0.5 else PLAIN
-    header = raw if share < 1 else headers[","]
-    lacks = [group.replace("|", " or ") for group in form.lacks(form.columns(header))]
-    near = "" if form is PLAIN else f" is nearly {form.name}, but"
-    hint = "; --columns id=NAME,gpus=NAME,... says what they are called here" if form is PLAIN else ""
-    return f"{_short(header)}{near} lacks {', '.join(lacks)}{_meant(lacks, header)}{hint}"
-
-
-def _meant(lacks: list[str], header: tuple[str, ...]) -> str:
-    """Return the question whether one of the columns is one that lacks, by another name."""
-    return next(filter(None, (did_you_mean(name, header) for name in lacks)), "")
-
-
-def _short(header: tuple[str, ...]) -> str:
-    words = ", ".join(header)
-    return (words if len(words) <= 80 else f"{words[:77]}...") or "nothing"
+    if share < 0.5 and FORMATS[i] is not PLAIN:
+        return FORMATS[i].lacking(raw, f" is nearly {FORMATS[i].name}, but")
+    hint = "; --columns id=NAME,gpus=NAME,... says what they are called here"
+    return PLAIN.lacking(raw if share < 1 else headers[","]) + hint

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from math import inf
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
-from ..errors import InstanceError
+from ..errors import InstanceError, did_you_mean
 from ..intake import Table, as_float, csv_rows
 
-T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+Content = tuple[tuple[str, ...], Iterator[tuple[int, list[Any]]]]
+"""Columns, and the number and the fields of each row."""
 
 NO_GPU, NEVER_RAN = "without a GPU", "that never ran to an end"
 """Why rows that are not wrong make no job."""
@@ -107,17 +110,17 @@ class Row(dict[str, Any]):
 
 
 @dataclass(frozen=True, slots=True)
-class Format:
-    """How a publisher writes a trace.
+class Format(Generic[T_co]):
+    """A table as its owner writes it.
 
     Attributes:
         name: what it is called.
         needs: the columns by which it is recognised, with ``|`` between those of which one is enough.
         takes: other columns that are read if they are there.
-        build: makes a job of a row, or says why there is none in it.
+        build: makes something of a row: a job, or says why there is none in it.
         calendar: whether times are of the calendar, or otherwise from no particular origin: the first becomes 0.
         join: makes jobs of parts of jobs, where a job may have several rows.
-        unique: whether no name may be there twice, those of parts aside.
+        unique: the field of which a name may not be there twice, those of parts aside.
         unit: what an error counts to say where it is.
         start: seconds from 1970 of the time 0, where the file says so.
     """
@@ -125,10 +128,10 @@ class Format:
     name: str
     needs: str
     takes: str
-    build: Callable[[Row], Job | str]
+    build: Callable[[Row], T_co]
     calendar: bool = True
     join: Callable[[list[Job]], Iterator[Job | str]] | None = None
-    unique: bool = True
+    unique: str = "job"
     unit: str = "line"
     start: float | None = None
     spelling: dict[str, str] = field(init=False, repr=False, default_factory=dict)
@@ -144,7 +147,57 @@ class Format:
     def lacks(self, columns: Iterable[str]) -> list[str]:
         """Return the needed columns that are not there."""
         there = set(columns)
-        return [group for group in self.needs.split() if not there & set(group.split("|"))]
+        return [group.replace("|", " or ") for group in self.needs.split() if not there & set(group.split("|"))]
+
+    def lacking(self, header: tuple[str, ...], but: str = "") -> str:
+        """Return what a header is, what it lacks, and which of its columns may be meant, by another name."""
+        lacks, words = self.lacks(self.columns(header)), ", ".join(header)
+        meant = next(filter(None, (did_you_mean(name, header) for name in lacks)), "")
+        found = (words if len(words) <= 80 else f"{words[:77]}...") or "nothing"
+        return f"{found}{but} lacks {', '.join(lacks)}{meant}"
+
+    def checked(self, header: Iterable[str]) -> tuple[str, ...]:
+        """Return the columns, of which none may lack, and none that is read be there twice."""
+        columns = self.columns(header)
+        if self.lacks(columns):
+            raise InstanceError("header", self.lacking(columns))
+        for name, count in Counter(columns).items():
+            if count > 1 and name in self.spelling.values():
+                raise InstanceError("header", f"{name!r} is there {count} times")
+        return columns
+
+    def made(self, content: Content, skip_bad: bool) -> tuple[list[T_co], list[str]]:
+        """Return what is made of each row, and what is wrong with those left out if bad ones are to be."""
+        columns, rows = content
+        made: list[T_co] = []
+        skipped: list[str] = []
+        seen: set[str] = set()
+        for line, values in rows:
+            try:
+                if len(values) != len(columns):
+                    raise InstanceError("columns", f"the row has {len(values)} of them, not {len(columns)}")
+                row = Row(zip(columns, values, strict=True))
+                row.line = line
+                one = self.build(row)
+                name = getattr(one, "name", None) if self.unique and not getattr(one, "part", "") else None
+                if name in seen:
+                    raise InstanceError(self.unique, f"{name!r} is a duplicate")
+                if name is not None:
+                    seen.add(name)
+                made.append(one)
+            except InstanceError as error:
+                placed = InstanceError(f"{self.unit} {line}: {error.field}", error.problem)
+                if not skip_bad:
+                    raise placed from None
+                skipped.append(str(placed))
+        return made, skipped
+
+    def read(self, content: Content, skip_bad: bool = False) -> tuple[list[T_co], list[str]]:
+        """Return what is `made` of a table, of which there must be something."""
+        made, skipped = self.made((self.checked(content[0]), content[1]), skip_bad)
+        if not made:
+            raise InstanceError("content", f"has no {'usable ' * bool(skipped)}row")
+        return made, skipped
 
 
 def table(text: str, columns: tuple[str, ...] = (), delimiter: str = ",") -> Table:
@@ -152,47 +205,6 @@ def table(text: str, columns: tuple[str, ...] = (), delimiter: str = ",") -> Tab
     rows = csv_rows(text, delimiter)
     names = columns or tuple(name.strip() for name in next(rows, (0, []))[1])
     return names, rows
-
-
-def built_rows(
-    content: tuple[tuple[str, ...], Iterator[tuple[int, list[Any]]]],
-    build: Callable[[Row], T],
-    skip_bad: bool,
-    unique: str = "",
-    unit: str = "line",
-) -> tuple[list[T], list[str]]:
-    """Return what `build` makes of each row and its line, and what is wrong with those left out.
-
-    Args:
-        content: columns and rows.
-        build: makes something of a row, with a name if it is to be `unique`.
-        skip_bad: leave rows out that are wrong, instead of raising.
-        unique: the field that a name which was there before is an error of; parts of jobs have no name of their own.
-        unit: what the number of a row counts.
-    """
-    columns, rows = content
-    made: list[T] = []
-    skipped: list[str] = []
-    seen: set[str] = set()
-    for line, values in rows:
-        try:
-            if len(values) != len(columns):
-                raise InstanceError("columns", f"the row has {len(values)} of them, not {len(columns)}")
-            row = Row(zip(columns, values, strict=True))
-            row.line = line
-            one = build(row)
-            name = getattr(one, "name", None) if unique and not getattr(one, "part", "") else None
-            if name in seen:
-                raise InstanceError(unique, f"{name!r} is a duplicate")
-            if name is not None:
-                seen.add(name)
-            made.append(one)
-        except InstanceError as error:
-            placed = InstanceError(f"{unit} {line}: {error.field}", error.problem)
-            if not skip_bad:
-                raise placed from None
-            skipped.append(str(placed))
-    return made, skipped
 
 
 def by_name(jobs: Iterable[Job]) -> Iterator[list[Job]]:

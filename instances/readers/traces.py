@@ -16,8 +16,8 @@ import numpy as np
 from ..errors import InstanceError, in_file
 from ..intake import read_text
 from ..workload import Workload
-from .trace_formats import OURS, Content, recognise
-from .trace_rows import Format, Job, built_rows
+from .trace_formats import OURS, recognise
+from .trace_rows import Content, Format, Job
 
 
 @dataclass(slots=True)
@@ -62,8 +62,8 @@ def read_trace(
         return _parse(*recognise(words, seconds or {}, columns or {}), skip_bad)
 
 
-def _parse(form: Format, content: Content, skip_bad: bool) -> Trace:
-    made, skipped = built_rows(content, form.build, skip_bad, "job" if form.unique else "", form.unit)
+def _parse(form: Format[Job | str], content: Content, skip_bad: bool) -> Trace:
+    made, skipped = form.made(content, skip_bad)
     jobs = [job for job in made if isinstance(job, Job)]
     left_out = Counter(job for job in made if isinstance(job, str))
     if form.join:

@@ -112,6 +112,27 @@ def test_a_cluster_is_drawn(client: TestClient) -> None:
     assert client.post("/v1/picture", json={"cluster": "5000x8"}).json()["error"]["field"] == "cluster"
 
 
+def test_a_solve_so_far_is_drawn(client: TestClient) -> None:
+    """Best plan and bound are drawn as far as they are known, as wide as asked; rows that are none are refused."""
+    rows = [
+        {"seconds": 0.1, "objective": None, "bound": 2.0},
+        {"seconds": 0.5, "objective": 90.0, "bound": 2.0},
+        {"seconds": 1.0, "objective": 4.0, "bound": 3.0},
+    ]
+    for k, lines in ((1, {"bound"}), (2, {"objective", "bound"}), (3, {"objective", "bound"})):
+        body = {"progress": rows[:k], "now": 2.0, "until": 10.0, "width": 640, "unit": "s"}
+        root = ElementTree.fromstring(client.post("/v1/picture", json=body).json()["svg"])
+        named = {x.attrib["data-name"] for x in root.iter() if x.tag.endswith("path") and "data-name" in x.attrib}
+        told = [x.text for x in root.iter() if x.tag.endswith("title")]
+        assert named == lines and root.attrib["viewBox"].startswith("0 0 640 ")
+        assert told[-1:] == {1: [], 2: ["objective 90, bound 2"], 3: ["objective 4, bound 3"]}[k]
+    at_once = {"progress": rows[1:2], "now": 0.5, "width": 640}
+    assert "<svg" in client.post("/v1/picture", json=at_once).json()["svg"]
+    for rows in ([], [{}], [{"seconds": "x", "objective": 1.0}], 3):
+        wrong = client.post("/v1/picture", json={"progress": rows, "now": 1, "width": 640})
+        assert wrong.status_code == 422 and wrong.json()["error"]["field"] == "progress"
+
+
 def test_a_log_is_steps(client: TestClient) -> None:
     """After each step of a log jobs hold what they held then; other text is refused by its line."""
     client.put("/v1/sessions/a", json={"cluster": "2x8"})
@@ -215,10 +236,10 @@ def test_keyboard_only(page: Callable[..., Any]) -> None:
     press("Enter")
     found.wait_for_selector("#plan-picture svg")
     assert re.match(r"(Optimal|Feasible)", found.inner_text("#standing"))
-    assert "best plan" in found.inner_text("#figures") and found.locator("#chart path.plan").count() == 2
+    assert "best plan" in found.inner_text("#figures") and found.locator("#chart [data-name=objective]").count() >= 2
     for _ in range(30):
         press("Tab")
-        if found.evaluate("document.activeElement.className") == "scroll":
+        if found.evaluate("document.activeElement.matches('#plan-picture .scroll')"):
             break
     press("ArrowRight")
     first = found.inner_text("#plan-picture .details")

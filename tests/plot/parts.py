@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from gangplan.plot.pixels import each
 from gangplan.plot.scene import Boxes, Dots
+from gangplan.plot.svg import each
 
 Some = TypeVar("Some", Boxes, Dots)
 

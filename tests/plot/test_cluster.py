@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gangplan import plot
 from gangplan.hybrid import solve
 from gangplan.instances import InstanceError, Level, TreeTopology, verify
 from gangplan.instances.generators.gangs import gangs
 from gangplan.instances.placement import Demand, Fleet, GangJob, PlacementPlan, PlacementProblem, SpeedModel
+from gangplan.plot import Drawn
 from gangplan.plot import cluster as drawing
 from gangplan.plot.cluster import LOADS, MOST_COLOURS, UNUSED, _arrange, _links, cluster_scene, fleet_scene, job_colours
 from gangplan.plot.cluster_layout import BAND, DOWN, IDLE, gpu_tiles, marks
@@ -165,7 +167,8 @@ def test_shares_of_a_gpu() -> None:
         IDLE: 0.25,
     }
     assert any(
-        text.startswith("0.5 of GPU 1: a: m<br>1 worker of 0.5 GPU") for text in told(cluster_scene(problem, plan))
+        text.startswith("0.5 of GPU 1: a: m<br>1 worker of 0.5 GPU")
+        for text in told(cluster_scene(Drawn(problem, plan)))
     )
 
 
@@ -248,7 +251,7 @@ def test_tasks_without_gpu() -> None:
     ]
     assert sorted(zip(nodes, picture.mark_job.tolist(), strict=True)) == [(1, 2), (3, 1), (3, 2)]
     assert len({(x, y) for x, y, _ in picture.marks.tolist()}) == 3
-    texts = " ".join(told(cluster_scene(problem, plan)))
+    texts = " ".join(told(cluster_scene(Drawn(problem, plan))))
     assert "1 parameter server on node3" in texts
     assert "2 workers without GPU on node3" in texts
 
@@ -261,7 +264,7 @@ def test_many_gpus_are_drawn_by_rack(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = first_fit(SHARED)
     rates = verify(SHARED, plan).rates
     assert rates is not None
-    fine, picture = flows(SHARED, plan, rates), cluster_scene(SHARED, plan)
+    fine, picture = flows(SHARED, plan, rates), cluster_scene(Drawn(SHARED, plan))
     boxes = [mark for mark in panel(picture, "cluster").marks if isinstance(mark, Boxes)]
     (filled,) = (mark for mark in boxes if mark.texts)
     units = next(mark.at for mark in boxes if mark.colour == "#f7f8fa")
@@ -282,7 +285,7 @@ def test_smallest(gpus: int) -> None:
     """A cluster of one node can be drawn, even without GPU and with nothing placed."""
     problem = PlacementProblem(Fleet.regular(1, 1, gpus), (job("a", 1, value=1.0),), SPEED)
     plan = PlacementPlan(("a",), [0] * gpus, [0] * gpus, [1] * gpus, [0] * gpus, [0] * gpus, [0] * gpus)
-    picture = cluster_scene(problem, plan)
+    picture = cluster_scene(Drawn(problem, plan))
     assert parts(problem, plan).tiles.job.tolist() == [0] * gpus
     assert picture.title == "1 job on 1 node with " + ("1 \u00d7 A100" if gpus else "no GPU")
     assert picture.render("a.png")
@@ -291,7 +294,7 @@ def test_smallest(gpus: int) -> None:
 def test_title() -> None:
     """The title says what, the subtitle how good and how full."""
     plan = first_fit(SHARED)
-    picture = cluster_scene(SHARED, plan, "batch", "FEASIBLE", 50.0)
+    picture = plot.picture(SHARED, plan, name="batch", status="FEASIBLE", bound=50.0)
     objective = verify(SHARED, plan).objective
     assert objective is not None
     assert picture.title == "batch: 30 jobs on 12 nodes with 32 \u00d7 A100 + 16 \u00d7 V100"
@@ -308,7 +311,7 @@ def test_list_of_jobs() -> None:
     """The list has each job that is placed, with its slowdown; one that is left out is counted in the subtitle."""
     problem = small(job("a", 4), job("b", 8, value=1.0))
     plan = PlacementPlan(("a", "b"), [0, 0], [0, 1], [2, 2], [0, 0], [0, 0, 1, 1], [0, 1, 0, 1])
-    rates, picture = verify(problem, plan).rates, cluster_scene(problem, plan)
+    rates, picture = verify(problem, plan).rates, cluster_scene(Drawn(problem, plan))
     assert rates is not None
     names, slowdowns = (mark.texts for mark in panel(picture, "jobs").marks if isinstance(mark, Words))
     assert (list(names), list(slowdowns)) == (["a"], [f"{rates.slowdown[0]:.3f}"])
@@ -319,7 +322,7 @@ def test_fleet() -> None:
     """Of a fleet whose GPUs jobs hold, as a scheduler says it, each job's GPUs are counted; links have no load."""
     fleet = Fleet.regular(2, 2, 4)
     a, b = fleet.names[:2]
-    picture = fleet_scene(fleet, {"x": {a: (0, 2), b: (1,)}, "y": {b: (0,)}}, "now")
+    picture = plot.picture(fleet, {"x": {a: (0, 2), b: (1,)}, "y": {b: (0,)}}, name="now")
     assert (picture.title, picture.subtitle) == ("now: 2 jobs on 4 nodes with 16 \u00d7 A100", "4 of 16 GPUs in use")
     names, held = (mark.texts for mark in panel(picture, "jobs").marks if isinstance(mark, Words))
     assert (list(names), list(held)) == (["x", "y"], ["3", "1"])
@@ -334,9 +337,9 @@ def test_fleet() -> None:
 def test_infeasible_plan() -> None:
     """A plan that breaks a constraint is not drawn."""
     with pytest.raises(ValueError, match="gang"):
-        cluster_scene(CROSSING, replace(CROSSED, workers=[2, 1, 2, 0]))
+        cluster_scene(Drawn(CROSSING, replace(CROSSED, workers=[2, 1, 2, 0])))
 
 
 def test_what_a_pointer_is_told() -> None:
     """A pointer is told of every GPU, node, link and mark."""
-    assert len(told(cluster_scene(CROSSING, CROSSED))) == 8 + 4 + 6 + 1
+    assert len(told(cluster_scene(Drawn(CROSSING, CROSSED)))) == 8 + 4 + 6 + 1

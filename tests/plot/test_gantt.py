@@ -10,6 +10,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from gangplan import plot
 from gangplan.instances import (
     Cluster,
     DeviceType,
@@ -145,7 +146,7 @@ def test_steps_of_the_chain() -> None:
 def test_title() -> None:
     """The title says what, the subtitle how good, with idle devices counted; the bound is a line with its value."""
     problem = replace(SMALL[0], cluster=cluster(2))
-    picture = gantt_scene([Drawn(problem, SMALL[1], status="FEASIBLE", bound=1e-3)], "gpt")
+    picture = plot.picture(problem, SMALL[1], name="gpt", status="FEASIBLE", bound=1e-3)
     assert picture.title == f"gpt: {problem.graph.n_ops} ops on 4 \u00d7 A100"
     assert re.fullmatch(r"FEASIBLE · step · [\d.]+ ms · gap [\d.]+% · 2 devices idle", picture.subtitle)
     label = "bound 1 ms: no plan is better"

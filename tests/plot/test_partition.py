@@ -8,9 +8,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from gangplan import plot
 from gangplan.instances import PartitionPlan, PartitionProblem, verify
 from gangplan.instances.generators import generate
-from gangplan.plot.partition import BETWEEN, INSIDE, columns, partition_scene, rows
+from gangplan.plot.partition import BETWEEN, INSIDE, columns, rows
 from gangplan.plot.scene import Boxes, Dots, Lines, Panel, Scene
 
 from .parts import parts
@@ -31,7 +32,7 @@ def even(problem: PartitionProblem) -> PartitionPlan:
 
 def scene(problem: PartitionProblem, plan: PartitionPlan, bound: float | None = None) -> Scene:
     """Return the picture of a plan."""
-    return partition_scene(problem, plan, "name", "OPTIMAL", bound)
+    return plot.picture(problem, plan, name="name", status="OPTIMAL", bound=bound)
 
 
 def panel(picture: Scene, name: str) -> Panel:

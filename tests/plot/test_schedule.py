@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from gangplan import plot
 from gangplan.instances.schedule import MoldableJob, NodePool, Pool, SchedulePlan, ScheduleProblem
 from gangplan.plot.partition import Drawn
 from gangplan.plot.scene import Boxes, Dots, Lines, Panel, Scene, Words
@@ -55,7 +56,7 @@ def test_rows() -> None:
 
 def test_title() -> None:
     """The title says what, the subtitle how good and how full, with its gap."""
-    picture = schedule_scene([Drawn(PROBLEM, PLAN, "", "FEASIBLE", 87.5)], "batch")
+    picture = plot.picture(PROBLEM, PLAN, name="batch", status="FEASIBLE", bound=87.5)
     assert picture.title == "batch: 3 jobs on 4 GPUs"
     assert picture.subtitle == (
         "FEASIBLE · 175 s of weighted completion in sum · gap 50% · 1 left out · utilisation 72.7% to 110 s"

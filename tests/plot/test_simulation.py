@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gangplan import plot
 from gangplan.instances.placement import Fleet, SpeedModel
 from gangplan.instances.readers.traces import read_trace
 from gangplan.instances.workload import Workload
@@ -25,7 +26,7 @@ from .parts import parts
 
 def panel(outcome: Outcome, name: str) -> Panel:
     """Return the first panel of a name of the picture of one schedule."""
-    return next(p for p in simulation_scene({"srtf": outcome}, "trace").panels if p.name == name)
+    return next(p for p in plot.picture({"srtf": outcome}, name="trace").panels if p.name == name)
 
 
 def jobs_in(found: Panel) -> list[Boxes]:
@@ -210,7 +211,7 @@ def test_boxes_and_names() -> None:
         assert all(text.split("<br>")[3].endswith(f", {name}") for text in boxes[name].texts)
     (words_in,) = (mark for mark in found.marks if isinstance(mark, Words))
     assert 0 < len(words_in.texts) < len(parts.job)
-    picture = simulation_scene({"srtf": outcome}, "trace")
+    picture = plot.picture({"srtf": outcome}, name="trace")
     assert picture.title == "trace: 40 jobs on 3 nodes of 4 GPUs"
 
 
@@ -269,7 +270,7 @@ def test_kinds_of_schedules(case: str) -> None:
         "rejected": lambda: run_engine(work, Fleet.regular(1, 3, 4), EngineScheduler((Nobody(),))),
         "moment": lambda: simulate(Workload(("x",), np.zeros(1), [1], np.zeros(1)), 1, 1, consolidate=True),
     }
-    picture = simulation_scene({"<i>p": outcomes[case](), "q": outcomes[case]()}, "<b>t")
+    picture = plot.picture({"<i>p": outcomes[case](), "q": outcomes[case]()}, name="<b>t")
     assert ("GPUs only counted" in picture.subtitle) == (case == "counted")
     assert picture.render("x.png")[:8] == b"\x89PNG\r\n\x1a\n"
 

@@ -7,9 +7,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from gangplan.plot.pixels import ticks_of
 from gangplan.plot.scene import Axis, Boxes, Dots, Scene
-from gangplan.plot.svg import draw
+from gangplan.plot.svg import draw, ticks_of
 
 from .test_scene import PROBLEMS, picture, primitives
 

@@ -12,6 +12,7 @@ import pytest
 from gangplan import teach
 from gangplan.instances import InstanceError
 from gangplan.instances.schedule import MoldableJob, Pool, ScheduleProblem
+from gangplan.teach.show import scene
 
 JOBS = ScheduleProblem(
     (
@@ -95,18 +96,16 @@ def test_a_film_has_a_frame_a_step(tmp_path: Path) -> None:
 )
 def test_each_method_has_its_panels(steps: Any, panels: list[str]) -> None:
     """The picture of the last step has the library's picture of the plan, prices where there are some, and values."""
-    from gangplan.teach.show import scene
-
     *_, last = steps()
     assert sorted({panel.name for panel in scene(last).panels}) == sorted(set(panels))
 
 
 def test_a_step_draws_itself() -> None:
-    """A notebook shows a step as a PNG, and `draw` gives a figure with what was done in it."""
+    """A notebook shows a step as a PNG, and `draw` gives the picture with what was done in it as a figure."""
     steps = list(teach.list_scheduling(teach.two_jobs().problem))
     assert steps[1]._repr_png_().startswith(b"\x89PNG")
-    figure = teach.draw(steps[1])
-    assert steps[1].text in {text.get_text() for text in figure.axes[0].texts}
+    figure, drawn = teach.draw(steps[1]), scene(steps[1])
+    assert figure.images[0].get_size()[1] == 1430 and drawn.subtitle == steps[1].text
     assert steps[-1].steps() == steps
 
 

@@ -1,6 +1,5 @@
 // Solve a problem: plans and bounds as they come, what the answer is worth, and the plan from all sides.
 
-import { chart } from "./chart.js";
 import { $, download, onFile, options, picture, safely } from "./dom.js";
 import { ask, events, joined, request } from "./net.js";
 
@@ -46,17 +45,26 @@ async function run() {
   if (!example && wrong) throw wrong;
   const mine = example ? await textOf(`/v1/examples/${example}`) : file, objective = $("objective").value, limit = Number($("seconds").value);
   const seconds = isTimed(JSON.parse(mine)), rows = [];
-  let came = 0, over = false;
-  const redraw = () => {
-    const now = (rows.at(-1)?.seconds ?? 0) + (over ? 0 : (performance.now() - came) / 1000);
-    chart($("chart"), rows, now, over ? 0 : limit, (value) => words(value, seconds));
-  };
+  let came = 0, over = false, drawn = Promise.resolve(), waits = false;
+  // One after the other; who waits for its turn sees what is so then.
+  const redraw = safely(async () => {
+    if (waits) return;
+    waits = true;
+    await drawn.catch(() => {});
+    waits = false;
+    $("chart").hidden = !rows.some((row) => row.objective != null || row.bound != null);
+    if ($("chart").hidden) return;
+    const now = rows.at(-1).seconds + (over ? 0 : (performance.now() - came) / 1000);
+    const body = { progress: rows, now, until: over ? 0 : limit, width: $("chart").clientWidth, unit: seconds ? "s" : "" };
+    drawn = ask("POST", "/v1/picture", body);
+    picture($("chart"), (await drawn).svg);
+  });
   redraw();
   $("plan").hidden = true;
   $("figures").textContent = "";
   const body = joined({ problem: mine }, { objective, time_limit: limit, wait: 0, certify: $("certify").checked });
   running = (await ask("POST", "/v1/solve", body)).id;
-  const path = `/v1/solves/${running}`, timer = setInterval(redraw, 200);
+  const path = `/v1/solves/${running}`, timer = setInterval(redraw, 1000);
   window.onresize = redraw;
   $("cancel").disabled = false;
   $("standing").textContent = "Solving …";
@@ -66,6 +74,7 @@ async function run() {
       rows.push(row);
       came = performance.now();
       tell(row, seconds);
+      redraw();
     }
     throw new Error("service: broke off; the solve may still run");
   } finally {

@@ -56,7 +56,8 @@ def test_pollux(data: Path) -> None:
         (",a,b\na,1,1\nc,1,1\n", "line 3: 'c' does not fit the header's 'b'"),
         ("placement,local_bsz,step_time\n1x,4,0.5\n", "line 2: placement: '1x' is not the workers"),
         ("placement,local_bsz,step_time\n11,4,nan\n", "line 2: step_time: 'nan' is not a positive number"),
-        ("placement,local_bsz\n11,4\n", "header: placement,local_bsz lacks a column"),
+        ("placement,local_bsz\n11,4\n", "header: placement, local_bsz lacks step_time"),
+        ("\nplacement,local_bsz,step_time\n\n11,4,x\n", "line 4: step_time: 'x' is not a number"),
     ],
 )
 def test_bad_files(tmp_path: Path, text: str, words: str) -> None:

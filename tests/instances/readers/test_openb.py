@@ -108,8 +108,8 @@ def test_bad_rows(file: Path, row: str, words: str) -> None:
     ("text", "words"),
     [
         ("", "content: the file is empty"),
-        ("sn,cpu_milli,memory_mib,gpu\nn0,1,1,1\n", "line 1: 'model' is not one of the columns sn, cpu_milli"),
-        ("sn,sn,cpu_milli,memory_mib,gpu,model\n", "line 1: 'sn' is there twice"),
+        ("sn,cpu_milli,memory_mib,gpu\nn0,1,1,1\n", "header: sn, cpu_milli, memory_mib, gpu lacks model"),
+        ("sn,sn,cpu_milli,memory_mib,gpu,model\n", "header: 'sn' is there 2 times"),
         ("sn,cpu_milli,memory_mib,gpu,model\n", "content: has no row"),
         (f"{NODES}n0,1000,1000,1,T4\n", "line 5: sn: 'n0' is a duplicate"),
         (f"{NODES}n3,1000,1000,1,\n", "line 5: model: is missing for 1 GPUs"),

@@ -72,7 +72,7 @@ def test_groups(tmp_path: Path) -> None:
         (f"{PLAIN}\nA,32,1,10,0,B,16,2\n", "line 2: speed together: '0' is not a positive number"),
         (f"{PLAIN}\nA,,1,10,8,B,16,2\n", "line 2: batch size: '' is not a number"),
         (f"{PLAIN}\n,32,1,10,8,B,16,2\n", "line 2: model: is empty"),
-        (f"{PLAIN}\n", "content: there is no row under the header"),
+        (f"{PLAIN}\n", "content: has no row"),
         ("speed alone,speed together\n1,1\n", "header: speed alone,speed together has no column 'model'"),
         ("model,alone,together\nA,1,1\n", "content: 1 rows are not pairs, and no column 'partner model' or 'group'"),
         ("model,alone,together,partner alone,partner together\nA,1,1,1,1\n", "has no column 'partner model'"),
