@@ -117,7 +117,7 @@ def _follow(
         i = tried[c]
         restore(play, origin)
         if s.place[i] == WAIT:  # for an end: arrivals alone make no better place
-            while then.count[RUNNING] == root.count[RUNNING] and pass_time(table, on, play):
+            while then.count[RUNNING] == root.count[RUNNING] and pass_time(table, on, play, np.inf):
                 pass
         else:
             begin_job(table, on, play, s.place[i], s.take[i])
