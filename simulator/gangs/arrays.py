@@ -11,7 +11,7 @@ from gangplan.instances.arrays import FloatArray, require
 from gangplan.instances.placement import Fleet
 from gangplan.instances.placement.proximity import Proximity
 from gangplan.instances.workload import Workload
-from gangplan.solvers.compiled.kernel import Floats, Ints
+from gangplan.solvers.compiled.kernel import Floats, Ints, inner
 
 NOW = 0
 """Of `State.clock`."""
@@ -153,6 +153,10 @@ def begin(jobs: Jobs, cluster: Cluster) -> State:
     )  # fmt: skip
 
 
-def copy(state: State) -> State:
+@inner
+def copy(x: State) -> State:
     """Return a state that can be changed without changing this one."""
-    return State(*(x.copy() for x in state))
+    return State(
+        x.clock.copy(), x.count.copy(), x.queue.copy(), x.running.copy(), x.free.copy(), x.holder.copy(),
+        x.held.copy(), x.start.copy(), x.finish.copy(), x.urgency.copy(), x.cost.copy(),
+    )  # fmt: skip
