@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import FloatArray, IntArray, distinct, sums
+from ..arrays import FloatArray, IntArray, distinct, offsets, ranges, sums
 from .fleet import Fleet
 from .job import COLLECTIVES, GangJob
 from .problem import PlacementPlan, PlacementProblem
@@ -83,10 +83,8 @@ def _beside(place: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     rows = rows[np.repeat(size > 1, size)]
     size = size[size > 1]
     each = np.repeat(size, size)  # of a row, how many are there
-    one = np.repeat(rows, each)
-    begin = np.repeat(np.repeat(np.cumsum(size) - size, size), each)
-    nth = np.arange(len(one)) - np.repeat(np.cumsum(each) - each, each)
-    other = rows[begin + nth]
+    one, begin = np.repeat(rows, each), np.repeat(offsets(size)[:-1], size)
+    other = rows[ranges(begin, begin + each)]
     return one[one != other], other[one != other]
 
 

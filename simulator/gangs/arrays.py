@@ -142,10 +142,16 @@ def cluster_of(fleet: Fleet, proximity: Proximity) -> Cluster:
 
 def begin(jobs: Jobs, cluster: Cluster) -> State:
     """Return the state before the first job arrives."""
-    n, gpus = len(jobs.submit), int(cluster.first[-1])
-    if n and int(jobs.gpus.max()) > gpus:
+    gpus = int(cluster.first[-1])
+    if len(jobs.gpus) and int(jobs.gpus.max()) > gpus:
         i = int(np.argmax(jobs.gpus > gpus))
         raise InstanceError(f"gpus[{i}]", f"{jobs.gpus[i]} are more than the {gpus} of the cluster")
+    return empty(jobs, cluster)
+
+
+def empty(jobs: Jobs, cluster: Cluster) -> State:
+    """Return an idle cluster of which no job knows yet, whether or not it holds them all."""
+    n, gpus = len(jobs.submit), int(cluster.first[-1])
     return State(
         np.zeros(1), np.zeros(3, dtype=np.int64), np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64),
         np.diff(cluster.first), np.full(gpus, -1, dtype=np.int64), np.zeros(int(jobs.first[-1]), dtype=np.int64),
