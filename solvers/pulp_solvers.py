@@ -53,19 +53,26 @@ def minimise_lp(run: Run, lp: Any, unit: float, plan: Callable[[], Any], by: str
     bound = _solve(run, lp)
     if lp.status == pulp.LpStatusInfeasible:
         bound = _solve(run, lp, presolve=True)
+    if not conclude(run, lp, plan, by):
+        return
+    apt = run.objective is not None and run.objective >= unit * APT
+    if isfinite(bound):
+        run.raise_bound((bound - (TOLERANCE if apt else _ROUNDING)) * unit, by)
+
+
+def conclude(run: Run, lp: Any, plan: Callable[[], Any], by: str) -> bool:
+    """Offer the plan that a solver ended with, or prove that there is none; return whether its bound counts."""
     if lp.status == pulp.LpStatusInfeasible:
         if lp.sol_status == pulp.LpSolutionInfeasible and run.plan is None:  # PuLP has it so only if both say so
             run.prove_infeasible(by)
-        return
+        return False
     if lp.sol_status in (pulp.LpSolutionOptimal, pulp.LpSolutionIntegerFeasible):
         made = plan()
         if made is not None and verify(run.problem, made).ok:
             run.offer(made, by)
         else:
             run.note(f"{by}: the plan found is feasible only within the solver's tolerances, so it is dropped")
-    apt = run.objective is not None and run.objective >= unit * APT
-    if isfinite(bound):
-        run.raise_bound((bound - (TOLERANCE if apt else _ROUNDING)) * unit, by)
+    return True
 
 
 def _solve(run: Run, lp: Any, *, presolve: bool = False) -> float:

@@ -13,11 +13,11 @@ from typing import Any
 
 import pulp
 
-from gangplan.instances import verify
 from gangplan.instances.intake import read_text
 from gangplan.solvers import Run
 from gangplan.solvers import highs as _silent  # noqa: F401
 from gangplan.solvers.method import suite
+from gangplan.solvers.pulp_solvers import conclude
 
 _GAP = 1e-7
 """Relative gap at which solvers stop."""
@@ -48,7 +48,8 @@ def _by_highs(run: Run, lp: Any, unit: float, plan: Callable[[], Any]) -> None:
         return
     limits = {"timeLimit": run.remaining(), "threads": run.workers, "random_seed": run.seed}
     lp.solve(pulp.HiGHS(msg=False, gapRel=_GAP, **limits))
-    _conclude(run, lp, unit, plan, float(lp.solverModel.getInfo().mip_dual_bound), "plain-highs")
+    if conclude(run, lp, plan, "plain-highs"):
+        run.raise_bound(float(lp.solverModel.getInfo().mip_dual_bound) * unit, "plain-highs")
 
 
 def _by_cbc(run: Run, lp: Any, unit: float, plan: Callable[[], Any]) -> None:
@@ -65,18 +66,5 @@ def _by_cbc(run: Run, lp: Any, unit: float, plan: Callable[[], Any]) -> None:
         lower = _LOWER.search(read_text(log, empty=True))
     proved = lp.sol_status == pulp.LpSolutionOptimal
     bound = float(pulp.value(lp.objective) or 0.0) if proved else float(lower[1]) if lower else float("-inf")
-    _conclude(run, lp, unit, plan, bound, "plain-cbc")
-
-
-def _conclude(run: Run, lp: Any, unit: float, plan: Callable[[], Any], bound: float, by: str) -> None:
-    if lp.status == pulp.LpStatusInfeasible and lp.sol_status == pulp.LpSolutionInfeasible:
-        if run.plan is None:
-            run.prove_infeasible(by)
-        return
-    if lp.sol_status in (pulp.LpSolutionOptimal, pulp.LpSolutionIntegerFeasible):
-        answer = plan()
-        if answer is not None and verify(run.problem, answer).ok:
-            run.offer(answer, by)
-        else:
-            run.note(f"{by}: the plan is feasible only within the solver's tolerances, so it is dropped")
-    run.raise_bound(bound * unit, by)
+    if conclude(run, lp, plan, "plain-cbc"):
+        run.raise_bound(bound * unit, "plain-cbc")
