@@ -17,7 +17,7 @@ from gangplan.systems.pacml.baselines import make_policy
 from gangplan.systems.pacml.check import Checker
 from gangplan.systems.pacml.jobs import Blocks, JobType, read_types
 from gangplan.systems.pacml.plans import clairvoyant, search
-from gangplan.systems.pacml.simulate import Decides, Outcome, simulate
+from gangplan.systems.pacml.simulate import Decides, RampOutcome, simulate
 from gangplan.systems.pacml.step import Units
 
 from .pacml_ablations import SHIPPED, train, weights_of
@@ -101,7 +101,7 @@ def drawn(task: Task, options: Options) -> Case:
     return arrivals(types, distribution, task.seed, n=cell.jobs, load=cell.multiple)
 
 
-def play(task: Task, case: Case, policy: Decides) -> tuple[Outcome, float]:
+def play(task: Task, case: Case, policy: Decides) -> tuple[RampOutcome, float]:
     """Return what a policy does, checked, and the seconds of the simulation.
 
     Raises:

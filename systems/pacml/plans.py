@@ -16,7 +16,7 @@ from gangplan.instances.arrays import FloatArray, IntArray, ranges, require_numb
 
 from .arrivals import Case
 from .jobs import Long
-from .simulate import Choice, Outcome, RampState, simulate
+from .simulate import Choice, RampOutcome, RampState, simulate
 
 PRICE = 0.005
 """Of a held server at an arrival, in jobs: 8 servers over five arrivals weigh a fifth of a job."""
@@ -111,7 +111,7 @@ class Clairvoyant:
 
     bound: float
     lp: float
-    outcome: Outcome
+    outcome: RampOutcome
 
 
 class _Runs(NamedTuple):
