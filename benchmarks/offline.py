@@ -26,7 +26,7 @@ from gangplan.hybrid.processes import guarded
 from gangplan.hybrid.table import own
 from gangplan.instances import InstanceError, verify
 from gangplan.learned.offline.lessons import label_of, problem_of, task_of
-from gangplan.learned.offline.recipe import OfflinePolicy
+from gangplan.learned.offline.policy import OfflinePolicy
 from gangplan.learned.offline.task import SAMPLES, candidates
 from gangplan.learned.policy.weights import FOLDER
 from gangplan.solvers.method import suite

@@ -20,8 +20,8 @@ def weights_of(name: str, units: Units, out: Path) -> Path:
 
 def train(name: str, units: Units, out: Path, data: Path) -> None:
     """Train a variant if that has not been done; goes on where it was."""
-    from gangplan.learned.policy.recipe import train_policy
     from gangplan.learned.policy.settings import read_config
+    from gangplan.learned.training.recipe import train_policy
 
     weights = weights_of(name, units, out)
     if weights.exists():

@@ -15,6 +15,7 @@ from inspect import Parameter, signature
 from math import isfinite, nextafter
 from typing import TYPE_CHECKING, Any, Never, TypedDict, Unpack, overload
 
+from gangplan.instances.addons import offered, plugged
 from gangplan.instances.arrays import plain, require_number
 from gangplan.instances.errors import InstanceError, did_you_mean
 from gangplan.instances.kinds import GRAPHS, PROBLEMS, with_objective
@@ -33,10 +34,10 @@ if TYPE_CHECKING:
         StepPlan,
         StepProblem,
     )
+    from gangplan.instances.certificates.document import Proved
     from gangplan.instances.placement import PlacementPlan, PlacementProblem
     from gangplan.instances.schedule import SchedulePlan, ScheduleProblem
     from gangplan.instances.verify import Answer
-    from gangplan.solvers.certificates.make import Proved
 
     from .display import Display
 
@@ -118,6 +119,8 @@ def solve(
     if unnamed or unknown:
         _refuse(unnamed, unknown)
     seed, workers = plain(seed), plain(workers) if workers is not None else cores()
+    if certify and not plugged("certify"):
+        raise InstanceError("certify", "needs the folder solvers/certificates, which is not installed")
     instance = _checked(instance, objective, time_limit, seed, workers, gap, callbacks)
     run = Run(instance, time_limit=time_limit, seed=seed, workers=workers, gap=gap, started=started)
     log = _display(run, method) if display else None
@@ -195,11 +198,9 @@ def _repaired(run: Run, initial: Any, why: str) -> Any:
 
 def _certified(run: Run, seconds: float) -> Proved | None:
     """Return the best certificate found within some seconds."""
-    from gangplan.solvers.certificates.make import certify
-
     with run.phase("certify"):
         try:
-            proved = certify(run, seconds)
+            proved: Proved | None = offered("certify")(run, seconds)
         except KeyboardInterrupt:
             run.stop_reason = "interrupted"
             return None

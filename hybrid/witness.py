@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import sys
 import time
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
+from gangplan.instances.addons import plugged
 from gangplan.solvers.method import suite
 from gangplan.solvers.processes import can_fork, forked
 from gangplan.solvers.run import OPTIMAL_GAP, Run
@@ -14,7 +16,7 @@ from .portfolio import run_methods
 from .table import installed, named, own, parts
 
 if TYPE_CHECKING:
-    from gangplan.solvers.certificates.make import Proved
+    from gangplan.instances.certificates.document import Proved
 
 SHARE = 0.5
 """Share of the limit that proving an optimum may take, if there is so much left."""
@@ -65,11 +67,12 @@ def prove(run: Run) -> tuple[Proved | None, tuple[str, ...]]:
 
 def _certificate(run: Run, seconds: float) -> Proved | None:
     """Return a certificate of the claim itself, made in a process that can be stopped if the system has one."""
-    if "gangplan.solvers.certificates.make" not in sys.modules and seconds < _IMPORT:
+    home = next(iter(plugged("certify").values()), None)
+    if home is None or (home.partition(":")[0] not in sys.modules and seconds < _IMPORT):
         return None
     from gangplan.instances.certificates import certifies
-    from gangplan.solvers.certificates.make import certify
 
+    certify = resolve_name(home)
     end = time.perf_counter() + seconds
     found: Proved | None = None
     try:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
-from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, Generic, TypeVar
 
@@ -37,16 +35,12 @@ class Lazy(Mapping[str, Any]):
         return len(self._homes)
 
 
-_FOR_TYPES = re.compile(r" *from (\S+) import (\w+) as \2")
+def exported(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
+    """Return the `__getattr__` of a package that has names of its modules, ``{".a": "B C"}``, when asked for them.
 
-
-def exported(package: str, source: str) -> Callable[[str], Any]:
-    """Return the `__getattr__` of a package that has what its `source` imports for type checkers when asked for it.
-
-    These are its lines of the form ``from .a import B as B``.
+    Type checkers see them in a stub, or below ``TYPE_CHECKING``; `tests/test_layout.py` compares.
     """
-    lines = map(_FOR_TYPES.fullmatch, Path(source).read_text(encoding="utf-8").splitlines())
-    names = Lazy(package, {match[2]: match[1] for match in lines if match})
+    names = Lazy(package, {name: module for module, some in homes.items() for name in some.split()})
 
     def attribute(name: str) -> Any:
         if name not in names:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from importlib import import_module
 
 from gangplan.instances.arrays import require_choice
-from gangplan.learned.policy.recipe import RECIPES as RECIPES
+from gangplan.learned.training.recipe import RECIPES as RECIPES
 from gangplan.simulator.ground import Ground
 
 
@@ -57,7 +57,7 @@ _RECIPES = {
     "colocate": "harmony.colocate.recipe",
     "marl": "marl.recipe",
 }
-RECIPES.update({name: f"{__name__}.{module}" for name, module in _RECIPES.items()})
+RECIPES.update({name: f"{__name__}.{module}:RECIPE" for name, module in _RECIPES.items()})
 
 
 def ground_of(name: str) -> type[Ground]:

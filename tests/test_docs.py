@@ -269,7 +269,7 @@ def test_every_public_name_has_an_entry() -> None:
 
 def test_every_name_of_teach_has_an_entry() -> None:
     """The reference has each name of `gangplan.teach` once, from where its package has it."""
-    lines = re.findall(r"^    from (\.\w+) import (\w+) as", (ROOT / "api/teach/__init__.py").read_text(), re.MULTILINE)
+    lines = re.findall(r"^from (\.\w+) import (\w+) as", (ROOT / "api/teach/__init__.pyi").read_text(), re.MULTILINE)
     assert len(lines) > 20
     assert sorted(entries("api-teach")) == sorted(f"gangplan.teach{home}.{name}" for home, name in lines)
 

@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from gangplan.instances.addons import addons
+
 ROOT = Path(__file__).parent.parent
 ORDER = ["instances", "solvers", "simulator", "learned", "scheduler", "systems", "hybrid", "api"]
 """A folder may import itself and those to its left; api is `gangplan` itself."""
@@ -107,11 +109,50 @@ def test_the_check_itself(path: str, source: str, bad: bool) -> None:
     assert bool(faults(Path(path), source)) is bad
 
 
+def home(path: Path, name: str) -> str:
+    """Return the path, below the root, of the module or folder that a module at `path` imports by `name`."""
+    dots = len(name) - len(name.lstrip("."))
+    package = path.parts[path.parts[0] == "api" : len(path.parts) - dots] if dots else ()
+    parts = [*package, *name[dots:].split(".")][not dots :]
+    found = Path() if parts and parts[0] in ORDER[:-1] else Path("api")
+    for part in parts:
+        if not ((ROOT / found / part).is_dir() or (ROOT / found / f"{part}.py").is_file()):
+            break
+        found /= part
+    return f"{found}.py" if (ROOT / f"{found}.py").is_file() else str(found)
+
+
+def addon_of(path: str) -> str | None:
+    """Return the add-on that a path belongs to; `None` if it is of the core."""
+    whole = [(name, x) for name, addon in addons().items() for x in addon["paths"]]
+    return next((name for name, x in whole if path == x or path.startswith(f"{x}/")), None)
+
+
+def test_paths_of_addons_are_there() -> None:
+    """Every path that `instances/addons.toml` names exists, and is of one add-on."""
+    paths = [x for addon in addons().values() for x in addon["paths"]]
+    assert [x for x in paths if not (ROOT / x).exists()] == []
+    assert [x for x in paths for y in paths if x != y and (x == y or x.startswith(f"{y}/"))] == []
+
+
+def test_core_knows_no_addon() -> None:
+    """No module of the core imports one of an add-on or names it in a string."""
+    known, modules = [], [x.relative_to(ROOT) for folder in ORDER for x in sorted((ROOT / folder).rglob("*.py"))]
+    core = [x for x in modules if addon_of(str(x)) is None]
+    assert 300 < len(core) < len(modules) - 100
+    for path in core:
+        tree = ast.parse((ROOT / path).read_text())
+        for line, name in (*imports(tree), *references(tree)):
+            if name.startswith((".", "gangplan")) and (addon := addon_of(home(path, name))):
+                known.append(f"{path}:{line}: {name} is of {addon}")
+    assert known == []
+
+
 DOORS = {"instances/intake.py"}
 """Where inputs are opened and parsed."""
 OWN_FILES = {
     *("hybrid/compiling.py", "solvers/compiled/store.py"),
-    *("api/__init__.py", "api/cli/__init__.py", "instances/lazy.py"),
+    *("api/__init__.py", "api/cli/__init__.py", "instances/addons.py", "instances/lazy.py"),
 }
 """Who reads what comes with the package or the system, or what it has written itself for its next start."""
 OPENS = {
@@ -176,11 +217,29 @@ def test_quick_tests_touch_every_folder() -> None:
 def test_no_module_hides_a_name() -> None:
     """No module has the name of what its package hands out when it is asked for: it would be there instead."""
     hidden = []
-    for file in (x for folder in ORDER for x in (ROOT / folder).rglob("__init__.py")):
+    for file in (x for folder in ORDER for x in (ROOT / folder).rglob("__init__.py*")):
         names = set(re.findall(r"import (\w+) as \1$", file.read_text(), re.MULTILINE))
-        modules = {x.stem for x in file.parent.iterdir()} - {"verify"}  # which can be called
+        modules = {x.stem for x in file.parent.iterdir()} - {"plot", "verify"}  # which can be called
         hidden += [f"{file.parent.relative_to(ROOT)}: {name}" for name in names & modules]
     assert hidden == []
+
+
+def test_type_checkers_see_what_is_handed_out() -> None:
+    """What a package has when asked for is what its stub, or its imports for type checkers, say, and from where."""
+    compared = 0
+    for file in (x for folder in ORDER for x in (ROOT / folder).rglob("__init__.py")):
+        tree = ast.parse(file.read_text())
+        calls = [x for x in ast.walk(tree) if isinstance(x, ast.Call) and ast.unparse(x.func) == "exported"]
+        named = [x.value for x in tree.body if isinstance(x, ast.Assign) and ast.unparse(x.targets[0]) == "_NAMES"]
+        for table in (*(x.args[1] for x in calls), *named):
+            given = {(y, module) for module, names in ast.literal_eval(table).items() for y in names.split()}
+            stub = file.with_suffix(".pyi")
+            text = (stub if stub.is_file() else file).read_text()
+            shown = {(name, home) for home, name in re.findall(r"from (\S+) import (\w+) as \2$", text, re.MULTILINE)}
+            direct = set(re.findall(r"^from (\S+) import (\w+) as \2\b", file.read_text(), re.MULTILINE))
+            assert given == shown - {(name, home) for home, name in direct}, file
+            compared += len(given)
+    assert compared > 150
 
 
 def test_import_is_light(tmp_path: Path) -> None:
@@ -223,6 +282,7 @@ def test_wheel_is_whole(tmp_path: Path) -> None:
         archive.extractall(installed)
     modules = {m.relative_to(ROOT) for f in ORDER for m in (ROOT / f).rglob("*.py*") if m.suffix in (".py", ".pyi")}
     shipped = {x.relative_to(ROOT) for f in ("configs", "weights") for x in (ROOT / "learned" / f).iterdir()}
+    shipped |= {Path("instances/addons.toml")}
     shipped |= {Path("hybrid/bench", name) for name in ("suite.toml", "manifest.jsonl")}
     shipped |= {x.relative_to(ROOT) for x in (ROOT / "hybrid" / "bench" / "library").iterdir()}
     shipped |= {x.relative_to(ROOT / "api") for x in (ROOT / "api" / "doors" / "static").iterdir()}
@@ -231,6 +291,12 @@ def test_wheel_is_whole(tmp_path: Path) -> None:
     assert wanted == {f.relative_to(installed / "gangplan") for f in (installed / "gangplan").rglob("*") if f.is_file()}
     empty.mkdir()
     program = "import gangplan, gangplan.cli; print(gangplan.__file__)"
+    zipped = "import gangplan; print([getattr(gangplan, name) for name in gangplan.__all__], gangplan.__file__)"
+    path = os.environ | {"PYTHONPATH": str(wheel)}
+    done = subprocess.run(
+        [sys.executable, "-c", zipped], cwd=empty, env=path, capture_output=True, text=True, check=True
+    )
+    assert f"{wheel}/gangplan/__init__.py" in done.stdout
     surroundings = os.environ | {"PYTHONPATH": str(installed), "PYTHONDONTWRITEBYTECODE": "1"}
     commands = ([sys.executable, "-c", program], [sys.executable, "-m", "gangplan", "versions"])
     place, versions = (

@@ -15,10 +15,10 @@ from gangplan.instances.quantities import quantity
 from gangplan.instances.readers.starts import read_waits
 from gangplan.instances.readers.traces import read_trace
 from gangplan.scheduler import Scheduler
+from gangplan.scheduler.described import cluster_of
 from gangplan.scheduler.journal.observed import events_of, parsed_events, past_of
 from gangplan.scheduler.journal.read import BEGIN
 
-from ..doors.clusters import cluster_of
 from . import options
 from .whatif import Page, Set, compare, with_settings
 

@@ -17,6 +17,7 @@ from gangplan.instances.placement import Fleet
 from gangplan.instances.quantities import alike, quantity
 from gangplan.scheduler import Scheduler
 from gangplan.scheduler.configure import LIVE
+from gangplan.scheduler.described import has_begun, reopened
 from gangplan.scheduler.journal.figures import Group, compared, groups, outcome_of
 from gangplan.scheduler.journal.history import History, history_of
 from gangplan.scheduler.journal.play import play
@@ -25,7 +26,6 @@ from gangplan.scheduler.journal.replay import Unknown
 from gangplan.scheduler.journal.write import OF_LOG
 from gangplan.scheduler.queueing.sharing import Quota, Sharing
 
-from ..doors.clusters import has_begun, reopened
 from ..plot import html as page
 from ..plot.simulation import simulation_scene
 from . import options

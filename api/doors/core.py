@@ -16,10 +16,10 @@ from gangplan.instances.errors import brief, did_you_mean
 from gangplan.instances.intake import decoded, parse_json, read_bytes
 from gangplan.instances.placement import GangJob
 from gangplan.scheduler import Scheduler
+from gangplan.scheduler.described import cluster_of, only_known
 from gangplan.scheduler.journal.replay import call
 from gangplan.scheduler.journal.values import decode, encode, pairs
 
-from .clusters import cluster_of, only_known
 from .schema import QUESTIONS, parts_of
 
 FAULTS = (KeyError, TypeError, AttributeError, ValueError, IndexError, ArithmeticError, AssertionError)

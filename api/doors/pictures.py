@@ -14,6 +14,7 @@ from gangplan.instances import InstanceError
 from gangplan.instances.errors import brief
 from gangplan.instances.kinds import with_objective
 from gangplan.scheduler import Scheduler
+from gangplan.scheduler.described import cluster_of
 from gangplan.scheduler.journal.read import read_log
 from gangplan.scheduler.journal.replay import replay
 
@@ -21,7 +22,6 @@ from ..plot import picture
 from ..plot.cluster import MOST_COLOURS, fleet_scene
 from ..plot.colours import FEW, colours
 from ..plot.svg import draw
-from .clusters import cluster_of
 from .core import FAULTS, Core, encoded
 from .figures import figures_of, rows_of
 

@@ -14,8 +14,8 @@ from gangplan.instances.errors import brief
 from gangplan.instances.intake import parse_json
 from gangplan.scheduler import Scheduler
 from gangplan.scheduler.configure import LIVE
+from gangplan.scheduler.described import has_begun, scheduler_of
 
-from .clusters import has_begun, scheduler_of
 from .core import Core, Most, as_json, text_of
 from .figures import figures_of
 from .limits import Limits, Refusal, busy

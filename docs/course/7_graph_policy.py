@@ -37,7 +37,7 @@ from gangplan.learned.graph.schema import Schema
 from gangplan.learned.offline.graphs import assemble
 from gangplan.learned.offline.lessons import problem_of
 from gangplan.learned.offline.placement import TASK
-from gangplan.learned.offline.recipe import OfflinePolicy, OfflineSettings
+from gangplan.learned.offline.policy import OfflinePolicy, OfflineSettings
 from gangplan.learned.offline.task import SAMPLES, drawn, solve_by
 from gangplan.learned.offline.training import SHARP, TIMES, Training, listwise
 from gangplan.learned.training.trainer import start

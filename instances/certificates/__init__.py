@@ -16,7 +16,12 @@ if TYPE_CHECKING:
     from .document import ARGUMENTS as ARGUMENTS
     from .document import write as write
 else:
-    __getattr__ = exported(__name__, __file__)
+    __getattr__ = exported(
+        __name__,
+        {
+            ".document": "ARGUMENTS write",
+        },
+    )
 
 GAP = Fraction(1, 10**6)
 """A plan within this relative gap of a checked bound is called optimal."""

@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import partial
 from math import inf, lcm
 from sys import float_info
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from ..arrays import require_choice
 from ..errors import InstanceError, brief
@@ -147,3 +147,14 @@ def _written(value: Any) -> Any:
     if isinstance(value, tuple):
         return [_written(x) for x in value]
     return str(value) if isinstance(value, Fraction) else value
+
+
+class Proved(NamedTuple):
+    """A certificate and what the checker says that it proves."""
+
+    certificate: Certificate
+    bound: Fraction | float
+
+    def as_fields(self) -> dict[str, Any]:
+        """Return the fields of a `Result`."""
+        return {"certificate": write(self.certificate), "certified": self.bound}

@@ -17,7 +17,12 @@ if TYPE_CHECKING:
     from .builder import ELEMENT_BYTES as ELEMENT_BYTES
     from .builder import GraphBuilder as GraphBuilder
 else:
-    __getattr__ = exported(__name__, __file__)
+    __getattr__ = exported(
+        __name__,
+        {
+            ".builder": "ELEMENT_BYTES GraphBuilder",
+        },
+    )
 
 _MODULES = {
     "language_models": ("bert", "gpt", "moe", "gnmt"),

@@ -21,7 +21,13 @@ if TYPE_CHECKING:
     from .stages import TensorMenu as TensorMenu
     from .stages import megatron as megatron
 else:
-    __getattr__ = exported(__name__, __file__)
+    __getattr__ = exported(
+        __name__,
+        {
+            "..kinds": "Plan",
+            ".stages": "MEMORY_MODELS StagesPlan StagesProblem TensorMenu megatron",
+        },
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -21,7 +21,15 @@ if TYPE_CHECKING:
     from .verdict import TOLERANCE as TOLERANCE
     from .verdict import Verdict as Verdict
 else:
-    __getattr__ = exported(__name__, __file__)
+    __getattr__ = exported(
+        __name__,
+        {
+            "..kinds": "Answer Problem",
+            ".placement": "PlacementVerdict",
+            ".schedule": "ScheduleVerdict clock_cost",
+            ".verdict": "TOLERANCE Verdict",
+        },
+    )
 
 
 @overload

@@ -14,7 +14,7 @@ from gangplan.solvers.kernels import compile_kernel
 from gangplan.solvers.method import Method, suite
 from gangplan.solvers.run import Run
 
-from .recipe import OfflinePolicy, OfflineSettings
+from .policy import OfflinePolicy, OfflineSettings
 from .task import Task
 
 HOUR = 3600.0

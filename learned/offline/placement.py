@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from gangplan.instances.arrays import FloatArray
 from gangplan.solvers.run import never
 
-from .recipe import kernels_of, recipe_of, solve_with
+from .policy import kernels_of, solve_with
 from .task import Candidate, Lesson, Task, affinity
 
 if TYPE_CHECKING:
@@ -190,5 +190,4 @@ TASK = Task(
     "offline-placement", "placement", (1, 2 * _VECTORS), schema, graph, _decoder,
     (("local_search", 0.4), ("patterns", 0.5), ("cpsat", 1.0)),
 )  # fmt: skip
-RECIPE = recipe_of(TASK, "which gangs share nodes, and which fill what others leave: what gangs are inserted by")
 gnn, kernels = partial(solve_with, TASK), partial(kernels_of, "placement", "local_search")

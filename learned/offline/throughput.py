@@ -9,7 +9,7 @@ import numpy as np
 
 from gangplan.instances.verify import verify
 
-from .recipe import GRAPHS, kernels_of, recipe_of, solve_with
+from .policy import GRAPHS, kernels_of, solve_with
 from .task import Candidate, Lesson, Task
 
 if TYPE_CHECKING:
@@ -93,5 +93,4 @@ TASK = Task(
     lambda given, _=None: None if given.decoder is None else Pipelines(given.decoder),
     (("random_keys", 0.3), ("local_search", 0.3), ("pipeline", 0.5), ("cpsat", 1.0)),
 )
-RECIPE = recipe_of(TASK, "where along the pipeline each op stands: orders along which an op graph is cut")
 gnn, kernels = partial(solve_with, TASK), partial(kernels_of, "throughput", "random_keys")

@@ -20,7 +20,7 @@ from ..training.imitation import Imitation
 from ..training.trainer import Trainer
 from .graphs import Index, standard
 from .lessons import HOUR, Label, labels, problem_of, task_of
-from .recipe import OfflineSettings
+from .policy import OfflineSettings
 from .task import Decoder, Lesson, affinity, drawn
 
 SHARP = 3.0

@@ -22,7 +22,8 @@ from gangplan.simulator.gangs.step import least_cost
 from gangplan.simulator.gangs.traffic import TRAIN, VALIDATE, Episode, Traffic, grounds
 from gangplan.simulator.metrics import interval
 
-from ..training.checkpoint import Tensors, read_checkpoint
+from ..policy.weights import Tensors
+from ..training.checkpoint import read_checkpoint
 from ..training.loop import INTERRUPTED, train
 
 DRAWN = 16

@@ -21,8 +21,8 @@ from .candidates import MEAN, WAIT, Scratch, scratch_of
 from .episodes import NEVER, observe
 from .exact import MOST, needed, weigh_exactly
 from .graph import graph_room
-from .recipe import GnnSettings
 from .rollouts import weigh
+from .settings import GnnSettings
 
 KEPT, STUDENTS = 0.5, 0.25
 """Shares: of the decisions, those that are labelled, fewer of a long episode; of these, those in which the student's

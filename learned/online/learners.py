@@ -28,8 +28,8 @@ from .graph import SCHEMA, graph_room
 from .guard import EVERYTHING
 from .labels import Label, make_labels
 from .own import OwnCluster
-from .recipe import GnnSettings
 from .reinforced import Reinforced, large
+from .settings import GnnSettings
 
 AVERAGED, LASTING = 0.995, 0.95
 """Of the average of the weights, that is left after an update of imitation and of reinforcement."""

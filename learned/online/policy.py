@@ -21,7 +21,7 @@ from .episodes import BOUND, NEVER, observe, play
 from .features import BY_RULE
 from .graph import SCHEMA, graph_room
 from .guard import EVERYTHING, NETWORK, Guard, known
-from .recipe import NAME, GnnSettings
+from .settings import NAME, GnnSettings
 
 
 @dataclass(frozen=True, slots=True, eq=False)

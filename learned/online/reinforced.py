@@ -25,7 +25,7 @@ from .episodes import play
 from .graph import graph_room
 from .guard import EVERYTHING
 from .labels import EPISODES
-from .recipe import GnnSettings
+from .settings import GnnSettings
 
 FIRST = 60_000
 """Number of the first episode of a seed: others are for labels."""

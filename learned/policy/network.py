@@ -13,8 +13,7 @@ from gangplan.instances.arrays import FloatArray
 from gangplan.instances.errors import in_file
 from gangplan.solvers.processes import one_thread
 
-from ..training.checkpoint import Tensors
-from .weights import Card, load_for, match, save
+from .weights import Card, Tensors, load_for, match, save
 
 if TYPE_CHECKING:
     from torch import nn

@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from numpy.typing import NDArray
 
@@ -18,8 +18,10 @@ from gangplan.instances.intake import read_bytes, read_json
 from gangplan.instances.outlet import write_whole
 from gangplan.instances.typed import SETTINGS
 
-from ..training.checkpoint import Tensors
+if TYPE_CHECKING:
+    import torch
 
+Tensors: TypeAlias = "dict[str, torch.Tensor]"
 C = TypeVar("C")
 FORMAT = 1
 LIMIT = 2_000_000

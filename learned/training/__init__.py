@@ -1,6 +1,7 @@
-"""What trains any policy: the loop with its logs and checkpoints, losses over ragged sets of actions, PPO."""
+"""What trains any policy: recipes, the loop with its logs and checkpoints, losses over ragged sets of actions, PPO."""
 
-from .checkpoint import Tensors, read_checkpoint
+from ..policy.weights import Tensors
+from .checkpoint import read_checkpoint
 from .learner import Learner
 from .loop import Report, Stage, StageReport, train, train_stages
 

@@ -9,16 +9,14 @@ import socket
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any
 
 from gangplan.instances import InstanceError
 from gangplan.instances.intake import read_bytes, read_json
 from gangplan.instances.outlet import write_whole
 
-if TYPE_CHECKING:
-    import torch
+from ..policy.weights import Tensors
 
-Tensors: TypeAlias = "dict[str, torch.Tensor]"
 FORMAT = 1
 LOCK = ".gangplan.lock"
 """The file that is locked. It stays: a lock is on the file as long as its process lives, and no longer."""

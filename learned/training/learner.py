@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from .checkpoint import Tensors, prefixed, under
+from ..policy.weights import Tensors
+from .checkpoint import prefixed, under
 
 if TYPE_CHECKING:
     import torch

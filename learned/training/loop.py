@@ -22,7 +22,8 @@ from gangplan.instances import InstanceError
 from gangplan.instances.intake import csv_rows, read_text
 from gangplan.instances.outlet import write_whole
 
-from .checkpoint import Tensors, locked, read_checkpoint, read_plain, write_checkpoint
+from ..policy.weights import Tensors
+from .checkpoint import locked, read_checkpoint, read_plain, write_checkpoint
 from .learner import Learner
 
 KEYS = ("update", "seconds")

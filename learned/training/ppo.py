@@ -17,8 +17,9 @@ from torch import Tensor, nn
 
 from gangplan.instances.arrays import FloatArray
 
+from ..policy.weights import Tensors
 from .actor_critic import ActorCritic, Lesson
-from .checkpoint import Tensors, prefixed, under
+from .checkpoint import prefixed, under
 from .trainer import Trainer
 
 CLIP = 0.2

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
 from gangplan.instances.errors import InstanceError
 from gangplan.instances.lazy import Later
 
-from .checkpoint import Tensors, under
+from ..policy.weights import Tensors
+from .checkpoint import under
 from .loop import Stage
 
 if TYPE_CHECKING:

@@ -206,7 +206,8 @@ class Starts:
         if not (kept or first):
             return False
         accounts, asks = state.accounts, state.asks(request, degree)
-        leaf, end = accounts.leaf(request.terms), state.now + request.pays + longest_of(request)
+        leaf, lasts = accounts.leaf(request.terms), longest_of(request) * max(1.0, request.left)
+        end = state.now + request.pays + lasts
         for key in first.keys() & {request.terms.user, *accounts.all[leaf].above}:
             other, until = first[key], state.now
             if other.name not in state.waiting or state.place(request) <= state.place(other):
@@ -426,15 +427,19 @@ class Starts:
     def _reservations(self, request: Request) -> list[Reservation]:
         """Return the reservations that a job must let stand: the strict ones if it can be stopped when they are due.
 
-        Those held after it itself are behind it: were they to stand too, each could wait for the other.
+        Those held after it itself are behind it: were they to stand too, each could wait for the other. So are those
+        that would borrow by now, if it would not.
         """
-        found = []
+        found, waiting, owed = [], self._state.waiting, not self._state.borrows(request)
         for held in self._held:
             if held.gang.name == request.name:
                 break
             if not (held.strict or not request.lends):
                 continue
-            if held.gang.name in self._state.waiting:
+            if held.gang.name in waiting:
+                if owed and self._state.borrows(waiting[held.gang.name]):
+                    held.reservation = None  # found anew behind it
+                    continue
                 if held.reservation is None:
                     promises = self._state.promises if held.strict else None
                     held.reservation = reserve(self._state, held.gang, promises)

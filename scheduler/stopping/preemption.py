@@ -38,7 +38,7 @@ from .victims import Running, Victims
 SECONDS = 0.1
 """For one search at most."""
 SEARCHES = 8
-"""Searches of one decision that found nothing, after which it looks for no more room."""
+"""Searches that found nothing, after which a decision looks for no more room unless more queues give way."""
 PLACES = 4
 """Places that are tried for a job for which others would have to move."""
 NOBODY, PRIORITY, TURN, RECLAIM, MOVE = range(5)
@@ -95,11 +95,12 @@ class Preemption:
 
     def lent(self) -> bool:
         """Return whether more queues give way, which hold more than their share, than when it was last asked."""
-        if self._starts.clear is None or not self._state.sharing.queues:
+        if not self._state.sharing.queues or (self._starts.clear is None and self._left > 0):
             return False
         before, self._over = self._over, self._lowest()[1][1]
         if more := not self._over <= before:
             self._hopeless.clear()
+            self._left, self._starts.clear = SEARCHES, self.clear
         return more
 
     def vain(self, shape: Shape) -> bool:

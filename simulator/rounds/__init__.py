@@ -1,20 +1,14 @@
 """Rounds of leases on GPUs of several types, as Gavel schedules (Narayanan et al., OSDI 2020)."""
 
-from typing import TYPE_CHECKING
-
 from gangplan.instances.lazy import exported
 
-if TYPE_CHECKING:
-    from ..metrics.summary import finish_time_fairness as finish_time_fairness
-    from ..metrics.summary import summary as summary
-    from .jobs import RoundJobs as RoundJobs
-    from .jobs import RoundsCluster as RoundsCluster
-    from .jobs import from_gavel as from_gavel
-    from .jobs import from_workload as from_workload
-    from .jobs import parse_cluster as parse_cluster
-    from .outcome import RoundOutcome as RoundOutcome
-    from .outcome import check_rounds as check_rounds
-    from .policies import ROUND_POLICIES as ROUND_POLICIES
-    from .simulate import simulate_rounds as simulate_rounds
-else:
-    __getattr__ = exported(__name__, __file__)
+__getattr__ = exported(
+    __name__,
+    {
+        "..metrics.summary": "finish_time_fairness summary",
+        ".jobs": "RoundJobs RoundsCluster from_gavel from_workload parse_cluster",
+        ".outcome": "RoundOutcome check_rounds",
+        ".policies": "ROUND_POLICIES",
+        ".simulate": "simulate_rounds",
+    },
+)

@@ -18,7 +18,6 @@ from gangplan.instances.certificates.paths import Path
 from gangplan.instances.certificates.under_way import UnderWay
 from gangplan.instances.graph import grouped, heaviest_path
 
-from ..partition.stages.under_way import Amounts, refuted
 from .branch import loaded
 
 BELOW = Fraction(1, 2 * 10**6)
@@ -105,6 +104,8 @@ def longest(problem: Any, weight: Any) -> tuple[int, ...]:
 
 def _under_way(problem: Any) -> UnderWay | None:
     """Price classes of ops by work and memory, where that refutes more than sharing all work does."""
+    from ..partition.stages.under_way import Amounts, refuted
+
     of = np.array(classes_of(problem).of)
     amounts = Amounts(problem, *(row_sums(of, x, of.max() + 1) for x in (problem.seconds(), *problem.need())))
     degree = problem.options().degree[:, None]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from fractions import Fraction
-from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from gangplan.instances import InstanceError
 from gangplan.instances.certificates import certifies, verify_bound
 from gangplan.instances.certificates.around import Around
 from gangplan.instances.certificates.calls import Calls
-from gangplan.instances.certificates.document import Certificate, write
+from gangplan.instances.certificates.document import Certificate, Proved
 from gangplan.instances.certificates.grouped import Grouped
 from gangplan.instances.certificates.ideals import Ideals
 from gangplan.instances.certificates.rooms import Rooms
@@ -42,17 +41,6 @@ _SHARE = 0.4
 """What it may take of the time that is left: a tree comes after it."""
 _COLUMNS = 4_000
 """Ops times devices beyond which a tree is not begun: its first linear programme would take most of a minute."""
-
-
-class Proved(NamedTuple):
-    """A certificate and what the checker says that it proves."""
-
-    certificate: Certificate
-    bound: Fraction | float
-
-    def as_fields(self) -> dict[str, Any]:
-        """Return the fields of a `Result`."""
-        return {"certificate": write(self.certificate), "certified": self.bound}
 
 
 def certify(run: Run, seconds: float) -> Proved | None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from gangplan.instances import InstanceError
 from gangplan.instances.certificates.covers import MOST, Cover, Covers
+from gangplan.instances.certificates.document import Proved
 from gangplan.instances.certificates.exact import Budget
 from gangplan.instances.certificates.nodes import Nodes
 
@@ -16,7 +17,6 @@ from ..placement.pattern_bound import PatternBound
 from ..placement.prepare import Batch
 from ..run import Run
 from .bounds import BELOW, LONGEST, rounded
-from .make import Proved
 
 _JOBS = 4_000
 """Jobs times kinds of nodes beyond which nothing is tried: their options alone take most of a minute."""

@@ -12,8 +12,9 @@ from torch import Tensor, nn
 
 from gangplan.instances.arrays import FloatArray
 from gangplan.learned.interference.models import Model
+from gangplan.learned.policy.weights import Tensors
 from gangplan.learned.training.actor_critic import ActorCritic, Lesson
-from gangplan.learned.training.checkpoint import Tensors, prefixed, under
+from gangplan.learned.training.checkpoint import prefixed, under
 from gangplan.learned.training.imitation import Imitation
 from gangplan.learned.training.trainer import Trainer
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import check_fields, limited, require_choice
 from gangplan.instances.lazy import Later
-from gangplan.learned.policy.recipe import Recipe
+from gangplan.learned.training.recipe import Recipe
 from gangplan.learned.training.trainer import Step, staged
 from gangplan.simulator.ground import Maker
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from gangplan.instances import InstanceError
-from gangplan.learned.policy.recipe import load_policy
 from gangplan.learned.policy.weights import FOLDER, named
+from gangplan.learned.training.recipe import load_policy
 
 from ..harmony.colocate.kernel import Fitted
 from ..harmony.colocate.policy import Joint, Slowdowns

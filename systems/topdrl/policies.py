@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from gangplan.instances import InstanceError
-from gangplan.learned.policy.recipe import load_policy
 from gangplan.learned.policy.weights import FOLDER, named
+from gangplan.learned.training.recipe import load_policy
 from gangplan.simulator.engine import EngineScheduler
 from gangplan.simulator.engine.policies import POLICIES
 from gangplan.simulator.gangs.allocate import ALLOCATORS, Close

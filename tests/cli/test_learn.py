@@ -16,8 +16,9 @@ import pytest
 import torch
 
 from gangplan.cli.learn import means
-from gangplan.learned.policy import RECIPES, Recipe, load, read_card
+from gangplan.learned.policy import load, read_card
 from gangplan.learned.training import Stage
+from gangplan.learned.training.recipe import RECIPES, Recipe
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ def toy(monkeypatch: pytest.MonkeyPatch) -> None:
         judge,
     )
     monkeypatch.setitem(sys.modules, "toy_recipe", SimpleNamespace(RECIPE=recipe))  # type: ignore[arg-type]
-    monkeypatch.setitem(RECIPES, "toy", "toy_recipe")
+    monkeypatch.setitem(RECIPES, "toy", "toy_recipe:RECIPE")
 
 
 @pytest.fixture

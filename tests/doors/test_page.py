@@ -15,7 +15,6 @@ import pytest
 from starlette.testclient import TestClient
 
 from gangplan.doors.app import build
-from gangplan.doors.clusters import scheduler_of
 from gangplan.doors.core import Core, encoded
 from gangplan.doors.page import EXAMPLES, STATIC
 from gangplan.doors.pictures import holdings
@@ -24,6 +23,7 @@ from gangplan.instances import dump
 from gangplan.instances.documents import from_document
 from gangplan.instances.generators import generate
 from gangplan.instances.placement import Fleet
+from gangplan.scheduler.described import scheduler_of
 
 from .conftest import EVENTS, LIMITS
 from .test_app import EASY, HARD

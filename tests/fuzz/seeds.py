@@ -144,8 +144,8 @@ ARGUMENTS = [
 @cache
 def logs() -> list[list[Any]]:
     """Return the lines of logs."""
-    from gangplan.doors.clusters import scheduler_of
     from gangplan.doors.core import Core
+    from gangplan.scheduler.described import scheduler_of
 
     found = []
     with tempfile.TemporaryDirectory() as folder:

@@ -207,9 +207,9 @@ def _draw_events(draw: random.Random) -> bytes:
 
 
 def _answer(content: bytes) -> None:
-    from gangplan.doors.clusters import scheduler_of
     from gangplan.doors.core import Core, Most, answer_lines
     from gangplan.scheduler import Scheduler
+    from gangplan.scheduler.described import scheduler_of
 
     how, log = seeds.ARGUMENTS[len(content) % len(seeds.ARGUMENTS)], Path("events.jsonl")
     log.unlink(missing_ok=True)
@@ -342,7 +342,8 @@ def _draw_config(draw: random.Random) -> bytes:
 
 
 def _read_config(content: bytes) -> None:
-    from importlib import import_module
+
+    from pkgutil import resolve_name
 
     from gangplan.instances.typed import SETTINGS
     from gangplan.learned.policy.settings import read_config
@@ -351,7 +352,7 @@ def _read_config(content: bytes) -> None:
     Path("config.toml").write_bytes(content)
     policy, table = read_config("config.toml")
     if policy in RECIPES:
-        SETTINGS.read(import_module(RECIPES[policy]).RECIPE.config, table)
+        SETTINGS.read(resolve_name(RECIPES[policy]).config, table)
 
 
 COMMANDS = [

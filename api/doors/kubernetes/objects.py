@@ -11,8 +11,8 @@ from typing import Annotated, Any, NamedTuple
 
 from gangplan.instances.arrays import BoolArray
 from gangplan.instances.placement import Fleet
+from gangplan.scheduler.described import fleet_of, racks_of
 
-from ..clusters import fleet_of, racks_of
 from .requests import (
     ANYWHERE,
     COUNTED,

@@ -14,8 +14,8 @@ import numpy as np
 
 from gangplan.instances import InstanceError, Level, TreeTopology
 from gangplan.instances.placement import Fleet
+from gangplan.scheduler.described import NIC, fleet_of
 
-from ..clusters import NIC, fleet_of
 from .client import jobs, names_in, nodes, numbers_in, plain, records, run
 
 HOLD = ("RUNNING", "COMPLETING", "CONFIGURING", "SUSPENDED", "STOPPED", "SIGNALING", "STAGE_OUT", "RESIZING")

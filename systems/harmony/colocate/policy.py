@@ -11,7 +11,7 @@ import numpy as np
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import FloatArray, require_number
 from gangplan.learned.policy.network import NetworkPolicy
-from gangplan.learned.training.checkpoint import Tensors
+from gangplan.learned.policy.weights import Tensors
 from gangplan.simulator.snapshots import Snapshots, Truth
 
 from ...interference.baselines import CONSOLIDATE, PATIENCE, Places, tuned

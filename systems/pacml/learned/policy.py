@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from gangplan.instances.arrays import FloatArray
 from gangplan.learned.policy.network import NetworkPolicy, pick
-from gangplan.learned.training.checkpoint import Tensors
+from gangplan.learned.policy.weights import Tensors
 
 from ..arrivals import Case
 from ..simulate import Choice, RampState

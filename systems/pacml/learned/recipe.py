@@ -9,7 +9,7 @@ from gangplan.instances import InstanceError
 from gangplan.instances.arrays import check_fields, limited
 from gangplan.instances.lazy import Later
 from gangplan.instances.published import DATA
-from gangplan.learned.policy.recipe import Recipe
+from gangplan.learned.training.recipe import Recipe
 from gangplan.learned.training.trainer import Step, staged
 from gangplan.simulator.ground import Maker
 

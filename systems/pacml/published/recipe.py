@@ -8,8 +8,8 @@ from typing import Any
 from gangplan.instances.arrays import limited
 from gangplan.instances.lazy import Later
 from gangplan.instances.published import DATA
-from gangplan.learned.policy.recipe import Recipe
 from gangplan.learned.policy.settings import PpoSettings
+from gangplan.learned.training.recipe import Recipe
 from gangplan.learned.training.trainer import Step, staged
 from gangplan.simulator.ground import Maker
 

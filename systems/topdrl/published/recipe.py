@@ -9,8 +9,8 @@ from gangplan.instances import InstanceError
 from gangplan.instances.arrays import limited
 from gangplan.instances.lazy import Later
 from gangplan.instances.placement import Fleet
-from gangplan.learned.policy.recipe import Recipe
 from gangplan.learned.policy.settings import PpoSettings
+from gangplan.learned.training.recipe import Recipe
 from gangplan.learned.training.trainer import Step, staged
 from gangplan.simulator.ground import Maker
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from gangplan.learned.graph.network import GraphNetwork
-from gangplan.learned.offline import recipe
+from gangplan.learned.offline import policy
 from gangplan.learned.offline.lessons import task_of
 from gangplan.learned.policy.weights import Card, save
 
@@ -18,10 +18,10 @@ from gangplan.learned.policy.weights import Card, save
 @pytest.fixture
 def weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, float], Path]:
     """Return what writes weights of an objective to where `solve` looks, the last layer drawn that large."""
-    monkeypatch.setattr(recipe, "FOLDER", tmp_path)
+    monkeypatch.setattr(policy, "FOLDER", tmp_path)
 
     def write(objective: str, last: float) -> Path:
-        task, settings = task_of(objective), recipe.OfflineSettings(width=8, rounds=2)
+        task, settings = task_of(objective), policy.OfflineSettings(width=8, rounds=2)
         torch.manual_seed(0)
         network = GraphNetwork(task.schema(sum(task.scores)), settings.width, settings.rounds)
         torch.nn.init.normal_(network.last.weight, std=last) if last else None

@@ -14,10 +14,10 @@ from gangplan.instances import verify
 from gangplan.learned.graph.compiled import score
 from gangplan.learned.graph.network import Packed
 from gangplan.learned.offline.lessons import label, problem_of, task_of
-from gangplan.learned.offline.recipe import OfflinePolicy
+from gangplan.learned.offline.policy import OfflinePolicy
 from gangplan.learned.offline.task import affinity, drawn
 from gangplan.learned.offline.training import Training, listwise, pairwise
-from gangplan.learned.policy import recipe, train_policy
+from gangplan.learned.training.recipe import recipe, train_policy
 from gangplan.solvers.method import suite
 from gangplan.solvers.run import Run
 

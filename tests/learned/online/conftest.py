@@ -17,7 +17,7 @@ from gangplan.learned.online.episodes import observe, play
 from gangplan.learned.online.graph import SCHEMA, graph_room
 from gangplan.learned.online.guard import EVERYTHING, RULES
 from gangplan.learned.online.policy import GnnPolicy
-from gangplan.learned.online.recipe import GnnSettings
+from gangplan.learned.online.settings import GnnSettings
 from gangplan.simulator.gangs.arrays import Cluster, Jobs, State, begin, cluster_of, jobs_of
 from gangplan.simulator.gangs.mixes import TRAINING, VALIDATION, Mix
 from gangplan.simulator.gangs.traffic import TRAIN, VALIDATE, Episode

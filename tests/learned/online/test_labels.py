@@ -14,7 +14,7 @@ from gangplan.learned.graph.compiled import Network, score
 from gangplan.learned.online import labels
 from gangplan.learned.online.features import BY_RULE
 from gangplan.learned.online.labels import FEWEST, Label, label_episode, make_labels
-from gangplan.learned.online.recipe import GnnSettings
+from gangplan.learned.online.settings import GnnSettings
 from gangplan.simulator.gangs.traffic import Episode
 
 from .conftest import drawn, short

@@ -18,7 +18,7 @@ from gangplan.learned.online.features import BY_RULE
 from gangplan.learned.online.graph import SCHEMA
 from gangplan.learned.online.labels import Label, label_episode
 from gangplan.learned.online.learners import CAP, Judged, Lessons, Training
-from gangplan.learned.online.recipe import GnnSettings
+from gangplan.learned.online.settings import GnnSettings
 from gangplan.learned.training.imitation import Imitation
 from gangplan.learned.training.trainer import start
 from gangplan.simulator.gangs.mixes import TRAINING

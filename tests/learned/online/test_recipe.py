@@ -11,9 +11,10 @@ from joblib import parallel_config
 
 from gangplan.instances import InstanceError
 from gangplan.learned.online.policy import GnnPolicy
-from gangplan.learned.online.recipe import RECIPE, GnnSettings
+from gangplan.learned.online.recipe import RECIPE
+from gangplan.learned.online.settings import GnnSettings
 from gangplan.learned.policy import read_card, shipped
-from gangplan.learned.policy.recipe import recipe, train_policy
+from gangplan.learned.training.recipe import recipe, train_policy
 from gangplan.simulator.gangs.mixes import VALIDATION, Mix
 from gangplan.systems.topdrl.rules import Patient
 from gangplan.systems.topdrl.simulate import simulate

@@ -9,8 +9,8 @@ import torch
 from gangplan.learned.graph.network import GraphNetwork
 from gangplan.learned.online import reinforced
 from gangplan.learned.online.graph import SCHEMA
-from gangplan.learned.online.recipe import GnnSettings
 from gangplan.learned.online.reinforced import Reinforced, large, pays
+from gangplan.learned.online.settings import GnnSettings
 from gangplan.simulator.gangs.formula import FORMULAS, finish
 
 from .conftest import short

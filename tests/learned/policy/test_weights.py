@@ -16,11 +16,11 @@ import torch
 
 from gangplan.instances import InstanceError
 from gangplan.instances.typed import SETTINGS
-from gangplan.learned.policy import Card, Recipe, find, load, read_card, save, shipped, train_policy
-from gangplan.learned.policy.recipe import SEEDS, recipe
+from gangplan.learned.policy import Card, find, load, read_card, save, shipped
 from gangplan.learned.policy.settings import read_config, shipped_configs
 from gangplan.learned.policy.weights import match
 from gangplan.learned.training import Stage
+from gangplan.learned.training.recipe import SEEDS, Recipe, recipe, train_policy
 from gangplan.systems import RECIPES
 
 TENSORS = {"net.weight": torch.arange(6.0).reshape(2, 3), "net.bias": torch.tensor([0.5, -0.5])}
@@ -214,7 +214,7 @@ def toy(monkeypatch: pytest.MonkeyPatch) -> None:
         lambda policy: ([], lambda drawn, seed: policy, ()),
     )
     monkeypatch.setitem(sys.modules, "toy_recipe", SimpleNamespace(RECIPE=made))  # type: ignore[arg-type]
-    monkeypatch.setitem(RECIPES, "toy", "toy_recipe")
+    monkeypatch.setitem(RECIPES, "toy", "toy_recipe:RECIPE")
 
 
 def test_from_configuration_to_weights(toy: None, tmp_path: Path) -> None:

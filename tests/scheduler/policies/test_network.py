@@ -24,7 +24,7 @@ from gangplan.learned.online.candidates import WAIT
 from gangplan.learned.online.graph import SCHEMA
 from gangplan.learned.online.guard import AHEAD, EVERYTHING, FIRST
 from gangplan.learned.online.policy import GnnPolicy
-from gangplan.learned.online.recipe import GnnSettings
+from gangplan.learned.online.settings import GnnSettings
 from gangplan.learned.policy.weights import find
 from gangplan.scheduler.policies import network
 from gangplan.scheduler.policies.network import HISTORY

@@ -35,6 +35,34 @@ def test_each_pool_has_its_own() -> None:
     assert not started(scheduler)
 
 
+def test_who_would_borrow_by_now_holds_up_nobody_within_a_guarantee() -> None:
+    """A small job of queue a starts beside its gang, which now would borrow: the job of queue b takes the last GPU."""
+    scheduler = Scheduler(TWO, "heuristic", sharing={"queues": {"a": 0.5, "b": 0.125, "c": 0.375}})
+    for pool, workers in (("a", 6), ("b", 8)):
+        scheduler.submit(GangJob(f"runs {pool}", "m", (workers,), requires=(pool,)), 100.0, queue="c")
+    scheduler.decide(60.0)
+    scheduler.submit(GangJob("gang", "m", (8,), requires=("a",)), 10.0, queue="a")
+    scheduler.submit(GangJob("small", "m", (1,)), 50.0, queue="a")
+    scheduler.submit(GangJob("owed", "m", (1,)), 500.0, queue="b")
+    assert started(scheduler) == {"small", "owed"}
+
+
+def test_who_ran_longer_than_expected_takes_no_guarantee_of_who_is_due() -> None:
+    """It has 80 s to go by now, not the 50 s that were given: the gang that is due has its queue's share in 60 s."""
+    queues = {"a": {"share": 0.25}, "b": {"share": 0.75, "lends": 0.0}}
+    scheduler = Scheduler(Fleet.regular(1, 1, 8), "heuristic", patience=1.0, sharing={"queues": queues})
+    scheduler.submit(GangJob("late", "m", (1,)), 50.0, queue="a", price=0.0)
+    scheduler.submit(GangJob("other", "m", (1,)), 150.0, queue="a")
+    assert started(scheduler) == {"late", "other"}
+    scheduler.submit(GangJob("gang", "m", (2,)), 10.0, queue="a")
+    scheduler.submit(GangJob("urgent", "m", (1,)), 10.0, queue="a", priority=5, now=80.0)
+    assert started(scheduler) == {"urgent"}
+    scheduler.finish("urgent", now=90.0)
+    assert started(scheduler) == set()
+    scheduler.finish("other", now=150.0)
+    assert started(scheduler) == {"gang"}
+
+
 def test_a_node_that_is_down_takes_no_reservation() -> None:
     """A gang whose node is down holds nobody up, and leaves the reservation to the next gang."""
     scheduler = Scheduler(TWO, "heuristic")

@@ -12,6 +12,7 @@ import pytest
 from gangplan import Scheduler
 from gangplan.instances.placement import Demand, Fleet, GangJob
 from gangplan.instances.verify.actions import Preempted, verify_preemption
+from gangplan.scheduler.stopping import preemption
 
 
 def causes(decision: object) -> list[tuple[str, str, str]]:
@@ -256,6 +257,19 @@ def test_room_is_reclaimed_from_a_queue_that_borrows_in_the_same_decision() -> N
     enter(s, "a2", 4, 900.0, 100.0, queue="a")
     s.submit(GangJob("b2", "any", (1,), requires=("x",)), 100.0, queue="b")
     assert causes(s.decide(60.0)) == [("a1", "b2", "reclaim")]
+
+
+def test_searches_in_vain_do_not_keep_a_later_borrower_from_giving_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The only search that is allowed finds nothing on the H100; then its job's queue borrows elsewhere: a new one."""
+    monkeypatch.setattr(preemption, "SEARCHES", 1)
+    fleet = Fleet.regular(racks=1, nodes=2, gpus=4, gpu_type={"A100": 1, "H100": 1})
+    s = Scheduler(fleet, "heuristic", price=0.0, sharing={"queues": {"a": 0.5, "b": 0.5, "c": 0.0}})
+    for name, workers, kind, queue in (("b1", 4, "H100", "b"), ("c1", 1, "A100", "c")):
+        s.submit(GangJob(name, "any", (workers,), gpu_types=(kind,)), 9000.0, now=0.0, queue=queue)
+    s.decide(60.0)
+    s.submit(GangJob("a1", "any", (1,), gpu_types=("H100",)), 500.0, now=100.0, queue="a")
+    s.submit(GangJob("b2", "any", (1,), gpu_types=("A100",)), 9000.0, now=100.0, queue="b")
+    assert causes(s.decide(60.0)) == [("b1", "a1", "reclaim")]
 
 
 def test_nobody_stops_for_a_gain_of_who_stopped_in_the_same_decision() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from gangplan.learned.policy.recipe import recipe, train_policy
+from gangplan.learned.training.recipe import recipe, train_policy
 from gangplan.learned.training.trainer import start
 from gangplan.simulator.ground import evaluate, values
 from gangplan.systems.harmony.episodes import environment, make_log, mixture, play

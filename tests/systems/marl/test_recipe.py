@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gangplan.learned.policy.recipe import recipe, train_policy
+from gangplan.learned.training.recipe import recipe, train_policy
 from gangplan.systems.marl.policy import MarlPolicy
 from gangplan.systems.marl.recipe import RECIPE, MarlSettings
 

@@ -14,7 +14,7 @@ from gangplan.systems.topdrl.policies import PUBLISHED, make_policy, weights_of
 from gangplan.systems.topdrl.rules import SCORES, Rule
 from gangplan.systems.topdrl.suites import suite
 
-policy = import_module("gangplan.learned.policy.recipe")  # the package has a function of that name
+policy = import_module("gangplan.learned.training.recipe")  # the package has a function of that name
 
 
 def test_names_say_discipline_and_allocator() -> None:

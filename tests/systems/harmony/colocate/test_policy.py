@@ -10,8 +10,8 @@ import pytest
 
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import FloatArray
-from gangplan.learned.policy.recipe import train_policy
 from gangplan.learned.policy.weights import FOLDER
+from gangplan.learned.training.recipe import train_policy
 from gangplan.simulator.ground import evaluate
 from gangplan.simulator.snapshots import Snapshots, Truth
 from gangplan.systems.harmony.colocate.policy import WAYS, ColocatePolicy, Joint, Slowdowns

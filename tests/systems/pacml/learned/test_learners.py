@@ -12,8 +12,8 @@ import pytest
 import torch
 
 from gangplan.instances import InstanceError
-from gangplan.learned.policy import train_policy
 from gangplan.learned.training.imitation import Imitation
+from gangplan.learned.training.recipe import train_policy
 from gangplan.systems.pacml.learned import learners
 from gangplan.systems.pacml.learned.learners import Validation
 from gangplan.systems.pacml.learned.network import Network

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from gangplan.learned.policy.recipe import recipe, train_policy
+from gangplan.learned.training.recipe import recipe, train_policy
 from gangplan.systems.pacml.arrivals import Case, arrivals
 from gangplan.systems.pacml.learned.values import Scenario
 from gangplan.systems.pacml.published import learners

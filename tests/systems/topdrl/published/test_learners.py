@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gangplan.learned.policy.recipe import recipe, train_policy
 from gangplan.learned.training.ppo import Ppo
+from gangplan.learned.training.recipe import recipe, train_policy
 from gangplan.learned.training.trainer import start
 from gangplan.systems.topdrl.published.learners import Picking, Placing, Training, kind, labelled, least_work
 from gangplan.systems.topdrl.published.policy import TopdrlPolicy

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from gangplan.cli.whatif import with_settings
-from gangplan.doors.clusters import reopened
 from gangplan.instances import InstanceError
 from gangplan.instances.placement import Fleet, GangJob
 from gangplan.scheduler import Scheduler
+from gangplan.scheduler.described import reopened
 
 
 def test_a_command_changes_the_settings_of_its_log(tmp_path: Path) -> None:

@@ -7,9 +7,9 @@ import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 from gangplan.instances.errors import InstanceError, extra, in_file
@@ -18,18 +18,18 @@ from gangplan.instances.outlet import write_whole
 from gangplan.instances.typed import SETTINGS
 from gangplan.simulator.ground import Ground, Maker, evaluate
 
-from ..training.checkpoint import locked, read_checkpoint, under
-from ..training.loop import INTERRUPTED, Stage, StageReport, train_stages
-from .settings import read_config
-from .weights import Card, files, read_card, save
+from ..policy.settings import read_config
+from ..policy.weights import Card, files, read_card, save
+from .checkpoint import locked, read_checkpoint, under
+from .loop import INTERRUPTED, Stage, StageReport, train_stages
 
 RECIPES: dict[str, str] = {
-    "offline-throughput": "gangplan.learned.offline.throughput",
-    "offline-placement": "gangplan.learned.offline.placement",
-    "gnn": "gangplan.learned.online.recipe",
+    "offline-throughput": "gangplan.learned.offline.recipe:THROUGHPUT",
+    "offline-placement": "gangplan.learned.offline.recipe:PLACEMENT",
+    "gnn": "gangplan.learned.online.recipe:RECIPE",
 }
-"""Policies by name: the module that holds its `RECIPE`. Importing one loads no heavy package. `gangplan.systems` enters
-its own when it is imported, and that of `gnn` with the ground on which that is judged."""
+"""Policies by name: where the recipe is. Importing one loads no heavy package. `gangplan.systems` enters its own when
+it is imported, and that of `gnn` with the ground on which that is judged."""
 SEEDS = {"training": "from 2000000", "validation": "from 1000000"}
 """Of the workloads of every policy, for model cards; those below a million are for tests."""
 
@@ -78,7 +78,7 @@ def recipe(name: str) -> Recipe:
     """Return the recipe of a policy."""
     if name not in RECIPES:
         raise InstanceError("policy", f"{name!r} is not one of {', '.join(RECIPES) or '(none in this version)'}")
-    found: Recipe = import_module(RECIPES[name]).RECIPE
+    found: Recipe = resolve_name(RECIPES[name])
     return found
 
 

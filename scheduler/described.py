@@ -12,12 +12,13 @@ from gangplan.instances import InstanceError, Level, TreeTopology
 from gangplan.instances.errors import brief, require_known
 from gangplan.instances.intake import cluster_sizes
 from gangplan.instances.placement import Fleet
-from gangplan.scheduler import Scheduler, Sharing
-from gangplan.scheduler.configure import LIVE
-from gangplan.scheduler.journal.read import BEGIN
-from gangplan.scheduler.journal.values import TYPES, decode
-from gangplan.scheduler.journal.write import OF_LOG
-from gangplan.scheduler.scheduler import SCHEDULER_POLICIES
+
+from .configure import LIVE
+from .journal.read import BEGIN
+from .journal.values import TYPES, decode
+from .journal.write import OF_LOG
+from .queueing.sharing import Sharing
+from .scheduler import SCHEDULER_POLICIES, Scheduler
 
 Arguments = Mapping[str, Any]
 """Arguments of `Scheduler` by name."""

@@ -18,7 +18,7 @@ from gangplan.hybrid.table import own
 from gangplan.instances import InstanceError, dump, verify
 from gangplan.learned.graph.compiled import score
 from gangplan.learned.offline.lessons import problem_of, task_of
-from gangplan.learned.offline.recipe import OfflinePolicy
+from gangplan.learned.offline.policy import OfflinePolicy
 from gangplan.solvers.check import check_solver
 from gangplan.solvers.method import suite
 from gangplan.solvers.run import Run

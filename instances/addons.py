@@ -1,0 +1,30 @@
+"""What plugs into the core, which runs without it: `addons.toml` says whose paths are whose, and what goes where."""
+
+from __future__ import annotations
+
+import tomllib
+from functools import cache
+from importlib.util import find_spec
+from pkgutil import get_data, resolve_name
+from typing import Any
+
+
+@cache
+def addons() -> dict[str, dict[str, Any]]:
+    """Return of each add-on ``about``, its ``paths`` in the repository, and what it plugs in, by name."""
+    return tomllib.loads((get_data(__name__, "addons.toml") or b"").decode())
+
+
+def plugged(hook: str) -> dict[str, Any]:
+    """Return what add-ons that are installed plug in there, by the add-on's name."""
+    return {name: addon[hook] for name, addon in addons().items() if hook in addon and _installed(addon)}
+
+
+def offered(hook: str) -> Any:
+    """Return the object that an add-on plugs in there; `None` if none that is installed does."""
+    return next((resolve_name(home) for home in plugged(hook).values()), None)
+
+
+def _installed(addon: dict[str, Any]) -> bool:
+    parts = addon["paths"][0].removesuffix(".py").split("/")
+    return find_spec(".".join(("gangplan", *parts[parts[0] == "api" :]))) is not None
