@@ -12,8 +12,8 @@ from gangplan.plot.scene import Axis, Dots, Heat, Key, Lines, Panel, Scene, Word
 from gangplan.simulator.metrics import interval
 from gangplan.systems.interference.agents import Team
 from gangplan.systems.interference.baselines import CONSOLIDATE, alone, run
-from gangplan.systems.interference.bidders import Ask, Bids, Here, Local
-from gangplan.systems.interference.case import Case
+from gangplan.systems.interference.bidders import Bids, Here, Local, Message
+from gangplan.systems.interference.case import InterferenceCase
 from gangplan.systems.interference.cases import CENTRES, VALIDATION
 from gangplan.systems.interference.environment import Environment
 from gangplan.systems.interference.greedy import Greedy
@@ -41,7 +41,7 @@ HOURS = 1 / 3
 class Noted(Here):
     """Bidders whose first bids of each interval are noted: a row (seconds, agent, bid over seconds the job takes)."""
 
-    def __init__(self, cases: Sequence[Case], local: Local) -> None:
+    def __init__(self, cases: Sequence[InterferenceCase], local: Local) -> None:
         super().__init__(cases, local)
         self.bids: list[tuple[float, int, float]] = []
         self._parts_seen: Mapping[int, Environment] = {}
@@ -51,7 +51,7 @@ class Noted(Here):
         self._parts_seen = parts
         super().begin(parts)
 
-    def ask(self, asks: Mapping[int, Ask]) -> dict[int, Bids]:
+    def ask(self, asks: Mapping[int, Message]) -> dict[int, Bids]:
         """Note what is bid before any award."""
         found = super().ask(asks)
         for k, bids in found.items() if all(x.award is None for x in asks.values()) else ():
@@ -96,7 +96,7 @@ def draw(results: Found, picture: Path = PICTURE) -> None:
     print(f"{picture} drawn")
 
 
-def _bidder(case: Case) -> Greedy:
+def _bidder(case: InterferenceCase) -> Greedy:
     return Greedy(alone(case.truth), consolidate=CONSOLIDATE)
 
 

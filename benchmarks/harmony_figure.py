@@ -11,7 +11,7 @@ from gangplan.learned.interference.models import fit
 from gangplan.plot.colours import mixed
 from gangplan.plot.scene import Axis, Boxes, Heat, Key, Panel, Scene, Words
 from gangplan.simulator.snapshots import Snapshots, Truth
-from gangplan.systems.interference.baselines import Places, Rule, baselines, run
+from gangplan.systems.interference.baselines import Places, ScoreRule, baselines, run
 from gangplan.systems.interference.cases import TRAINING, VALIDATION, maker
 from gangplan.systems.interference.environment import InterferenceOutcome
 from gangplan.systems.interference.greedy import Greedy
@@ -60,7 +60,7 @@ def lanes(outcome: InterferenceOutcome, shares: FloatArray, end: float) -> Boxes
 def draw(picture: Path = PICTURE) -> None:
     """Write the picture."""
     make = maker(CASE, jobs=JOBS)
-    parts = [log(maker(CASE)(TRAINING + i), Rule("lb"), noise=0.03, seed=i) for i in range(12)]
+    parts = [log(maker(CASE)(TRAINING + i), ScoreRule("lb"), noise=0.03, seed=i) for i in range(12)]
     case = make(SEED)
     samples = log_samples(case, Log.join(parts))
     few = np.cumsum(np.diff(samples.now.first)) <= SIZE

@@ -12,7 +12,7 @@ from gangplan.simulator.ground import against, evaluate
 from gangplan.simulator.snapshots import Long, Snapshots, Truth
 from gangplan.systems.harmony.colocate.policy import DELAY, SLACK, Joint, Speeds
 from gangplan.systems.interference.baselines import CONSOLIDATE, PATIENCE, Places
-from gangplan.systems.interference.case import Case
+from gangplan.systems.interference.case import InterferenceCase
 from gangplan.systems.interference.environment import Environment
 from gangplan.systems.interference.greedy import Rows, places, rooms
 from gangplan.systems.interference.ground import Interference
@@ -122,7 +122,7 @@ def _snapshots(base: Snapshots, kinds: Long, tried: Long) -> Snapshots:
     return Snapshots(first, np.tile(np.append(base.kind, kinds), count).astype(np.int64), rows, *columns)
 
 
-def room(name: str, make: Callable[[int], Case], seeds: Sequence[int]) -> Iterator[str]:
+def room(name: str, make: Callable[[int], InterferenceCase], seeds: Sequence[int]) -> Iterator[str]:
     """Yield how far other searches under the same learned speeds are from `colocate` in mean JCT."""
     ships = make_policy("colocate", name)
     policy = ships(make(seeds[0]))
@@ -130,7 +130,7 @@ def room(name: str, make: Callable[[int], Case], seeds: Sequence[int]) -> Iterat
     require_choice(policy.way, "way", _WAYS)  # type: ignore[attr-defined]
     words = _WAYS[policy.way]  # type: ignore[attr-defined]
 
-    def of(kind: type[Joint], **more: float) -> Callable[[Case], Places]:
+    def of(kind: type[Joint], **more: float) -> Callable[[InterferenceCase], Places]:
         return lambda case: kind(truth, **more)  # type: ignore[arg-type]
 
     others = {

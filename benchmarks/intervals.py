@@ -10,7 +10,7 @@ import numpy as np
 
 from gangplan.instances.arrays import FloatArray
 from gangplan.instances.placement import Fleet
-from gangplan.scheduler.explaining.intervals import ENOUGH, TAIL, Levels
+from gangplan.scheduler.explaining.intervals import ENOUGH, TAIL, QuantileLevels
 from gangplan.scheduler.policies.engine_policy import SchedulerPolicy
 from gangplan.simulator.engine import EngineScheduler, View, simulate
 from gangplan.simulator.engine.jobs import Long
@@ -38,7 +38,7 @@ class Sizes:
     def __init__(self, adapted: bool) -> None:
         self._waits: dict[int, list[float]] = {}
         self._all: list[float] = []
-        self._levels, self._adapted = Levels(), adapted
+        self._levels, self._adapted = QuantileLevels(), adapted
         self._open: dict[int, tuple[float, float, bool]] = {}
         self._ends: list[tuple[float, int]] = []
 
@@ -49,7 +49,7 @@ class Sizes:
         if len(waits) < ENOUGH:
             return None
         logs = np.sort(np.log1p(waits))
-        low, high = (self._levels if self._adapted else Levels(TAIL, 1 - TAIL)).of(logs)
+        low, high = (self._levels if self._adapted else QuantileLevels(TAIL, 1 - TAIL)).of(logs)
         ends = now + float(np.expm1(max(low, 0.0))), now + float(np.expm1(min(high, logs[-1] + 2.3)))
         self._open[job] = *ends, False
         heappush(self._ends, (ends[1], job))

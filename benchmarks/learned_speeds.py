@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from gangplan.systems.interference.baselines import CONSOLIDATE, Places, Rule, run
-from gangplan.systems.interference.case import Case
+from gangplan.systems.interference.baselines import CONSOLIDATE, Places, ScoreRule, run
+from gangplan.systems.interference.case import InterferenceCase
 from gangplan.systems.interference.cases import gavel_pairs, poisson
 from gangplan.systems.interference.environment import Environment, check
 from gangplan.systems.interference.greedy import Greedy
@@ -25,14 +25,14 @@ CLUSTER = 100
 """The truth of a seed is drawn from the seed and this; validation used other clusters."""
 
 
-def shared(seed: int, jobs: int, data: Path) -> tuple[Case, HiddenTruth]:
+def shared(seed: int, jobs: int, data: Path) -> tuple[InterferenceCase, HiddenTruth]:
     """Return gangs on halves of GPUs under contention; later other models hurt one another."""
     case = poisson(seed, jobs, SERVERS, kind="ring", share=0.5, load=0.9, cluster=CLUSTER + seed)
     other = contention(case.fleet, 2 * CLUSTER + seed).hidden
     return case, HiddenTruth(_truth(case).hidden._replace(host=other.host))
 
 
-def pairs(seed: int, jobs: int, data: Path) -> tuple[Case, HiddenTruth]:
+def pairs(seed: int, jobs: int, data: Path) -> tuple[InterferenceCase, HiddenTruth]:
     """Return Gavel's jobs on halves of GPUs, as it measured pairs on P100; later as on V100."""
     folder = data / "gavel"
     case = gavel_pairs(str(folder), seed, jobs, SERVERS)
@@ -40,7 +40,7 @@ def pairs(seed: int, jobs: int, data: Path) -> tuple[Case, HiddenTruth]:
     return case, HiddenTruth(_truth(case).hidden._replace(kept=other.hidden.kept))
 
 
-def links(seed: int, jobs: int, data: Path) -> tuple[Case, HiddenTruth]:
+def links(seed: int, jobs: int, data: Path) -> tuple[InterferenceCase, HiddenTruth]:
     """Return gangs that need several servers, on whole GPUs; later the links of eight servers have half the speed."""
     case = poisson(seed, jobs, SERVERS, kind="ring", load=0.7, cluster=CLUSTER + seed)
     truth = _truth(case)
@@ -56,7 +56,7 @@ def slower_link(truth: HiddenTruth, link: int, factor: float) -> HiddenTruth:
     return HiddenTruth(truth.hidden._replace(quality=quality))
 
 
-def _truth(case: Case) -> HiddenTruth:
+def _truth(case: InterferenceCase) -> HiddenTruth:
     assert isinstance(case.truth, HiddenTruth)
     return case.truth
 
@@ -76,7 +76,7 @@ class Oracle:
 
 
 GROUNDS = {"shared": shared, "pairs": pairs, "links": links}
-_tuned = partial(Rule, order="shortest", together=True, patience=CONSOLIDATE)
+_tuned = partial(ScoreRule, order="shortest", together=True, patience=CONSOLIDATE)
 POLICIES: dict[str, Callable[[int], Places]] = {
     "without": lambda seed: IntervalScheduler(reports=False),
     "learned": lambda seed: IntervalScheduler(noise=NOISE, seed=seed),

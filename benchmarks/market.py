@@ -16,7 +16,7 @@ import numpy as np
 
 from gangplan.systems.interference.baselines import CONSOLIDATE, alone
 from gangplan.systems.interference.bidders import Local
-from gangplan.systems.interference.case import Case, moved
+from gangplan.systems.interference.case import InterferenceCase, moved
 from gangplan.systems.interference.cases import VALIDATION, poisson
 from gangplan.systems.interference.environment import Environment
 from gangplan.systems.interference.greedy import Greedy, Rows
@@ -46,7 +46,7 @@ class Timed:
         return found
 
 
-def by_speeds_alone(case: Case) -> Greedy:
+def by_speeds_alone(case: InterferenceCase) -> Greedy:
     """Return the bidder of `market`."""
     return Greedy(alone(case.truth), consolidate=CONSOLIDATE)
 
@@ -78,7 +78,7 @@ def measured(servers: int, local: Local = by_speeds_alone, network: str = "leaf-
     case = replace(case, jobs=replace(case.jobs, submit=submit))
     made: list[Timed] = []
 
-    def bidder(part: Case) -> Any:
+    def bidder(part: InterferenceCase) -> Any:
         made.append(Timed(local(part)))
         return made[-1]
 

@@ -21,7 +21,7 @@ from gangplan.scheduler.policies.engine_policy import SchedulerPolicy
 from gangplan.simulator.gangs.traffic import fit
 from gangplan.systems.topdrl.ground import Topdrl
 from gangplan.systems.topdrl.policies import make_policy, weights_of
-from gangplan.systems.topdrl.suites import SUITES, Suite, suite
+from gangplan.systems.topdrl.suites import SUITES, ClusterSuite, suite
 
 from .found import Found, number, percent, table
 from .rows import Task, digest
@@ -65,7 +65,7 @@ SYNTHETIC = ("small", "expensive", "mixed", "loaded", "uncertain", "rush")
 
 
 @cache
-def ground(case: str, data: Path) -> Suite:
+def ground(case: str, data: Path) -> ClusterSuite:
     """Return a cluster and its workloads."""
     if case in SUITES:
         return suite(case, data)
@@ -87,7 +87,7 @@ def ground(case: str, data: Path) -> Suite:
         )  # fmt: skip
         return fit(drawn, fleet, proximity), None
 
-    return Suite(case, fleet, proximity, draw, width=WIDEST)
+    return ClusterSuite(case, fleet, proximity, draw, width=WIDEST)
 
 
 @cache

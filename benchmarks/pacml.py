@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from gangplan.instances import InstanceError, RampTopology
-from gangplan.systems.pacml.arrivals import DISTRIBUTIONS, Case, arrivals
+from gangplan.systems.pacml.arrivals import DISTRIBUTIONS, ArrivalCase, arrivals
 from gangplan.systems.pacml.baselines import make_policy
 from gangplan.systems.pacml.check import Checker
 from gangplan.systems.pacml.jobs import Blocks, JobType, read_types
@@ -94,14 +94,14 @@ def measure(task: Task, options: Options) -> Mapping[str, float]:
     return _figures((outcome.blocked, outcome.blocked_or_running), made + seconds)
 
 
-def drawn(task: Task, options: Options) -> Case:
+def drawn(task: Task, options: Options) -> ArrivalCase:
     """Return the jobs that arrive."""
     cell, distribution = Cell.read(task.case)
     types = _types(_profiles(options), cell.models, cell.cluster, cell.units)
     return arrivals(types, distribution, task.seed, n=cell.jobs, load=cell.multiple)
 
 
-def play(task: Task, case: Case, policy: Decides) -> tuple[RampOutcome, float]:
+def play(task: Task, case: ArrivalCase, policy: Decides) -> tuple[RampOutcome, float]:
     """Return what a policy does, checked, and the seconds of the simulation.
 
     Raises:
@@ -115,7 +115,7 @@ def play(task: Task, case: Case, policy: Decides) -> tuple[RampOutcome, float]:
     return outcome, seconds
 
 
-def _compiled(case: Case, weights: Path | None) -> tuple[float, float]:
+def _compiled(case: ArrivalCase, weights: Path | None) -> tuple[float, float]:
     """Return the rates of a network alone, played in compiled code: but for ties as by `simulate`, and faster."""
     from gangplan.systems.pacml.learned.learners import run_episode
 

@@ -9,17 +9,17 @@ import numpy as np
 from gangplan.instances.arrays import FloatArray
 from gangplan.systems.pacml.learned.features import MOST, scratch_of
 from gangplan.systems.pacml.learned.hindsight import Futures
-from gangplan.systems.pacml.learned.policy import Decider, Observation
+from gangplan.systems.pacml.learned.policy import RampDecider, RampObservation
 from gangplan.systems.pacml.learned.teacher import AHEAD, judge, teacher
-from gangplan.systems.pacml.learned.values import SHAPE, Episode, published, value_table
-from gangplan.systems.pacml.simulate import Choice, RampState
+from gangplan.systems.pacml.learned.values import SHAPE, ArrivalEpisode, published, value_table
+from gangplan.systems.pacml.simulate import Acceptance, RampState
 from gangplan.systems.pacml.step import Units
 
 SEEDS = 3_000_000
 """Where the seeds of these begin: neither those of tests nor those of training."""
 
 
-class RandomScores(Decider):
+class RandomScores(RampDecider):
     """What ships, guard and all, with random scores instead of a network's.
 
     Args:
@@ -31,7 +31,7 @@ class RandomScores(Decider):
         super().__init__(futures=Futures(seed) if plans else None)
         self._rng = np.random.default_rng([SEEDS, seed])
 
-    def rate(self, observation: Observation) -> FloatArray:
+    def rate(self, observation: RampObservation) -> FloatArray:
         """Return standard normal numbers."""
         return self._rng.normal(size=len(observation.rows))
 
@@ -53,7 +53,7 @@ class Searched:
         self._world = world = published(profiles, [units])
         rng = np.random.default_rng([SEEDS, seed])
 
-        def draw(rng: np.random.Generator) -> Episode:
+        def draw(rng: np.random.Generator) -> ArrivalEpisode:
             return world.draw(units, distribution, SEEDS + int(rng.integers(2**30)), 4000)
 
         # plans do without a table
@@ -63,7 +63,7 @@ class Searched:
         self._scratch, self._value = scratch_of(world.tables, choose=blocks), np.zeros(MOST)
         self._blocks = blocks
 
-    def decide(self, state: RampState) -> Choice | None:
+    def decide(self, state: RampState) -> Acceptance | None:
         """Return the block or degree after which most jobs are accepted."""
         case, world, knows, value = state.case, self._world, self._teacher, self._value
         gap = float(case.submit[1] - case.submit[0]) if case.n_jobs > 1 else 1.0
@@ -72,4 +72,4 @@ class Searched:
         choice = int(self._scratch.choice[int(np.argmax(value[:k]))])
         if choice < 0:
             return None
-        return Choice(int(state.blocks.degree[choice]), choice) if self._blocks else Choice(choice)
+        return Acceptance(int(state.blocks.degree[choice]), choice) if self._blocks else Acceptance(choice)

@@ -15,7 +15,7 @@ from gangplan.learned.interference.judge import LEVELS, hold_out, judge
 from gangplan.learned.interference.models import MODELS, fit
 from gangplan.learned.interference.samples import Samples
 from gangplan.simulator.metrics import interval
-from gangplan.systems.interference.baselines import Rule, load_balance
+from gangplan.systems.interference.baselines import ScoreRule, load_balance
 from gangplan.systems.interference.cases import TRAINING, poisson
 from gangplan.systems.interference.samples import Log, log, log_samples, pair_samples
 
@@ -42,7 +42,7 @@ def pool(cluster: int) -> tuple[Samples, Samples]:
     parts = []
     for i in range(CASES):
         case = poisson(TRAINING + 1000 * cluster + i, jobs=100, load=0.6, cluster=cluster)
-        rule = Rule(load_balance if i % 2 else lambda env, job, kind: rng.random(len(env.free)))
+        rule = ScoreRule(load_balance if i % 2 else lambda env, job, kind: rng.random(len(env.free)))
         parts.append(log(case, rule))
     true = log_samples(case, Log.join(parts))
     true = true.take(rng.permutation(len(true.now)))

@@ -11,7 +11,7 @@ import pytest
 
 from gangplan.instances.placement import Demand, Fleet
 from gangplan.instances.placement.job import Task
-from gangplan.solvers.placement.online import Mix, State, make_policy
+from gangplan.solvers.placement.online import FreeState, TaskMix, make_policy
 from gangplan.solvers.placement.online.policy import Scored
 from gangplan.solvers.placement.online.state import need
 
@@ -30,11 +30,11 @@ def tasks() -> list[Task]:
 
 
 @pytest.fixture(scope="module")
-def loaded() -> State:
+def loaded() -> FreeState:
     """Return the cluster with tasks at random places until 70% of its GPUs are taken."""
     kinds, rng = tasks(), np.random.default_rng(1)
-    state = State(Fleet.regular(250, NODES // 250))
-    policy = make_policy("random", Mix.of(kinds), 2)
+    state = FreeState(Fleet.regular(250, NODES // 250))
+    policy = make_policy("random", TaskMix.of(kinds), 2)
     while state.allocated < LOAD * state.capacity:
         task = kinds[int(rng.integers(len(kinds)))]
         choice = policy.choose(state, task)
@@ -44,10 +44,10 @@ def loaded() -> State:
 
 
 @pytest.mark.parametrize("name", ["best_fit", "fgd", "stranding"])
-def test_decision(benchmark: Any, record_property: Callable[[str, object], None], loaded: State, name: str) -> None:
+def test_decision(benchmark: Any, record_property: Callable[[str, object], None], loaded: FreeState, name: str) -> None:
     """A decision, with the update after it, takes less than 5 ms in the median and in 99 of 100 cases."""
     kinds, rng = tasks(), np.random.default_rng(3)
-    state, policy = loaded.copy(), make_policy(name, Mix.of(kinds))
+    state, policy = loaded.copy(), make_policy(name, TaskMix.of(kinds))
     assert isinstance(policy, Scored)
     for task in kinds:  # a scheduler that starts scores its kinds once
         policy.choose(state, task)

@@ -24,10 +24,10 @@ from gangplan.systems.pacml.jobs import (  # noqa: E402
     JobType,
     read_types,
 )
-from gangplan.systems.pacml.learned.network import Network  # noqa: E402
+from gangplan.systems.pacml.learned.network import BlockNetwork  # noqa: E402
 from gangplan.systems.pacml.learned.onnx import OnnxRampPolicy, export  # noqa: E402
-from gangplan.systems.pacml.learned.policy import Decider, RampPolicy  # noqa: E402
-from gangplan.systems.pacml.simulate import Choice, RampState, simulate  # noqa: E402
+from gangplan.systems.pacml.learned.policy import RampDecider, RampPolicy  # noqa: E402
+from gangplan.systems.pacml.simulate import Acceptance, RampState, simulate  # noqa: E402
 
 from .study import Options  # noqa: E402
 
@@ -56,17 +56,17 @@ def policy() -> RampPolicy:
         if read_card(path).policy == "pacml":
             return RampPolicy.load(path)
     torch.manual_seed(0)
-    return RampPolicy(Network(96))
+    return RampPolicy(BlockNetwork(96))
 
 
 class Timed:
     """Decides as another policy does, and keeps what each decision took, in ms of wall-clock and of processor time."""
 
-    def __init__(self, decider: Decider) -> None:
+    def __init__(self, decider: RampDecider) -> None:
         self.decider = decider
         self.took: list[tuple[float, float]] = []
 
-    def decide(self, state: RampState) -> Choice | None:
+    def decide(self, state: RampState) -> Acceptance | None:
         """Decide, timed."""
         wall, processor = time.perf_counter(), time.thread_time()
         choice = self.decider.decide(state)

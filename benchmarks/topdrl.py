@@ -14,7 +14,7 @@ from gangplan.simulator.gangs.mixes import SMALL
 from gangplan.systems.topdrl.ground import Topdrl
 from gangplan.systems.topdrl.policies import make_policy, weights_of
 from gangplan.systems.topdrl.simulate import bound
-from gangplan.systems.topdrl.suites import SUITES, Suite, suite
+from gangplan.systems.topdrl.suites import SUITES, ClusterSuite, suite
 
 from .rows import Task, digest
 from .study import Options, Study
@@ -55,7 +55,7 @@ def measure(task: Task, options: Options) -> Mapping[str, float]:
 
 
 @cache
-def _ground(name: str, data: Path) -> Suite:
+def _ground(name: str, data: Path) -> ClusterSuite:
     if name == WINDOWS:
         return replace(suite("small"), name=WINDOWS, draw=lambda seed: (replace(SMALL, jobs=JOBS).draw(seed), None))
     return suite(name, data)

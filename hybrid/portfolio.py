@@ -14,7 +14,7 @@ from gangplan.solvers.run import Run, in_time
 from .compiling import complete
 from .processes import Process, book, guarded, listen
 from .table import Entry, installed, method_for, parts, suited
-from .timetable import ALONE, HERE, WORKER, Situation, Slot, Timetable, timetable, worth_a_worker
+from .timetable import ALONE, HERE, WORKER, Situation, Timetable, TimetableSlot, timetable, worth_a_worker
 from .worker import UNCOMPILED, draw_on, execute
 from .workers import can_serve
 
@@ -61,7 +61,7 @@ def decide_here(run: Run) -> None:
     for entry in entries:
         if run.stopped:
             return
-        guarded(run, entry if entry is not entries[-1] else Slot(entry, share=1.0).given, prepared)
+        guarded(run, entry if entry is not entries[-1] else TimetableSlot(entry, share=1.0).given, prepared)
 
 
 def can_run_here(method: Method) -> bool:
@@ -126,7 +126,7 @@ class Crew:
 
         Amid searches, what had time enough when they were planned would lose its turn with the time that they take.
         """
-        run, here, done = self.run, list[Slot](), list[Entry]()
+        run, here, done = self.run, list[TimetableSlot](), list[Entry]()
         if self._main is not None:
             self._main.listen()  # it may be ready
         situation = self.survey(prepared)
@@ -168,7 +168,7 @@ class Crew:
             if name not in ran:
                 self.run.left_out.setdefault(name, why)
 
-    def _run_here(self, slot: Slot, entry: Entry, prepared: Any) -> None:
+    def _run_here(self, slot: TimetableSlot, entry: Entry, prepared: Any) -> None:
         """Run a method in this process; what it raises is the caller's who has asked for it by name."""
         since = time.perf_counter()
         try:

@@ -23,8 +23,8 @@ from gangplan.solvers.processes import POLL, Child, can_fork
 from gangplan.solvers.run import Run, Turn
 
 from .table import Entry
-from .timetable import HERE, PYTHON, Slot
-from .worker import Orders, Tell, execute, reason, serve
+from .timetable import HERE, PYTHON, TimetableSlot
+from .worker import Tell, WorkerOrders, execute, reason, serve
 from .workers import Worker, begin, connected, forks
 
 _GRACE, _LEAST_GRACE = 0.25, 0.2
@@ -72,7 +72,7 @@ def failed(run: Run, name: str, why: str, *, late: bool = False) -> None:
     warnings.warn(words, MethodFailed, stacklevel=2)
 
 
-def book(run: Run, slot: Slot, since: float) -> float:
+def book(run: Run, slot: TimetableSlot, since: float) -> float:
     """Book the time of a slot from `since` on, and return it."""
     spent = time.perf_counter() - since
     before = run.turns.get(slot)
@@ -102,7 +102,12 @@ class Process:
     """
 
     def __init__(
-        self, run: Run, slots: Sequence[Slot] | None = None, prepared: Any = None, *, named: Entry | None = None
+        self,
+        run: Run,
+        slots: Sequence[TimetableSlot] | None = None,
+        prepared: Any = None,
+        *,
+        named: Entry | None = None,
     ) -> None:
         self.run, self.named = run, named
         self.interpreted = any(slot.where == PYTHON for slot in slots or ())
@@ -112,14 +117,14 @@ class Process:
         self._since: float | None = None
         self._until = float("inf")
         self._child: Worker | Child | None = None
-        self._slots: Sequence[Slot] = ()
+        self._slots: Sequence[TimetableSlot] = ()
         self._entries: dict[int, Entry] | None = None
         if slots is None:
             self._begin()
         else:
             self.order(slots, prepared)
 
-    def order(self, slots: Sequence[Slot], prepared: Any) -> None:
+    def order(self, slots: Sequence[TimetableSlot], prepared: Any) -> None:
         """Decide what the process runs."""
         self._slots, self._prepared = slots, prepared
         self._entries = {i: slot.given for i, slot in enumerate(slots)}
@@ -246,7 +251,7 @@ class Process:
     def _packed(self) -> bytes | None:
         """Return the orders as they are sent, `None` if they cannot be."""
         try:
-            orders = Orders.of(self.run, self._left, interpreted=self.interpreted, once=self.named is not None)
+            orders = WorkerOrders.of(self.run, self._left, interpreted=self.interpreted, once=self.named is not None)
             return pickle.dumps(orders, pickle.HIGHEST_PROTOCOL)
         except (Exception, SystemExit):  # whatever others' objects raise where they cannot be pickled
             if not can_fork():

@@ -45,7 +45,7 @@ def main() -> None:
     """Serve the caller, whose socket and process are the arguments after ``sys.path``."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the caller's business
     with socket.socket(fileno=int(sys.argv[2])) as control:
-        server = Server(control, int(sys.argv[3]))
+        server = ForkServer(control, int(sys.argv[3]))
         server.serve()
     for worker in server.workers.values():
         worker.kill()
@@ -53,7 +53,7 @@ def main() -> None:
         worker.join(_CODE)
 
 
-class Server:
+class ForkServer:
     """A process that forks workers.
 
     Args:

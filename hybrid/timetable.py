@@ -23,7 +23,7 @@ _WHY = {WORKER: "its turn", BESIDE: "only proves bounds", ALONE: "registered", P
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Slot:
+class TimetableSlot:
     """A method's place in a timetable.
 
     Attributes:
@@ -76,7 +76,7 @@ class Situation:
 class Timetable:
     """Slots in their order, and why other methods have none: for good, or for want of time."""
 
-    slots: tuple[Slot, ...]
+    slots: tuple[TimetableSlot, ...]
     left_out: Mapping[str, str] = field(default_factory=dict)
     late: Mapping[str, str] = field(default_factory=dict)
 
@@ -97,12 +97,12 @@ def timetable(s: Situation, now: float, end: float, done: Sequence[Entry] = ()) 
         (entry,) = s.entries
         where = WORKER if s.asked else ALONE if entry.added else HERE
         late = {entry.name: _NO_PROCESS} if where == ALONE and left < PROCESS else {}
-        slot = Slot(entry, where, "asked for by name", now, end, 1.0)
+        slot = TimetableSlot(entry, where, "asked for by name", now, end, 1.0)
         return Timetable(() if done or late or s.unfit else (slot,), s.unfit, late)
     queue, left_out, late = _queue(s, left, done)
     beside = [x for x in queue if x.beside and s.asked and s.cores > 1 and left >= max(SHORT, x.least)]
     queue = [x for x in queue if x not in beside]
-    ours, workers, at = list[Slot](), list[Slot](), now
+    ours, workers, at = list[TimetableSlot](), list[TimetableSlot](), now
     for i, entry in enumerate(queue):
         where = ALONE if entry.added else HERE if not workers and _stays(s, entry, left) else WORKER
         if where == WORKER and not s.asked and end - at < PROCESS:
@@ -116,13 +116,13 @@ def timetable(s: Situation, now: float, end: float, done: Sequence[Entry] = ()) 
         if not (is_first or any(_can_follow(s, x, left, over) for x in others)):
             share, over = 1.0, 0.0
         why = _WHY.get(where) or ("quick" if is_first else "loaded here" if s.serves else "no workers here")
-        (workers if where == WORKER else ours).append(Slot(entry, where, why, at, end - over, share))
+        (workers if where == WORKER else ours).append(TimetableSlot(entry, where, why, at, end - over, share))
         at = end - over
     begin = workers[0].begin if workers else at
-    aside = [Slot(entry, BESIDE, _WHY[BESIDE], begin, end, 1.0) for entry in beside]
+    aside = [TimetableSlot(entry, BESIDE, _WHY[BESIDE], begin, end, 1.0) for entry in beside]
     if not s.complete:
         slow = [x.entry for x in workers if x.entry.quick and x.entry.does.kernels is not None]
-        aside += [Slot(entry, PYTHON, _WHY[PYTHON], begin, end) for entry in slow[:1]]
+        aside += [TimetableSlot(entry, PYTHON, _WHY[PYTHON], begin, end) for entry in slow[:1]]
     return Timetable((*ours, *aside, *workers), {**s.unfit, **left_out}, late)
 
 

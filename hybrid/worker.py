@@ -48,7 +48,7 @@ def job(run: Run) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Orders:
+class WorkerOrders:
     """What a worker is told to do once it is ready: gangplan's own methods by name, others' by value.
 
     By value, with the code of its module, a method is there as it is here, whatever the caller has set; nothing has to
@@ -71,7 +71,7 @@ class Orders:
     place: tuple[str, Mapping[str, str], list[str]] | None
 
     @classmethod
-    def of(cls, run: Run, entries: Mapping[int, Entry], *, interpreted: bool, once: bool) -> Orders:
+    def of(cls, run: Run, entries: Mapping[int, Entry], *, interpreted: bool, once: bool) -> WorkerOrders:
         """Return the orders to go on from the best so far.
 
         Raises:
@@ -135,7 +135,7 @@ def work(connection: Connection, file: int) -> None:
     with in_time(run):
         prepared = suite(run.problem.objective).prepared(run)
         tell.send("ready")
-        orders: Orders = connection.recv()
+        orders: WorkerOrders = connection.recv()
         tell.plan, _, tell.bound, _ = orders.best
         run.adopt(*orders.best)
         serve(run, orders.unpack(), prepared, tell, interpreted=orders.interpreted, once=orders.once)

@@ -4,7 +4,7 @@ from gangplan.solvers.placement.online.evolved import Evolved
 from gangplan.solvers.placement.online.patient import Patient
 
 from .decision import Decision
-from .explaining.explain import Candidate, Explanation, WaitingJob
+from .explaining.explain import Considered, Explanation, WaitingJob
 from .explaining.running_now import RunsNow
 from .moving.mending import Mend
 from .policies.policy import Proposes, Ranks, View
@@ -17,7 +17,7 @@ from .stopping.notices import Stopping
 from .stopping.stops import Stop
 
 __all__ = [
-    "Candidate",
+    "Considered",
     "Decision",
     "Evolved",
     "Explanation",

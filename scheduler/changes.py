@@ -20,7 +20,7 @@ from .queueing.request import Request, Seconds, given_seconds
 from .queueing.terms import Price, TermFields, Terms, names_of
 from .snapshots.snapshot_nodes import moved, turned_back, unseated
 from .starting.gpu_types import TypedSeconds, below_zero, by_type, verify_terms
-from .state import ClusterState, renamed
+from .state import SchedulerState, renamed
 from .stopping.running_jobs import RunningJob
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class ChangeCalls:
     An `InstanceError` names the field that is wrong, and nothing has changed then.
     """
 
-    _state: ClusterState
+    _state: SchedulerState
 
     @recorded
     def submit_array(
@@ -221,7 +221,7 @@ class ChangeCalls:
         scheduler._restore(turned_back(scheduler.snapshot(), float(now)))
 
 
-def _change_waiting(state: ClusterState, request: Request, seconds: Seconds, now: float) -> None:
+def _change_waiting(state: SchedulerState, request: Request, seconds: Seconds, now: float) -> None:
     """Put a job that waits, or may not wait yet, where it belongs now."""
     later, name = state.later, request.name
     held, was = later.held.get(name), later.request(state, name)
@@ -247,7 +247,7 @@ def _change_waiting(state: ClusterState, request: Request, seconds: Seconds, now
         state.wait(request)
 
 
-def _change_running(state: ClusterState, request: Request, seconds: Seconds | TypedSeconds, now: float) -> None:
+def _change_running(state: SchedulerState, request: Request, seconds: Seconds | TypedSeconds, now: float) -> None:
     """Have a running job go on as if it had stopped and started at once where it is, and that had cost nothing."""
     job = state.running[request.name]
     if seconds is not None:

@@ -11,11 +11,11 @@ from gangplan.instances import InstanceError
 from gangplan.instances.arrays import require_choice, require_flag
 from gangplan.instances.placement import Fleet
 
-from .explaining.explain import SHOWN, Report, wrapped
+from .explaining.explain import SHOWN, Printed, wrapped
 from .journal.write import recorded
 from .queueing.sharing import Sharing
 from .queueing.terms import Price
-from .state import ClusterState
+from .state import SchedulerState
 
 if TYPE_CHECKING:
     from .scheduler import Scheduler
@@ -29,7 +29,7 @@ _AMPLE = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Consequences(Report):
+class Consequences(Printed):
     """Tell what a change of settings would do if a decision followed at once, that it would not do without the change.
 
     Attributes:
@@ -54,7 +54,7 @@ class Consequences(Report):
 class ConfigureCalls:
     """Change settings. An `InstanceError` names what is wrong, and nothing has changed then."""
 
-    _state: ClusterState
+    _state: SchedulerState
 
     @recorded
     def configure(

@@ -28,15 +28,15 @@ from .journal.write import Journal, recorded
 from .policies.asking import ask
 from .policies.policy import Proposes, Ranks, Watchdog
 from .queueing.admission import check_new
-from .queueing.precedence import Stages
+from .queueing.precedence import ByPrecedence
 from .queueing.request import Request, Seconds, given_seconds
 from .queueing.sharing import Sharing
 from .queueing.terms import USUAL_TERMS, Price, TermFields, Terms
 from .settings import MAX_WAIT, PATIENCE, SchedulerSettings
 from .snapshots.snapshot import for_settings, load, save
 from .starting.gpu_types import TypedSeconds, by_type, without_gpus
-from .starting.starts import Starts
-from .state import ClusterState
+from .starting.starts import StartRound
+from .state import SchedulerState
 from .stopping.grace import GraceCalls, announce, end_grace, kept, start_claims
 from .stopping.preemption import Preemption
 from .stopping.stops import Stops
@@ -192,7 +192,7 @@ class Scheduler(WindowCalls, ChangeCalls, GraceCalls, ConfigureCalls):
         self._arguments |= {"durations": durations, "grace": (grace := plain(grace))}
         rest = patience, durations, max_wait, grace
         settings = SchedulerSettings(together, reserve, usual, look, price, *rest)
-        self._state = ClusterState(fleet, speeds, settings, rule, sharing)
+        self._state = SchedulerState(fleet, speeds, settings, rule, sharing)
         self._watchdog = Watchdog()
         self._network: NetworkTier | None = None
         if network is not None:
@@ -483,7 +483,7 @@ class Scheduler(WindowCalls, ChangeCalls, GraceCalls, ConfigureCalls):
         self._pass(state.at(now))
         self._count += 1
         self._think(began + _POLICY * deadline)
-        killed, starts = end_grace(state), Starts(state, self._watchdog, began + _START * deadline)
+        killed, starts = end_grace(state), StartRound(state, self._watchdog, began + _START * deadline)
         start_claims(state, starts)
         drained, gains = stop_drained(state), list[Stops]()
         scores: list[tuple[str, float]] = []
@@ -493,7 +493,7 @@ class Scheduler(WindowCalls, ChangeCalls, GraceCalls, ConfigureCalls):
         if state.sharing.preempt and not state.alike:
             starts.clear, starts.vain = preemption.clear, preemption.vain
         state.age()
-        stages, mends = Stages(state, lambda: bool(starts.stopped), preemption.lent), []
+        stages, mends = ByPrecedence(state, lambda: bool(starts.stopped), preemption.lent), []
         for _ in stages:
             if stages.again:
                 starts.clear = None
@@ -599,7 +599,7 @@ class Scheduler(WindowCalls, ChangeCalls, GraceCalls, ConfigureCalls):
             if not self._watchdog.out(GUARD):
                 self._watchdog.call(GUARD, stop - time.perf_counter(), lambda: network.think(state))
 
-    def _by_network(self, starts: Starts, stop: float) -> bool:
+    def _by_network(self, starts: StartRound, stop: float) -> bool:
         """Have the network decide, if there is one that leads; return whether nobody else need be asked."""
         network = self._network
         if network is None:

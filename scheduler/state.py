@@ -27,19 +27,19 @@ from gangplan.solvers.placement.online.placer import ANY_MODEL, Placer
 from .durations.predictor import Durations
 from .moving.mending import Mending
 from .queueing.accounts import Accounts, Amounts
-from .queueing.held_jobs import Later
-from .queueing.queue import Queue, Shape
+from .queueing.held_jobs import HeldJobs
+from .queueing.queue import Shape, WaitingQueue
 from .queueing.request import Request
 from .queueing.sharing import Sharing
 from .settings import SchedulerSettings
-from .starting.bundles import Bundles, Ground
+from .starting.bundles import Bundles, EmptyNodes
 from .starting.calendar import Calendar
 from .starting.gpu_types import as_placed, longest_of, slower_on, verify_terms
 from .stopping.notices import Notices
 from .stopping.running_jobs import EXACT, Nodes, RunningJob, RunningJobs
 
 if TYPE_CHECKING:
-    from .starting.closeness import Places
+    from .starting.closeness import Closeness
     from .starting.learned_speeds import LearnedSpeeds
 
 _DATE, _DECADE = 1e9, 3.16e8
@@ -50,7 +50,7 @@ COME = 4.0
 """Jobs that wait for the GPUs of one that starts, by jobs that wait already."""
 
 
-class ClusterState:
+class SchedulerState:
     """What is so, and what is kept beside it so that a decision need not look at all of it.
 
     Attributes:
@@ -108,18 +108,18 @@ class ClusterState:
         self.finished: dict[str, None] = {}
         self.freed: dict[str, float] = {}  # since when jobs that ran wait again
         self.idle = self.gpus = int(fleet.gpus[usable].sum())
-        self.later, self.calendar, self.mending = Later(), Calendar(fleet.names), Mending()
+        self.later, self.calendar, self.mending = HeldJobs(), Calendar(fleet.names), Mending()
         self.notices, self.halted = Notices(), dict[str, RunningJob]()
         self.placer = Placer(fleet, speeds)
         self.bundles = Bundles(self.placer)
-        self.places: Places | None = None
+        self.places: Closeness | None = None
         if proximity is not None:
-            from .starting.closeness import Places
+            from .starting.closeness import Closeness
 
-            self.places = Places(proximity, fleet, self.placer)
+            self.places = Closeness(proximity, fleet, self.placer)
         self.sharing = Sharing() if sharing is None else sharing
         self.accounts = Accounts(self.sharing)
-        self.queue, self.due = Queue(settings.order, self.accounts.place, self.accounts.top), Queue(0.0)
+        self.queue, self.due = WaitingQueue(settings.order, self.accounts.place, self.accounts.top), WaitingQueue(0.0)
         self.due.kept = True
         self.estimates = Durations()
         self.alike = self.accounts.trivial and self.sharing.most_run is None
@@ -131,7 +131,7 @@ class ClusterState:
         self.size = int(fleet.gpus.max(initial=0))
         self._index = {name: node for node, name in enumerate(fleet.names)}
         self._placed: dict[tuple[str, int], GangJob] = {}
-        self._kinds: dict[tuple[str, int], tuple[Kind, Ground]] = {}
+        self._kinds: dict[tuple[str, int], tuple[Kind, EmptyNodes]] = {}
         self._count()
 
     @property
@@ -211,7 +211,7 @@ class ClusterState:
         gang = as_placed(request, self.loose(request), degree)
         return self.bundles.size(gang, degree, request.terms.group, up=up)
 
-    def kind(self, request: Request, degree: int) -> tuple[Kind, Ground]:
+    def kind(self, request: Request, degree: int) -> tuple[Kind, EmptyNodes]:
         """Return the kind of a bundle of so many workers, and the nodes that are up and may have one."""
         key = request.name, degree
         if key not in self._kinds:
@@ -219,7 +219,7 @@ class ClusterState:
             self._kinds[key] = Kind.workers(gang), self.bundles.ground(gang)
         return self._kinds[key]
 
-    def ground(self, request: Request, degree: int) -> Ground:
+    def ground(self, request: Request, degree: int) -> EmptyNodes:
         """Return the nodes that are up and may have a bundle of so many workers."""
         return self.kind(request, degree)[1]
 

@@ -12,7 +12,7 @@ from gangplan.instances.errors import unknown
 from .journal.write import recorded
 from .queueing.terms import names_of
 from .starting.calendar import Window
-from .state import ClusterState
+from .state import SchedulerState
 from .stopping.stops import Stop
 
 DRAIN = "drain"
@@ -27,7 +27,7 @@ class WindowCalls:
     names what is wrong with a call, and nothing has changed then.
     """
 
-    _state: ClusterState
+    _state: SchedulerState
 
     @property
     def windows(self) -> tuple[Window, ...]:
@@ -164,7 +164,7 @@ def _span(
     return float(begin), inf if end is None else float(end)
 
 
-def stop_drained(state: ClusterState) -> list[Stop]:
+def stop_drained(state: SchedulerState) -> list[Stop]:
     """Stop the jobs that may be on nodes that are closed to them; return the stops, by serial number."""
     names = {
         name

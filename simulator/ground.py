@@ -41,7 +41,7 @@ def setting(default: Any, about: str, *, metavar: str = "", many: bool = False, 
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class GroundRun:
     """One policy on what was drawn of one seed; `figures` by name."""
 
     policy: str
@@ -137,7 +137,7 @@ def evaluate(
     seeds: Sequence[int],
     *,
     progress: Callable[[float], None] = lambda share: None,
-) -> list[Run]:
+) -> list[GroundRun]:
     """Play every policy on what is drawn of every seed, the same for all.
 
     Raises:
@@ -145,12 +145,12 @@ def evaluate(
     """
     if not seeds:
         raise InstanceError("seeds", "there is none")
-    runs: list[Run] = []
+    runs: list[GroundRun] = []
     for seed in seeds:
         drawn = ground.draw(seed)
         for name, make in policies.items():
             try:
-                runs.append(Run(name, ground.case, seed, ground.play(make(drawn, seed), drawn)))
+                runs.append(GroundRun(name, ground.case, seed, ground.play(make(drawn, seed), drawn)))
             except RuntimeError as error:
                 raise RuntimeError(f"{name}, seed {seed}: {error}") from error
             progress(len(runs) / (len(seeds) * len(policies)))
@@ -206,11 +206,11 @@ def refuse(faults: Sequence[str]) -> None:
         raise RuntimeError("; ".join(faults))
 
 
-def values(runs: Sequence[Run], policy: str, figure: str) -> NDArray[np.float64]:
+def values(runs: Sequence[GroundRun], policy: str, figure: str) -> NDArray[np.float64]:
     """Return a figure of a policy, seed by seed, float64 (seeds,)."""
     return np.array([run.figures[figure] for run in runs if run.policy == policy])
 
 
-def against(runs: Sequence[Run], policy: str, first: str, figure: str) -> tuple[float, float | None]:
+def against(runs: Sequence[GroundRun], policy: str, first: str, figure: str) -> tuple[float, float | None]:
     """Return by what share a policy's figure is above another's, paired by seed, and half the width of its interval."""
     return interval(values(runs, policy, figure) / values(runs, first, figure) - 1)

@@ -30,7 +30,7 @@ WAIT = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class DecisionView:
     """What may be seen at a decision.
 
     Attributes:
@@ -52,7 +52,7 @@ class Picks(Protocol):
 
     needs: Sequence[str]
 
-    def act(self, scene: Scene) -> int:
+    def act(self, scene: DecisionView) -> int:
         """Return the place of a job that fits and starts now, or `WAIT`."""
 
 
@@ -67,11 +67,11 @@ def require_seen(policy: Picks, sees: Sequence[str], where: str) -> None:
             raise InstanceError("policy", f"needs {name!r}, and {where} shows {', '.join(sees) or 'no jobs that wait'}")
 
 
-def ask(policy: Picks, scene: Scene) -> int:
+def ask(policy: Picks, scene: DecisionView) -> int:
     """Return a policy's action."""
     if not scene.fits.any():
         return WAIT
-    shown = Scene(scene.now, scene.idle, scene.gpus, {x: scene.columns[x] for x in policy.needs}, scene.fits)
+    shown = DecisionView(scene.now, scene.idle, scene.gpus, {x: scene.columns[x] for x in policy.needs}, scene.fits)
     try:
         at = index(policy.act(shown))
     except TypeError as error:
@@ -87,14 +87,14 @@ def refuse_to_wait(stuck: bool) -> None:
         raise InstanceError("policy", "lets all wait though nobody runs and nobody is to come")
 
 
-def in_turn(policy: Picks, scene: Scene, takes: Callable[[int], int]) -> list[int]:
+def in_turn(policy: Picks, scene: DecisionView, takes: Callable[[int], int]) -> list[int]:
     """Return the jobs that a policy would start one after the other, while the GPUs last; `takes` counts theirs."""
     order: list[int] = []
     left = np.ones(len(scene.fits), dtype=bool)
     idle = scene.idle
     while True:
         fits = scene.fits & left & np.array([takes(i) <= idle for i in range(len(left))], dtype=bool)
-        at = ask(policy, Scene(scene.now, idle, scene.gpus, scene.columns, fits))
+        at = ask(policy, DecisionView(scene.now, idle, scene.gpus, scene.columns, fits))
         if at == WAIT:
             return order
         order.append(at)
@@ -122,7 +122,7 @@ class EnginePick:
             "waited": view.now - work.submit[jobs],
         }
         fits = np.array([view.find(job, int(work.gpus[job])) is not None for job in jobs.tolist()], dtype=bool)
-        scene = Scene(view.now, idle, int(view.fleet.gpus.sum()), columns, fits)
+        scene = DecisionView(view.now, idle, int(view.fleet.gpus.sum()), columns, fits)
         order = in_turn(self._policy, scene, lambda i: int(work.gpus[jobs[i]]))
         self._chosen = {int(jobs[i]) for i in order}
         keys = np.full(len(jobs), np.inf)
@@ -161,10 +161,10 @@ def check_picks(make: Callable[[], Any], *, scenes: int = 50, seed: int = 0) -> 
     assert picked, f"it lets all wait in {scenes} scenes"
 
 
-def _shown(idle: int, columns: Mapping[str, FloatArray], order: Long) -> Scene:
+def _shown(idle: int, columns: Mapping[str, FloatArray], order: Long) -> DecisionView:
     """Return a scene with the jobs in an order, which refuses to be written to."""
     shown = {name: values[order] for name, values in columns.items()}
     fits = shown["gpus"] <= idle
     for values in (*shown.values(), fits):
         values.flags.writeable = False
-    return Scene(0.0, idle, 16, shown, fits)
+    return DecisionView(0.0, idle, 16, shown, fits)

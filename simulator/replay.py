@@ -17,7 +17,7 @@ from gangplan.instances import InstanceError
 from gangplan.instances.arrays import FloatArray, require_number
 from gangplan.instances.placement.fleet import Fleet
 from gangplan.instances.placement.job import Task
-from gangplan.solvers.placement.online import Mix, State, make_policy
+from gangplan.solvers.placement.online import FreeState, TaskMix, make_policy
 from gangplan.solvers.placement.online.policy import TaskPolicy
 from gangplan.solvers.placement.online.state import GPU, need
 
@@ -43,7 +43,7 @@ class Saturation:
     arrived: int
     dropped: int
     seconds: float
-    state: State
+    state: FreeState
 
 
 def arrivals(tasks: Sequence[Task], capacity: int, load: float, seed: int) -> list[Task]:
@@ -91,7 +91,7 @@ def saturate(
             raise InstanceError(f"marks[{i}]", f"{mark!r} does not ascend")
     started = time.perf_counter()
     order = np.random.default_rng((seed, 1)).permutation(fleet.n_nodes).tolist()
-    state = State(fleet.at(order), kinds=getattr(policy, "kinds", False))
+    state = FreeState(fleet.at(order), kinds=getattr(policy, "kinds", False))
     if not state.capacity:
         raise InstanceError("fleet", "no usable node has a GPU")
     drawn = arrivals(tasks, state.capacity, marks[-1], seed)
@@ -159,7 +159,7 @@ def replay(
     require_number(len(policies), "policies", positive=True)
     require_number(len(seeds), "seeds", positive=True)
     require_number(workers, "workers", positive=True, whole=True)
-    mix = Mix.of(tasks)
+    mix = TaskMix.of(tasks)
     for name in policies:
         make_policy(name, mix)
     one, rows = partial(_one, fleet, tuple(tasks), mix, marks), list[list[float]]()
@@ -182,14 +182,14 @@ def ceilings(
     fleet: Fleet, tasks: Sequence[Task], *, seeds: Sequence[int] = range(10), load: float = MARKS[-1]
 ) -> FloatArray:
     """Return what no policy exceeds at `load` on the sample of each seed, float64 (len(seeds),); see `ceiling`."""
-    capacity = State(fleet).capacity
+    capacity = FreeState(fleet).capacity
     drawn = (arrivals(tasks, capacity, load, seed) for seed in seeds)
     return np.array([ceiling(sample, capacity // GPU) for sample in drawn])
 
 
 def misfits(fleet: Fleet, tasks: Sequence[Task]) -> dict[int, str]:
     """Return the positions of the tasks that fit no node even when it is empty, and why, in words."""
-    state = State(fleet)
+    state = FreeState(fleet)
     nodes = np.unique(state.slot_of[state.slot_of >= 0])
     held = {fleet.gpu_types[i] for i in np.unique(fleet.gpu_type[fleet.gpus > 0]).tolist()}
     found: dict[int, str] = {}
@@ -205,7 +205,7 @@ def misfits(fleet: Fleet, tasks: Sequence[Task]) -> dict[int, str]:
 
 
 def _one(
-    fleet: Fleet, tasks: tuple[Task, ...], mix: Mix, marks: tuple[float, ...], name: str, seed: int
+    fleet: Fleet, tasks: tuple[Task, ...], mix: TaskMix, marks: tuple[float, ...], name: str, seed: int
 ) -> list[float]:
     done = saturate(fleet, tasks, make_policy(name, mix, seed), seed=seed, marks=marks)
     return [*done.ratio.tolist(), done.dropped / done.arrived, done.seconds]

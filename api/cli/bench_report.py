@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from gangplan.hybrid.bench import statistics
-from gangplan.hybrid.bench.rows import FAILED, ONLINE, Row, read_rows
+from gangplan.hybrid.bench.rows import FAILED, ONLINE, BenchRow, read_rows
 from gangplan.hybrid.bench.statistics import Results, grouped, interval
 from gangplan.hybrid.bench.suite import Instance
 from gangplan.instances.arrays import FloatArray
@@ -63,7 +63,7 @@ def write_report(
     return markdown, page
 
 
-def sections(results: Results, rows: Sequence[Row], first: str) -> Iterator[Section]:
+def sections(results: Results, rows: Sequence[BenchRow], first: str) -> Iterator[Section]:
     """Yield the sections."""
     yield _summary(results)
     longest = results.deadlines[-1]
@@ -103,7 +103,7 @@ def _summary(results: Results) -> Section:
     return Section("GapBench: gap to the best known plan", words, head, tuple(lines), brief=True)
 
 
-def _told(results: Results, own: Sequence[Row]) -> str:
+def _told(results: Results, own: Sequence[BenchRow]) -> str:
     gaps = [100 * results.gap(row) for row in own]
     mean, low, high = interval((row.instance, gap) for row, gap in zip(own, gaps, strict=True))
     proved, none = sum(row.status == "OPTIMAL" for row in own) / len(own), sum(row.in_time is None for row in own)
@@ -181,7 +181,7 @@ def _scaling(results: Results) -> Section:
     return Section("Scaling", words if lines else none, head if lines else (), tuple(lines))
 
 
-def _environment(rows: Sequence[Row]) -> Section:
+def _environment(rows: Sequence[BenchRow]) -> Section:
     dates, loads = [row.date for row in rows], [row.load for row in rows]
     cpu, memory = sum(row.cpu for row in rows), max(row.memory for row in rows)
     lines = [
@@ -228,7 +228,7 @@ def profiles(results: Results, deadline: float) -> str:
     x = Axis(_NONE, 0, "gap to the best known plan", _GAPS, grid=True)
     y = Axis(0, 102, "solves within it, %", grid=True)
 
-    def line(rows: Sequence[Row]) -> FloatArray:
+    def line(rows: Sequence[BenchRow]) -> FloatArray:
         return steps(_place(within), 100 * statistics.profile(results, rows, within + 1e-9))
 
     return _panels(f"Performance profiles at {deadline:g} s", results.at(deadline), line, x, y)
@@ -240,7 +240,7 @@ def anytime(results: Results, deadline: float) -> str:
     x = Axis(1e-3, deadline, "seconds", log=True, grid=True)
     y = Axis(_NONE, 0.1, "mean gap", _GAPS, grid=True)
 
-    def line(rows: Sequence[Row]) -> FloatArray:
+    def line(rows: Sequence[BenchRow]) -> FloatArray:
         return steps(times, _place(statistics.curve(results, rows, times)))
 
     return _panels(f"Anytime curves to {deadline:g} s", results.at(deadline), line, x, y)
@@ -255,7 +255,9 @@ def _place(gap: FloatArray) -> FloatArray:
     return np.log10(np.maximum(gap, 10**_NONE))
 
 
-def _panels(title: str, rows: Sequence[Row], line: Callable[[Sequence[Row]], FloatArray], x: Axis, y: Axis) -> str:
+def _panels(
+    title: str, rows: Sequence[BenchRow], line: Callable[[Sequence[BenchRow]], FloatArray], x: Axis, y: Axis
+) -> str:
     others, panels = iter(_COLOURS * 4), list[Panel]()
     colours = {row.method: "#000000" if row.method == "auto" else "" for row in rows}
     colours = {method: colour or next(others) for method, colour in colours.items()}

@@ -14,7 +14,7 @@ from gangplan.scheduler.configure import LIVE
 from gangplan.scheduler.journal.effects import CALM
 from gangplan.scheduler.journal.figures import course_figures, members, stops_by, utilisation
 from gangplan.scheduler.journal.history import ENDED, History, history_of
-from gangplan.scheduler.journal.read import Log, read_log
+from gangplan.scheduler.journal.read import ReadLog, read_log
 from gangplan.scheduler.journal.replay import replay
 from gangplan.scheduler.journal.values import decode
 from gangplan.scheduler.queueing.sharing import Sharing
@@ -107,7 +107,7 @@ def _table(title: str, rows: dict[str, dict[str, float]]) -> Any:
     return table(head, zip(*columns, strict=True))
 
 
-def _configured(log: Log) -> Iterator[tuple[float, dict[str, Any]]]:
+def _configured(log: ReadLog) -> Iterator[tuple[float, dict[str, Any]]]:
     """Yield when settings changed, and those that did."""
     for _, row in log.rows:
         if row["event"] == "configure":

@@ -17,12 +17,12 @@ from gangplan.instances.errors import InstanceError, extra
 
 from ..doors.core import Core, answer_lines, encoded
 from ..doors.kubernetes.extender import Offers, serve
-from ..doors.kubernetes.objects import Rules
+from ..doors.kubernetes.objects import ReadingRules
 from ..doors.kubernetes.reconciler import Reconciler
 from ..doors.slurm.client import AwayError, run
 from ..doors.slurm.reasons import reasons
-from ..doors.slurm.rounds import Rounds
-from ..doors.slurm.view import View, tracks_memory
+from ..doors.slurm.rounds import SlurmRounds
+from ..doors.slurm.view import SlurmView, tracks_memory
 from .options import require_positive
 from .output import closed, emit
 from .shadow import CLUSTER, fleet_of
@@ -84,9 +84,9 @@ def slurm(
         raise InstanceError("mark", f"{mark!r} is not one word")
     with_settings({}, settings or [])  # before Slurm is asked
     signal.signal(signal.SIGTERM, end)
-    view, path = View.read(), None if dry_run else log
+    view, path = SlurmView.read(), None if dry_run else log
     core = Core(scheduler_with(settings or [], view.fleet, path), None if path is None else Path(path))
-    rounds = Rounds(core, None if dry_run else mark, _warn, memory=tracks_memory(), spread=spread)
+    rounds = SlurmRounds(core, None if dry_run else mark, _warn, memory=tracks_memory(), spread=spread)
     if dry_run:
         rounds.round(view)
         _compare(rounds, view)
@@ -96,7 +96,7 @@ def slurm(
     away = ""
     while True:
         try:
-            view = View.read(view)
+            view = SlurmView.read(view)
             for line in rounds.round(view):
                 emit(line)
             if once:
@@ -111,7 +111,7 @@ def slurm(
         time.sleep(interval)
 
 
-def _compare(rounds: Rounds, view: View) -> None:
+def _compare(rounds: SlurmRounds, view: SlurmView) -> None:
     """Print each job that waits: when and where it starts by gangplan, or why not, and by Slurm."""
     scheduler, why = rounds.core.scheduler, reasons(rounds.core.scheduler, view)
     lines = run("squeue", "--start", "--noheader", "--array", "--format=%i|%S|%Y").splitlines()
@@ -145,7 +145,7 @@ def kubernetes(
     *,
     kubeconfig: Annotated[str | None, _KUBECONFIG, "FILE"] = None,
     context: Annotated[str | None, "of that file", "NAME"] = None,
-    rules: Rules,
+    rules: ReadingRules,
     rack: Annotated[list[str] | None, _RACK, "LABEL"] = None,
     settings: Set = None,
     extender: Annotated[str | None, _EXTENDER, "HOST:PORT"] = None,
@@ -160,7 +160,7 @@ def kubernetes(
         from kubernetes.config.config_exception import ConfigException
     except ModuleNotFoundError:
         raise InstanceError("kubernetes", f"needs the client of Kubernetes: {extra('kubernetes')}") from None
-    from ..doors.kubernetes.following import Loop, Server
+    from ..doors.kubernetes.following import FollowLoop, Server
 
     with_settings({}, settings or [])  # before Kubernetes is asked
     rules = replace(rules, rack=tuple(rack or rules.rack), beside=extender is not None)
@@ -178,7 +178,7 @@ def kubernetes(
         if not host or not port.isdecimal():
             raise InstanceError("extender", f"{extender!r} is no HOST:PORT")
         serve(offers := Offers(), host, int(port))
-    loop = Loop(
+    loop = FollowLoop(
         Server(client.ApiClient(configuration)),
         Reconciler(lambda fleet: scheduler_with(settings or [], fleet, log)),
         rules,

@@ -22,7 +22,7 @@ from gangplan.instances.torch_model.load import OURS
 from gangplan.instances.workload import Workload
 from gangplan.simulator.engine import Outages, simulate_named
 from gangplan.simulator.engine.simulate import Rules, fitting
-from gangplan.simulator.metrics import Group, regret, summary
+from gangplan.simulator.metrics import GroupMetrics, regret, summary
 from gangplan.simulator.metrics.groups import HOUR
 from gangplan.simulator.outcome import Outcome
 from gangplan.simulator.rounds import RoundOutcome, from_gavel, from_workload, parse_cluster, simulate_rounds
@@ -178,7 +178,7 @@ class Found:
     about: dict[str, dict[str, Any]]
     figures: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     outcomes: dict[str, Outcome] = field(default_factory=dict)
-    groups: dict[str, dict[str, list[Group]]] = field(default_factory=dict)
+    groups: dict[str, dict[str, list[GroupMetrics]]] = field(default_factory=dict)
     seeds: list[int] = field(default_factory=list)
     interrupted: bool = False
 

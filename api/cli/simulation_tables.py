@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from gangplan.instances.quantities import scale, short
-from gangplan.simulator.metrics import Group, interval
+from gangplan.simulator.metrics import GroupMetrics, interval
 
 from ..plot import html
 from ..plot.simulation import simulation_scene
@@ -180,7 +180,7 @@ def group_tables(found: Found) -> list[tuple[str, tuple[str, ...], Cells]]:
     return made
 
 
-def _group_table(by: str, groups: Sequence[Group]) -> tuple[tuple[str, ...], Cells]:
+def _group_table(by: str, groups: Sequence[GroupMetrics]) -> tuple[tuple[str, ...], Cells]:
     shown = list(groups) if len(groups) <= MOST_GROUPS + 1 else [*groups[:MOST_GROUPS], _rest(groups[MOST_GROUPS:])]
     times = ("mean_wait", "p95_wait", "mean_jct", "p95_jct")
     factor, unit = scale(max((getattr(group, name) for group in shown for name in times), default=0.0), "s")
@@ -197,14 +197,14 @@ def _group_table(by: str, groups: Sequence[Group]) -> tuple[tuple[str, ...], Cel
     return tuple(columns), list(zip(*columns.values(), strict=True))
 
 
-def _rest(groups: Sequence[Group]) -> Group:
+def _rest(groups: Sequence[GroupMetrics]) -> GroupMetrics:
     """Return groups as one; of quantiles no one can be told of them together."""
     jobs = max(1, sum(group.jobs for group in groups))
     known: dict[str, Any] = {"name": f"{len(groups)} others"}
-    for field in fields(Group)[1:]:
+    for field in fields(GroupMetrics)[1:]:
         values = [getattr(group, field.name) or 0.0 for group in groups]
         if field.name.startswith("mean_"):
             known[field.name] = sum(x * group.jobs for x, group in zip(values, groups, strict=True)) / jobs
         else:
             known[field.name] = float("nan") if field.name.startswith("p95_") else sum(values)
-    return Group(**known | {"cost": None if groups[0].cost is None else known["cost"]})
+    return GroupMetrics(**known | {"cost": None if groups[0].cost is None else known["cost"]})

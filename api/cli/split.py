@@ -19,7 +19,7 @@ from .output import emit_either, facts, table
 
 if TYPE_CHECKING:
     from ..torch_split.launch import SplitRun
-    from ..torch_split.mapping import Cut, Place
+    from ..torch_split.mapping import Cut, ModulePlace
     from ..torch_split.reference import Difference
 
 ROWS = 64
@@ -98,7 +98,7 @@ def _rehearsed(model: Any, ops: Any, stage: list[int], points: dict[str, str]) -
     return rehearse(model, ops, stage, points)
 
 
-def _data(model: str, plan: Plan, places: dict[str, Place], cuts: list[Cut], points: Any) -> dict[str, Any]:
+def _data(model: str, plan: Plan, places: dict[str, ModulePlace], cuts: list[Cut], points: Any) -> dict[str, Any]:
     single = {name: x for name, x in places.items() if len(x.stages) == 1}
     return {
         "model": model,
@@ -121,7 +121,7 @@ def _run_data(run: SplitRun, found: list[Difference]) -> dict[str, Any]:
 
 
 def _blocks(
-    places: dict[str, Place], cuts: list[Cut], found: list[Difference], seconds: dict[int, dict[str, float]]
+    places: dict[str, ModulePlace], cuts: list[Cut], found: list[Difference], seconds: dict[int, dict[str, float]]
 ) -> list[Any]:
     shown = _outermost(places)
     rows = [(name or "(the model)", ", ".join(map(str, x.stages)), ", ".join(map(str, x.devices))) for name, x in shown]
@@ -165,7 +165,7 @@ def _advice(
     return ["\n".join(lines)] if lines else []
 
 
-def _outermost(places: dict[str, Place]) -> list[tuple[str, Place]]:
+def _outermost(places: dict[str, ModulePlace]) -> list[tuple[str, ModulePlace]]:
     """Return the modules on one stage that lie in no other such, in the order of their stages."""
     single = [name for name, x in places.items() if len(x.stages) == 1]
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, get_type_hints
 from gangplan.instances import InstanceError
 from gangplan.instances.outlet import write_whole
 from gangplan.instances.quantities import scale
-from gangplan.simulator.ground import Ground, Run, against, evaluate, values
+from gangplan.simulator.ground import Ground, GroundRun, against, evaluate, values
 from gangplan.simulator.metrics.compare import interval
 from gangplan.simulator.outcome import Outcome
 from gangplan.systems import SYSTEMS, ground_of
@@ -84,7 +84,7 @@ def _compare(
     if plot is not None:
         options.check_picture(plot, panel, Outcome)
     made = [{name: ground.find(x) for name, x in asked.items()} for ground in grounds]
-    cases: list[list[Run]] = []
+    cases: list[list[GroundRun]] = []
     with progress("simulating", hidden=as_json) as bar:
         for ground, makers in zip(grounds, made, strict=True):
 
@@ -117,7 +117,7 @@ def _draw(plot: str, panel: str | None, ground: Any, makers: dict[str, Any], see
     write_whole({plot: render(plot, lanes, None, name=f"{ground.case}, seed {seed}", panel=panel)})
 
 
-def _columns(ground: Ground, runs: list[Run], policies: list[str], aside: bool) -> tuple[list[str], list[Any]]:
+def _columns(ground: Ground, runs: list[GroundRun], policies: list[str], aside: bool) -> tuple[list[str], list[Any]]:
     """Return heads and columns of means, the first figure's with half of its 95% interval."""
     heads, columns, first = [], [], next(iter(ground.figures))
     for figure, of in ground.figures.items():
@@ -133,7 +133,7 @@ def _columns(ground: Ground, runs: list[Run], policies: list[str], aside: bool) 
     return heads, columns
 
 
-def _means(ground: Ground, runs: list[Run], policies: list[str]) -> Any:
+def _means(ground: Ground, runs: list[GroundRun], policies: list[str]) -> Any:
     """Return means, and how far the first figure is from that of the first policy, paired by seed."""
     heads, columns = _columns(ground, runs, policies, False)
     if len(policies) > 1:
@@ -147,7 +147,7 @@ def _means(ground: Ground, runs: list[Run], policies: list[str]) -> Any:
     return table(("policy", *heads), zip(policies, *columns, strict=True))
 
 
-def _data(runs: list[Run], policy: str, ground: Ground) -> dict[str, Any]:
+def _data(runs: list[GroundRun], policy: str, ground: Ground) -> dict[str, Any]:
     """Return the figures of a policy for machines; what it has none of is left out."""
     data: dict[str, Any] = {"policy": policy, "case": ground.case}
     for figure in ground.figures:

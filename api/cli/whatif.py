@@ -18,7 +18,7 @@ from gangplan.instances.quantities import alike, quantity
 from gangplan.scheduler import Scheduler
 from gangplan.scheduler.configure import LIVE
 from gangplan.scheduler.described import has_begun, reopened
-from gangplan.scheduler.journal.figures import Group, compared, groups, outcome_of
+from gangplan.scheduler.journal.figures import GroupFigures, compared, groups, outcome_of
 from gangplan.scheduler.journal.history import History, history_of
 from gangplan.scheduler.journal.play import play
 from gangplan.scheduler.journal.read import read_log
@@ -177,7 +177,7 @@ def compare(
     emit_either(as_json, data, facts([*head, *lines]), *(table(*each) for each in _tables(told, labels)))
 
 
-def _tables(told: Sequence[Group], labels: tuple[str, str]) -> list[tuple[tuple[str, ...], Cells]]:
+def _tables(told: Sequence[GroupFigures], labels: tuple[str, str]) -> list[tuple[tuple[str, ...], Cells]]:
     """Return heads and rows: all figures of all jobs, then some of each user and queue."""
     rows: Cells = []
     for name, words in WORDS.items():
@@ -197,7 +197,7 @@ def _tables(told: Sequence[Group], labels: tuple[str, str]) -> list[tuple[tuple[
     return tables
 
 
-def _changes(groups: Sequence[Group], name: str) -> tuple[list[list[str]], str]:
+def _changes(groups: Sequence[GroupFigures], name: str) -> tuple[list[list[str]], str]:
     """Return a figure of each group before, after and by what share it changes, and the unit of the first two."""
     before, after = [group.before[name] for group in groups], [group.after[name] for group in groups]
     unit = {"utilisation": "%", "gpu_hours": "", "stops": ""}.get(name, "s")

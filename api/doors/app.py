@@ -25,12 +25,12 @@ from gangplan.instances.intake import decoded, io_error, parse_json
 
 from .child import SOLVE, checked_request
 from .core import error_of, text_of
-from .figures import Metrics
-from .guard import Guard, only_questions
+from .figures import ServiceMetrics
+from .guard import RequestGuard, only_questions
 from .limits import Limits, Refusal, closing
 from .page import answer, routes
 from .sessions import Sessions, most, stateless
-from .solves import Solve, Solves
+from .solves import AcceptedSolve, Solves
 from .store import Store
 
 _SMALL = 2**16
@@ -106,9 +106,9 @@ class _Pulse:
 
 def build(
     store: Store, limits: Limits, token: str = "", reader: str = "", *, sync: bool = False
-) -> tuple[Guard, Solves]:
+) -> tuple[RequestGuard, Solves]:
     """Return the application, which asks for these tokens, and its solves."""
-    metrics, sessions, solves = Metrics(), Sessions(store, limits, sync=sync), Solves(store, limits)
+    metrics, sessions, solves = ServiceMetrics(), Sessions(store, limits, sync=sync), Solves(store, limits)
     pulse = _Pulse(store)
 
     @asynccontextmanager
@@ -203,7 +203,7 @@ def build(
 
     app.openapi = partial(_described, app)  # type: ignore[method-assign]
     app.include_router(routes(sessions, solves, lambda request: body_of(request, limits)))
-    return Guard(app, metrics, limits, token, reader), solves
+    return RequestGuard(app, metrics, limits, token, reader), solves
 
 
 @cache
@@ -223,11 +223,11 @@ def _as_it_is(log: Path) -> Iterator[bytes]:
             yield part
 
 
-def _told(solve: Solve) -> Response:
+def _told(solve: AcceptedSolve) -> Response:
     return answer(solve.as_dict(), 200 if solve.over else 202, location=f"/v1/solves/{solve.name}")
 
 
-async def _lines(solves: Solves, solve: Solve, after: int) -> AsyncIterator[str]:
+async def _lines(solves: Solves, solve: AcceptedSolve, after: int) -> AsyncIterator[str]:
     async for news in solves.follow(solve, after):
         yield ": waits\n\n" if news is None else f"id: {news[0]}\nevent: progress\ndata: {text_of(news[1])}\n\n"
     yield f"event: end\ndata: {text_of(solve.as_dict())}\n\n"

@@ -83,7 +83,7 @@ def _row(request: Request, gpus: int, since: float, left: float) -> Row:
 _BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0)
 
 
-class Times:
+class SecondsHistogram:
     """A histogram of seconds."""
 
     def __init__(self) -> None:
@@ -105,12 +105,12 @@ class Times:
         yield f"{name}_count {total}"
 
 
-class Metrics:
+class ServiceMetrics:
     """Count what happens."""
 
     def __init__(self) -> None:
         self.requests: Counter[tuple[str, str, int]] = Counter()
-        self.seconds, self.decisions = Times(), Times()
+        self.seconds, self.decisions = SecondsHistogram(), SecondsHistogram()
         self.events: Counter[tuple[str, bool]] = Counter()
         self.stops: Counter[tuple[str, str]] = Counter()
         self.tiers: Counter[tuple[str, str]] = Counter()

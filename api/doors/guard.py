@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
 from .core import text_of
-from .figures import Metrics
+from .figures import ServiceMetrics
 from .limits import Limits, Refusal, busy, closing
 from .schema import QUESTIONS
 
@@ -24,7 +24,7 @@ _ASKING = ("/events", "/v1/decide", "/v1/verify", "/v1/picture", "/v1/replay")
 """Ends of paths by which nothing need change though something is sent; of events `only_questions` sees to that."""
 
 
-class Guard:
+class RequestGuard:
     """Stand before an application.
 
     Args:
@@ -34,7 +34,7 @@ class Guard:
         reader: token of who may only read.
     """
 
-    def __init__(self, app: App, metrics: Metrics, limits: Limits, token: str, reader: str = "") -> None:
+    def __init__(self, app: App, metrics: ServiceMetrics, limits: Limits, token: str, reader: str = "") -> None:
         self._app, self._metrics, self._limits, self._token = app, metrics, limits, token.encode()
         self._reader = reader.encode()
 

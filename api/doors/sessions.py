@@ -27,7 +27,7 @@ _QUICK, _FEW = 0.005, 4
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 
 
-class Session:
+class OpenSession:
     """A scheduler that is opened when it is asked something."""
 
     def __init__(self, name: str, make: Callable[[], Core]) -> None:
@@ -74,18 +74,18 @@ class Sessions:
 
     def __init__(self, store: Store, limits: Limits, *, sync: bool = False) -> None:
         self._store, self._limits, self._sync = store, limits, sync
-        self._open: dict[str, Session] = {}
+        self._open: dict[str, OpenSession] = {}
 
     def names(self) -> list[str]:
         """Return all names."""
         return self._store.sessions()
 
-    def find(self, name: str) -> Session:
+    def find(self, name: str) -> OpenSession:
         """Return a session."""
         if name not in self._open:
             if not _NAME.fullmatch(name) or self._store.session(name) is None:
                 raise Refusal(404, "session", f"{brief(name)} is not known: make it by PUT")
-            self._open[name] = Session(name, lambda: self._core(name))
+            self._open[name] = OpenSession(name, lambda: self._core(name))
         return self._open[name]
 
     async def figures(self) -> dict[str, Any]:

@@ -37,7 +37,7 @@ _VERDICTS = 2
 
 
 @dataclass(eq=False)
-class Solve:
+class AcceptedSolve:
     """A solve that was accepted.
 
     Attributes:
@@ -76,15 +76,15 @@ class Solves:
     def __init__(self, store: Store, limits: Limits) -> None:
         self._store, self._limits = store, limits
         self._slots, self._verdicts = asyncio.Semaphore(limits.solves), asyncio.Semaphore(_VERDICTS)
-        self.active: dict[str, Solve] = {}
-        self._unsaved: dict[str, Solve] = {}
+        self.active: dict[str, AcceptedSolve] = {}
+        self._unsaved: dict[str, AcceptedSolve] = {}
         self.counts = {"done": 0, "failed": 0, "cancelled": 0}
         self.closing = False
         self._tasks: set[asyncio.Task[None]] = set()
         self._asked = 0  # verdicts
         self._spare: asyncio.Task[Process] | None = None
 
-    def begin(self, body: Any) -> Solve:
+    def begin(self, body: Any) -> AcceptedSolve:
         """Accept a solve.
 
         Raises:
@@ -107,7 +107,7 @@ class Solves:
         if len(self.active) >= self._limits.solves + self._limits.queue:
             limits = [float(x.body["time_limit"]) for x in self.active.values()]
             raise busy("solves", f"{len(limits)} run and wait already", min(limits))
-        solve = Solve(secrets.token_hex(8), body | {"workers": workers})
+        solve = AcceptedSolve(secrets.token_hex(8), body | {"workers": workers})
         self._store.accept(solve.name, self._limits.kept)
         self.active[solve.name] = solve
         task = asyncio.create_task(self._run(solve, float(seconds)))
@@ -115,16 +115,16 @@ class Solves:
         task.add_done_callback(self._tasks.discard)
         return solve
 
-    def find(self, name: str) -> Solve:
+    def find(self, name: str) -> AcceptedSolve:
         """Return a solve, of this process or an earlier one."""
         if (known := self.active.get(name) or self._unsaved.get(name)) is not None:
             return known
         row = self._store.solve(name)
         if row is None:
             raise Refusal(404, "solve", f"{brief(name)} is not known")
-        return Solve(name, None, row[0], answer=parse_json(row[1]))
+        return AcceptedSolve(name, None, row[0], answer=parse_json(row[1]))
 
-    async def cancel(self, solve: Solve) -> None:
+    async def cancel(self, solve: AcceptedSolve) -> None:
         """Have a solve end with what it has."""
         solve.cancelled = True
         if solve.process is not None and solve.process.stdin is not None:
@@ -138,13 +138,13 @@ class Solves:
         self._asked += 1
         try:
             async with self._verdicts:
-                solve = Solve("", body)
+                solve = AcceptedSolve("", body)
                 await self._work(work, solve, self._limits.seconds)
         finally:
             self._asked -= 1
         return solve.answer
 
-    async def follow(self, solve: Solve, after: int) -> AsyncIterator[tuple[int, dict[str, Any]] | None]:
+    async def follow(self, solve: AcceptedSolve, after: int) -> AsyncIterator[tuple[int, dict[str, Any]] | None]:
         """Yield what a solve finds, with its number, from one on; `None` where nothing new came for a while."""
         while True:
             for number in range(after, len(solve.progress)):
@@ -158,7 +158,7 @@ class Solves:
             except TimeoutError:
                 yield None
 
-    async def wait(self, solve: Solve, seconds: float) -> None:
+    async def wait(self, solve: AcceptedSolve, seconds: float) -> None:
         """Wait until a solve is over, or so long."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds), solve.news:
@@ -184,7 +184,7 @@ class Solves:
             with suppress(Refusal):
                 _kill(await self._spare)
 
-    async def _run(self, solve: Solve, seconds: float) -> None:
+    async def _run(self, solve: AcceptedSolve, seconds: float) -> None:
         """Have a solve wait for its turn, and run."""
         turn = asyncio.ensure_future(self._slots.acquire())
         async with solve.news:
@@ -212,7 +212,7 @@ class Solves:
         self.active.pop(solve.name, None)
         await _tell(solve)
 
-    async def _work(self, work: str, solve: Solve, seconds: float) -> None:
+    async def _work(self, work: str, solve: AcceptedSolve, seconds: float) -> None:
         """Have a process do it, and kill it if it takes far too long."""
         request = {"work": work, "body": solve.body, "memory": self._limits.memory}
         text = await asyncio.to_thread(text_of, request)
@@ -230,7 +230,7 @@ class Solves:
             words = f"its process ended with code {process.returncode}"
             solve.answer = {"error": {"field": work, "problem": f"there is no answer: {words}"}}
 
-    async def _talk(self, process: Process, text: bytes, solve: Solve) -> None:
+    async def _talk(self, process: Process, text: bytes, solve: AcceptedSolve) -> None:
         assert process.stdin is not None and process.stdout is not None
         with suppress(BrokenPipeError, ConnectionResetError):
             process.stdin.write(text)
@@ -260,7 +260,7 @@ class Solves:
         return process if process.returncode is None else await _begin(self._limits.bytes)
 
 
-async def _tell(solve: Solve) -> None:
+async def _tell(solve: AcceptedSolve) -> None:
     async with solve.news:
         solve.news.notify_all()
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from gangplan.instances import GraphProblem
 from gangplan.instances.quantities import counted, quantity, scale
-from gangplan.instances.timeline import KINDS, Bar, Row, Timeline, timeline
+from gangplan.instances.timeline import KINDS, Bar, Timeline, TimelineRow, timeline
 
 from ..units import time_unit
 from .colours import BAND, GREY, INK
@@ -82,7 +82,7 @@ def _thinned(drawn: Timeline) -> Timeline:
     return replace(drawn, rows=tuple(drawn.rows[i] for i in kept), bars=held, chain=chain)
 
 
-def _spread(rows: Sequence[Row]) -> tuple[FloatArray, FloatArray]:
+def _spread(rows: Sequence[TimelineRow]) -> tuple[FloatArray, FloatArray]:
     """Return the upper end of each row and its height, float (rows,)."""
     looks = [(LINK, LINK_LANE, MOST_LINK) if row.link else (1, HOST_LANE, MOST_HOST) for row in rows]
     height = np.array([min(one + lane * (x.lanes - 1), most) for x, (one, lane, most) in zip(rows, looks, strict=True)])
@@ -167,7 +167,7 @@ def _shorter(name: str) -> Iterator[str]:
         yield name[cut + 1 :]
 
 
-def _text(problem: GraphProblem, row: Row, bar: Bar, unit: str) -> str:
+def _text(problem: GraphProblem, row: TimelineRow, bar: Bar, unit: str) -> str:
     first, device = bar.label, row.name if row.name.startswith("stage") else f"device {row.name}"
     if bar.kind == "transfer":
         if bar.sender is not None:

@@ -28,7 +28,7 @@ _SHOWN = 4000
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class WorkLimits:
     """Limit what work may use.
 
     Attributes:
@@ -68,7 +68,7 @@ FAULTS = {
 """Exit codes of the watcher, `gangplan.teach.attempt`, and what they say."""
 
 
-def confined(request: dict[str, Any], folder: Path, limits: Limits) -> Ended:
+def confined(request: dict[str, Any], folder: Path, limits: WorkLimits) -> Ended:
     """Do what a request says in a process in `folder`, and return what that answers.
 
     Args:
@@ -82,7 +82,7 @@ def confined(request: dict[str, Any], folder: Path, limits: Limits) -> Ended:
     if not hasattr(os, "fork"):
         raise InstanceError("system", "grading needs Linux or macOS")
     with TemporaryFile() as asked, TemporaryFile() as answer, TemporaryFile() as printed:
-        told = {name: getattr(limits, name) for name in Limits.__slots__}
+        told = {name: getattr(limits, name) for name in WorkLimits.__slots__}
         asked.write(json.dumps(request | {"limits": told, "answer": answer.fileno()}).encode())
         asked.seek(0)
         process = subprocess.Popen(
@@ -111,7 +111,7 @@ def _surroundings(folder: Path) -> dict[str, str]:
     return kept | own | threads
 
 
-def _rows(file: BinaryIO, limits: Limits) -> tuple[dict[str, Any], ...]:
+def _rows(file: BinaryIO, limits: WorkLimits) -> tuple[dict[str, Any], ...]:
     """Return the lines of an answer that are JSON objects; of what is none nothing is believed."""
     found = []
     for line in os.pread(file.fileno(), limits.output, 0).splitlines():

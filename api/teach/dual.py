@@ -10,7 +10,7 @@ import numpy as np
 from gangplan.instances.arrays import FloatArray
 from gangplan.instances.schedule import ScheduleProblem
 from gangplan.solvers.schedule.prepare import ShiftedRun
-from gangplan.solvers.schedule.prices import Prices
+from gangplan.solvers.schedule.prices import BestPrices
 from gangplan.solvers.schedule.starts import prices
 
 from .step import Recorder, Step, begin
@@ -35,7 +35,7 @@ def dual_ascent(problem: ScheduleProblem) -> Iterator[Step]:
         (run.plan, run.bound, -np.inf, np.zeros(0), np.zeros(0))
     ]
 
-    def watch(found: Prices) -> None:
+    def watch(found: BestPrices) -> None:
         grid = found.grid
         begins = prepared.zero + grid.zero + grid.step * np.arange(len(grid.pi))
         seen.append((run.plan, run.bound, found.bound + run.zero, begins, grid.pi.copy()))

@@ -12,7 +12,7 @@ from gangplan.instances.outlet import write_whole
 from ..plot.html import document, table
 from ..units import percent
 from .grading import Grade, Mark
-from .suite import Suite
+from .suite import Homework
 
 
 def make_folder(folder: str | Path) -> None:
@@ -27,7 +27,7 @@ def make_folder(folder: str | Path) -> None:
         raise InstanceError("file", io_error(error), str(folder)) from None
 
 
-def write_feedback(grades: list[Grade], suite: Suite, folder: str | Path) -> list[Path]:
+def write_feedback(grades: list[Grade], suite: Homework, folder: str | Path) -> list[Path]:
     """Write a page for each grade, named like its submission, and return them; see `make_folder`.
 
     Raises:
@@ -40,7 +40,7 @@ def write_feedback(grades: list[Grade], suite: Suite, folder: str | Path) -> lis
     return paths
 
 
-def page(grade: Grade, suite: Suite) -> bytes:
+def page(grade: Grade, suite: Homework) -> bytes:
     """Return the page of a grade."""
     title = f"{grade.student}: {grade.points:g} of {suite.most:g} points"
     rows = [

@@ -17,8 +17,8 @@ from gangplan.instances.errors import Limit, brief
 from gangplan.instances.intake import io_error, parse_json, read_text
 from gangplan.solvers.run import OPTIMAL_GAP, relative_gap
 
-from .confined import Limits, clean, confined
-from .suite import Assignment, Suite
+from .confined import WorkLimits, clean, confined
+from .suite import Homework, SuiteProblem
 
 SOLVER = "solve.py"
 PROOF = ".bound.json"
@@ -99,7 +99,7 @@ def submissions(folder: str | Path) -> list[Path]:
     return found
 
 
-def grade(submission: Path, suite: Suite) -> Grade:
+def grade(submission: Path, suite: Homework) -> Grade:
     """Grade one submission; whatever that does, there is a grade.
 
     Args:
@@ -110,7 +110,7 @@ def grade(submission: Path, suite: Suite) -> Grade:
     return next(grades([submission], suite))
 
 
-def grades(found: list[Path], suite: Suite) -> Iterator[Grade]:
+def grades(found: list[Path], suite: Homework) -> Iterator[Grade]:
     """Grade submissions; all are copied first, so that none can write into one that comes later."""
     with TemporaryDirectory(ignore_cleanup_errors=True) as place:
         own = [Path(place, str(i)) for i in range(len(found))]
@@ -139,7 +139,7 @@ Key = tuple[int, str]
 """The number of a problem in its suite, and ``plan`` or ``bound``."""
 
 
-def _keys(suite: Suite) -> list[Key]:
+def _keys(suite: Homework) -> list[Key]:
     every = list(enumerate(suite.assignments))
     return [(i, "plan") for i, _ in every] + [(i, "bound") for i, x in every if x.proof]
 
@@ -176,7 +176,7 @@ class _Try:
     printed: str = ""
 
 
-def _document(own: Path, suite: Suite, i: int, kind: str) -> _Try:
+def _document(own: Path, suite: Homework, i: int, kind: str) -> _Try:
     """Return what is on file, else what the function returns in a folder of its own, a fresh copy each time."""
     assignment = suite.assignments[i]
     path = own / f"{assignment.name}{'.json' if kind == 'plan' else PROOF}"
@@ -192,7 +192,7 @@ def _document(own: Path, suite: Suite, i: int, kind: str) -> _Try:
         shutil.copytree(own, copy)
         request = {"work": "solve" if kind == "plan" else "prove", "file": str(copy / SOLVER),
                    "problem": json.loads(dump(assignment.problem))}  # fmt: skip
-        ended = confined(request, copy, Limits(suite.seconds, suite.memory))
+        ended = confined(request, copy, WorkLimits(suite.seconds, suite.memory))
     row = ended.rows[-1] if ended.rows else {}
     note = ended.fault or (clean(str(row["error"])) if "error" in row else "")
     if not note and "document" not in row:
@@ -202,7 +202,7 @@ def _document(own: Path, suite: Suite, i: int, kind: str) -> _Try:
     return _Try(None if note else row["document"], note, took, ended.printed)
 
 
-def _judged(suite: Suite, tries: dict[Key, _Try], place: Path) -> dict[Key, dict[str, Any]]:
+def _judged(suite: Homework, tries: dict[Key, _Try], place: Path) -> dict[Key, dict[str, Any]]:
     """Return what verifier and checker say, plans first; they too are in a process with limits: proofs may be long."""
     keys = [key for key, x in tries.items() if not x.note]
     items = [
@@ -212,12 +212,12 @@ def _judged(suite: Suite, tries: dict[Key, _Try], place: Path) -> dict[Key, dict
     ]  # fmt: skip
     if not items:
         return {}
-    ended = confined({"work": "judge", "items": items}, place, Limits(_JUDGE, max(4e9, suite.memory), 2**27))
+    ended = confined({"work": "judge", "items": items}, place, WorkLimits(_JUDGE, max(4e9, suite.memory), 2**27))
     late = {"error": f"cannot be checked: {ended.fault or 'the check failed'}"}
     return dict(zip(keys, (*ended.rows[: len(keys)], *[late] * (len(keys) - len(ended.rows))), strict=True))
 
 
-def _marks(suite: Suite, tries: dict[Key, _Try], verdicts: dict[Key, dict[str, Any]]) -> Iterator[Mark]:
+def _marks(suite: Homework, tries: dict[Key, _Try], verdicts: dict[Key, dict[str, Any]]) -> Iterator[Mark]:
     for i, kind in _keys(suite):
         x, tried, verdict = suite.assignments[i], tries.get((i, kind), _Try()), verdicts.get((i, kind), {})
         value = verdict.get("objective" if kind == "plan" else "bound")
@@ -231,7 +231,7 @@ def _marks(suite: Suite, tries: dict[Key, _Try], verdicts: dict[Key, dict[str, A
         )  # fmt: skip
 
 
-def _gap(x: Assignment, kind: str, value: float) -> float:
+def _gap(x: SuiteProblem, kind: str, value: float) -> float:
     """Return how far a verified value is from the best known; negative if that is worse."""
     better = value < x.best - OPTIMAL_GAP * abs(x.best) if kind == "plan" else False
     upper, lower = (value, x.best) if kind == "plan" else (x.best, value)
@@ -239,7 +239,7 @@ def _gap(x: Assignment, kind: str, value: float) -> float:
     return (-1.0 if better else 1.0) * (found or 0.0)
 
 
-def _strangers(own: Path, suite: Suite) -> Iterator[str]:
+def _strangers(own: Path, suite: Homework) -> Iterator[str]:
     """Yield a note on each JSON file that is of no problem of the suite: a name with a slip."""
     known = {f"{x.name}{end}" for x in suite.assignments for end in (".json", PROOF)}
     for path in sorted(own.glob("*.json"))[:20]:

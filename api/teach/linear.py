@@ -44,7 +44,7 @@ class Relaxation:
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class RelaxationCut:
     """A row that the relaxation before it violates and all plans keep; `after` is the relaxation with it."""
 
     kind: str
@@ -113,7 +113,7 @@ def symmetry(problem: Any) -> tuple[Row, ...]:
     return tuple(rows)
 
 
-def cuts(problem: Any, below: float | None = None, most: int = 50) -> Iterator[Cut]:
+def cuts(problem: Any, below: float | None = None, most: int = 50) -> Iterator[RelaxationCut]:
     """Add violated cuts to the relaxation, the most violated first, and solve it again after each.
 
     A row sum of a_j x_j <= b of binaries is a knapsack, also where b is a load Z, which is at most `below`. A
@@ -140,7 +140,7 @@ def cuts(problem: Any, below: float | None = None, most: int = 50) -> Iterator[C
         names = " + ".join(programme.columns[j].name for j in sorted(support))
         cut = Row(f"{kind}[{added}]", None, float(size - 1), dict.fromkeys(sorted(support), 1.0))
         now = _relaxed(replace(now.programme, rows=(*now.programme.rows, cut)))
-        yield Cut(kind, cut, f"{names} <= {size - 1}, for {row.name}", violation, now)
+        yield RelaxationCut(kind, cut, f"{names} <= {size - 1}, for {row.name}", violation, now)
 
 
 def _covers(programme: Programme, point: Sequence[float]) -> Iterator[tuple[frozenset[int], int, Row, float]]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import require_number
-from gangplan.instances.certificates.linear import Model
+from gangplan.instances.certificates.linear import LinearModel
 from gangplan.solvers import Run
 from gangplan.solvers.method import OBJECTIVES, suite
 from gangplan.solvers.partition.step.plain import delays
@@ -72,10 +72,10 @@ class Programme:
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
 
-    def exact(self, goal: float) -> Model:
+    def exact(self, goal: float) -> LinearModel:
         """Return the programme in rational numbers, in a unit near `goal`, so that duals are about 1 or less."""
         unit = Fraction(2) ** round(log(max(goal, 1e-300), 2))
-        model = Model(Fraction(self.unit) * unit)
+        model = LinearModel(Fraction(self.unit) * unit)
         scaled = [unit if column.timed else Fraction(1) for column in self.columns]
         for column, by in zip(self.columns, scaled, strict=True):
             j = model.column(Fraction(column.high) / by, whole=column.whole)

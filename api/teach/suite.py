@@ -24,7 +24,7 @@ _NAME = "a file's name of letters, digits, - and _, at most 60"
 
 
 @dataclass(frozen=True, slots=True)
-class Assignment:
+class SuiteProblem:
     """A problem of a suite.
 
     Attributes:
@@ -45,7 +45,7 @@ class Assignment:
 
 
 @dataclass(frozen=True, slots=True)
-class Suite:
+class Homework:
     """A homework.
 
     Attributes:
@@ -57,7 +57,7 @@ class Suite:
     """
 
     title: str
-    assignments: tuple[Assignment, ...]
+    assignments: tuple[SuiteProblem, ...]
     seconds: float
     memory: float
     gaps: tuple[float, ...]
@@ -74,7 +74,7 @@ class Suite:
         return next((p for g, p in zip(self.gaps, self.points, strict=True) if found <= g + OPTIMAL_GAP), 0.0)
 
 
-def read_suite(name: str) -> Suite:
+def read_suite(name: str) -> Homework:
     """Return a suite that comes with gangplan, by name, or one of a .toml or .json file.
 
     Raises:
@@ -89,7 +89,7 @@ def read_suite(name: str) -> Suite:
         return _suite(parse(read_text(path)), path.parent)
 
 
-def _suite(data: Any, folder: Path) -> Suite:
+def _suite(data: Any, folder: Path) -> Homework:
     _fields(data, _TOP, "suite")
     rows = data.get("problem")
     if not isinstance(rows, list) or not rows:
@@ -108,10 +108,10 @@ def _suite(data: Any, folder: Path) -> Suite:
             raise InstanceError(f"problem[{i}].name", f"{found[-1].name!r} is there twice")
     seconds = as_float(data.get("seconds", 10.0), "seconds", positive=True)
     memory = as_float(data.get("memory", 4e9), "memory", positive=True)
-    return Suite(str(data.get("title", "Homework"))[:80], tuple(found), seconds, memory, gaps, points)
+    return Homework(str(data.get("title", "Homework"))[:80], tuple(found), seconds, memory, gaps, points)
 
 
-def _assignment(row: Any, folder: Path) -> Assignment:
+def _assignment(row: Any, folder: Path) -> SuiteProblem:
     from gangplan.hybrid.bench.suite import make, suite
     from gangplan.instances.readers import read
 
@@ -140,7 +140,7 @@ def _assignment(row: Any, folder: Path) -> Assignment:
             best, proved = known[name].value, known[name].proved
     if best is None:
         raise InstanceError("best", "is missing: the best known objective")
-    return Assignment(name, problem, best, proved, clock_cost(problem), proof)
+    return SuiteProblem(name, problem, best, proved, clock_cost(problem), proof)
 
 
 def _fields(data: Any, known: set[str], what: str) -> None:
@@ -205,7 +205,7 @@ Points by the gap to the best known: {worth}; else 0.
 """
 
 
-def write_starter(suite: Suite, folder: str | Path) -> list[Path]:
+def write_starter(suite: Homework, folder: str | Path) -> list[Path]:
     """Write a starter submission into a new or empty folder and return its files.
 
     Raises:

@@ -29,7 +29,7 @@ _COLOURS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class TreeNode:
     """A node as it was looked at.
 
     Attributes:
@@ -55,7 +55,7 @@ class Node:
 
 def branch_and_bound(
     problem: Any, below: float | None = None, rows: Sequence[Row] = (), most: int = 2000
-) -> Iterator[Node]:
+) -> Iterator[TreeNode]:
     """Solve the plain MILP of a problem by branch and bound, and yield each node once it was looked at.
 
     It is the search that makes certificates (`gangplan.solvers.certificates.branch`): the node with the least bound
@@ -94,10 +94,10 @@ def branch_and_bound(
         elif step.whole:
             status, known = "incumbent", bound
             search.aim(Fraction(bound))
-        yield Node(number, parent, depth, fixed, bound, known, status, column)
+        yield TreeNode(number, parent, depth, fixed, bound, known, status, column)
 
 
-def text_tree(nodes: Iterable[Node]) -> Text:
+def text_tree(nodes: Iterable[TreeNode]) -> Text:
     """Return a tree as text: a line a node, below its parent and further in, with its number in the order seen."""
     nodes = [*nodes]
     wide = max((2 * node.depth + len(node.fixed or "root") for node in nodes), default=0)
@@ -110,7 +110,7 @@ def text_tree(nodes: Iterable[Node]) -> Text:
     return Text("\n".join(lines))
 
 
-def draw_tree(nodes: Iterable[Node]) -> Scene:
+def draw_tree(nodes: Iterable[TreeNode]) -> Scene:
     """Draw a tree: a dot a node with its bound, colour by status, beside what it fixes.
 
     It takes trees that were cut short: draw `nodes[:k]` for each k and one sees it grow.
@@ -136,14 +136,14 @@ def draw_tree(nodes: Iterable[Node]) -> Scene:
     return Scene("Branch and bound", f"{len(nodes)} nodes", [[panel]], width)
 
 
-def _children(nodes: Iterable[Node]) -> Callable[[Node | None], list[Node]]:
-    under: dict[int | None, list[Node]] = {}
+def _children(nodes: Iterable[TreeNode]) -> Callable[[TreeNode | None], list[TreeNode]]:
+    under: dict[int | None, list[TreeNode]] = {}
     for node in nodes:
         under.setdefault(node.parent, []).append(node)
     return lambda node: sorted(under.get(None if node is None else node.number, []), key=lambda n: ">=" in n.fixed)
 
 
-def _in_order(nodes: Sequence[Node]) -> Iterator[Node]:
+def _in_order(nodes: Sequence[TreeNode]) -> Iterator[TreeNode]:
     """Yield each node before its children, those up to k before those beyond."""
     children = _children(nodes)
     todo = children(None)
@@ -153,7 +153,7 @@ def _in_order(nodes: Sequence[Node]) -> Iterator[Node]:
         todo += reversed(children(node))
 
 
-def _places(nodes: Sequence[Node]) -> dict[int, tuple[float, float]]:
+def _places(nodes: Sequence[TreeNode]) -> dict[int, tuple[float, float]]:
     """Return where each node is drawn: leaves side by side, others above the middle of their children."""
     children, place, leaves = _children(nodes), dict[int, tuple[float, float]](), 0
     for node in reversed([*_in_order(nodes)]):

@@ -16,12 +16,12 @@ from typing import Any
 import torch
 
 from gangplan.instances import InstanceError
-from gangplan.instances.torch_model.load import Model, load_model, said
+from gangplan.instances.torch_model.load import LoadedModel, load_model, said
 from gangplan.instances.torch_model.ops import Ops
 from gangplan.instances.torch_model.program import Aten, Program, on_tensors, tensors
 
 from .pieces import Piece
-from .reference import Reference, reference, run_seeded
+from .reference import WholeModel, reference, run_seeded
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +37,11 @@ class SplitRun:
     outputs: dict[str, Any]
     gradients: dict[str, Any]
     buffers: dict[str, Any]
-    whole: Reference
+    whole: WholeModel
     seconds: dict[int, dict[str, float]]
 
 
-def run_split(model: Model, ops: Ops, parts: tuple[Piece, ...], training: bool, seed: int = 0) -> SplitRun:
+def run_split(model: LoadedModel, ops: Ops, parts: tuple[Piece, ...], training: bool, seed: int = 0) -> SplitRun:
     """Run the pieces of a model, one process a device, and compare with the whole.
 
     Args:
@@ -85,8 +85,10 @@ def run_split(model: Model, ops: Ops, parts: tuple[Piece, ...], training: bool, 
     return SplitRun(outputs, gradients, changed, whole, seconds)
 
 
-def _beginning(model: Model, program: Program, device: int, parts: tuple[Piece, ...], seed: int) -> tuple[Any, ...]:
-    """Return what a process begins with; see `Worker`."""
+def _beginning(
+    model: LoadedModel, program: Program, device: int, parts: tuple[Piece, ...], seed: int
+) -> tuple[Any, ...]:
+    """Return what a process begins with; see `SplitWorker`."""
     own = {i: part for i, part in enumerate(parts) if part.device == device}
     operators = (node.call.name for node in program.nodes if isinstance(node.call, Aten))
     source = "" if all(name.startswith("aten.") for name in operators) else model.name
@@ -164,7 +166,7 @@ def _alone(x: Any) -> Any:
 
 
 def serve(line: Any) -> None:
-    """Answer calls of `Worker`, of which making one is the first, until nobody is left to answer."""
+    """Answer calls of `SplitWorker`, of which making one is the first, until nobody is left to answer."""
     worker: Any = None
     with suppress(EOFError):
         while True:
@@ -172,7 +174,7 @@ def serve(line: Any) -> None:
             start, answer = time.perf_counter(), None
             try:
                 if worker is None:
-                    worker = Worker(*given)
+                    worker = SplitWorker(*given)
                 else:
                     answer = getattr(worker, call)(*given)
                 reply = ("", answer, time.perf_counter() - start)
@@ -181,7 +183,7 @@ def serve(line: Any) -> None:
             line.send_bytes(pack(reply))
 
 
-class Worker:
+class SplitWorker:
     """The state of a process: its pieces, parameters, buffers and inputs, and what the pieces have made."""
 
     def __init__(

@@ -9,7 +9,7 @@ from gangplan.instances.torch_model.ops import obstacles as model_obstacles
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ModulePlace:
     """Where a module's ops are.
 
     Attributes:
@@ -39,14 +39,14 @@ class Cut:
     why: str = ""
 
 
-def places(ops: Ops, device: list[int], stage: list[int]) -> dict[str, Place]:
+def places(ops: Ops, device: list[int], stage: list[int]) -> dict[str, ModulePlace]:
     """Return where each module with ops is, by qualified name in the order of calls; the model is the empty name."""
     members: dict[str, set[tuple[int, int]]] = {}
     for i, stack in enumerate(stacks(ops)):
         for module in ("", *stack):
             members.setdefault(module, set()).add((stage[i], device[i]))
     return {
-        module: Place(tuple(d for _, d in sorted(found)), tuple(s for s, _ in sorted(found)))
+        module: ModulePlace(tuple(d for _, d in sorted(found)), tuple(s for s, _ in sorted(found)))
         for module, found in members.items()
     }
 

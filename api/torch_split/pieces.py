@@ -8,7 +8,7 @@ from typing import Any
 
 from gangplan.instances import InstanceError, PartitionPlan, Plan, StagesPlan
 from gangplan.instances.torch_model.ops import Ops
-from gangplan.instances.torch_model.program import Node
+from gangplan.instances.torch_model.program import ProgramNode
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Piece:
     """
 
     device: int
-    nodes: tuple[Node, ...]
+    nodes: tuple[ProgramNode, ...]
     receives: tuple[str, ...]
     sends: dict[str, tuple[int, ...]]
     inputs: tuple[str, ...]
@@ -109,7 +109,7 @@ def _ranks(ops: Ops, device: list[int]) -> list[int]:
     return rank
 
 
-def _behind(name: str, local: dict[str, Any], by_name: dict[str, Node]) -> set[str]:
+def _behind(name: str, local: dict[str, Any], by_name: dict[str, ProgramNode]) -> set[str]:
     """Return a value that belongs to no op, and all that it is made of."""
     reads: Iterable[str] = by_name[name].reads if name in by_name else ()
     return {name}.union(*(_behind(read, local, by_name) for read in reads))

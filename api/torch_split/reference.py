@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from gangplan.instances import InstanceError
-from gangplan.instances.torch_model.load import Model, leaves
+from gangplan.instances.torch_model.load import LoadedModel, leaves
 from gangplan.instances.torch_model.ops import Ops
-from gangplan.instances.torch_model.program import STATE, Node, tensors
+from gangplan.instances.torch_model.program import STATE, ProgramNode, tensors
 
 if TYPE_CHECKING:
     from .launch import SplitRun
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
+class WholeModel:
     """What the whole model computes.
 
     Attributes:
@@ -39,7 +39,7 @@ class Reference:
     traced: bool
 
 
-def reference(model: Model, ops: Ops, training: bool, seed: int) -> Reference:
+def reference(model: LoadedModel, ops: Ops, training: bool, seed: int) -> WholeModel:
     """Run the whole model on its example inputs, and backward if `training`.
 
     A model that draws random numbers gives others each time; its trace is run instead, each call with its own seed.
@@ -62,10 +62,10 @@ def reference(model: Model, ops: Ops, training: bool, seed: int) -> Reference:
         cotangents = _cotangents(outputs, seed) if training else {}
         gradients = _gradients(program, outputs, cotangents) if training else {}
     plain = {name: x.detach().clone() for name, x in outputs.items()}
-    return Reference(plain, gradients, buffers, cotangents, ops.profile.random)
+    return WholeModel(plain, gradients, buffers, cotangents, ops.profile.random)
 
 
-def run_seeded(node: Node, values: dict[str, Any], seed: int) -> Any:
+def run_seeded(node: ProgramNode, values: dict[str, Any], seed: int) -> Any:
     """Run a call with the random numbers of this seed, so that a model with dropout computes the same when split."""
     torch.manual_seed(seed)
     return node.run(values)

@@ -11,7 +11,7 @@ import torch
 from torch import distributed
 from torch.distributed.pipelining import ScheduleGPipe, SplitPoint, pipeline
 
-from gangplan.instances.torch_model.load import Model, leaves, said
+from gangplan.instances.torch_model.load import LoadedModel, leaves, said
 from gangplan.instances.torch_model.ops import Ops
 from gangplan.instances.torch_model.program import STATE, on_tensors, tensors, writes
 from gangplan.instances.torch_model.trace import HINTS, short, silent
@@ -30,7 +30,7 @@ class StageError(Exception):
     """Tell what torch would not do, or would do otherwise than the whole model."""
 
 
-def rehearse(model: Model, ops: Ops, stage: list[int], points: dict[str, str]) -> list[str]:
+def rehearse(model: LoadedModel, ops: Ops, stage: list[int], points: dict[str, str]) -> list[str]:
     """Return why `torch.distributed.pipelining` does not run the model cut at these points, with the remedy.
 
     The splitter, the stages and the schedule are torch's own, and make a GPipe step of the example inputs; only what
@@ -61,7 +61,7 @@ def _compare(expected: list[Any], result: Any, random: bool) -> None:
         raise StageError(f"outputs differ from the whole model's, relatively by {gap:.3g}")
 
 
-def cut(model: Model, points: dict[str, str]) -> Any:
+def cut(model: LoadedModel, points: dict[str, str]) -> Any:
     """Return the `Pipe` that torch makes of the model."""
     spec = {name: SplitPoint[point] for name, point in points.items()}
     return pipeline(model.module, mb_args=model.args, mb_kwargs=model.kwargs, split_spec=spec)
@@ -81,14 +81,14 @@ def difference(expected: list[Any], result: Any, micro_batches: int) -> float:
     return worst
 
 
-def whole(model: Model, passes: int) -> list[Any]:
+def whole(model: LoadedModel, passes: int) -> list[Any]:
     """Return what the whole model computes in some passes; its buffers are in the end what they were."""
     with torch.no_grad(), kept(model.module):
         inputs = [on_tensors(torch.clone, (model.args, model.kwargs)) for _ in range(passes)]
         return [on_tensors(torch.clone, model.module(*args, **kwargs)) for args, kwargs in inputs]
 
 
-def _step(pipe: Any, model: Model) -> Any:
+def _step(pipe: Any, model: LoadedModel) -> Any:
     from torch.testing._internal.distributed.fake_pg import FakeStore
 
     wires: dict[tuple[int, int], deque[Any]] = {}
@@ -182,7 +182,7 @@ MODES = {
 }
 
 
-def remedy(model: Model, ops: Ops, stage: list[int], message: str) -> str:
+def remedy(model: LoadedModel, ops: Ops, stage: list[int], message: str) -> str:
     """Return what to change, in words."""
     program = ops.profile.program
     if any(x.is_meta for x in (*model.module.parameters(), *model.module.buffers())):

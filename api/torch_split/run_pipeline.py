@@ -18,7 +18,7 @@ from torch import distributed
 from torch.distributed.pipelining import ScheduleGPipe
 
 from gangplan.instances.intake import read_json
-from gangplan.instances.torch_model.load import Model, load_model
+from gangplan.instances.torch_model.load import LoadedModel, load_model
 from gangplan.instances.torch_model.program import on_tensors
 
 from .rehearsal import TOLERANCE, cut, difference, repeated, whole
@@ -51,13 +51,15 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _run(model: Model, points: dict[str, str], rank: int, device: torch.device, micro_batches: int, steps: int) -> None:
+def _run(
+    model: LoadedModel, points: dict[str, str], rank: int, device: torch.device, micro_batches: int, steps: int
+) -> None:
     module = model.module.to(device)
     args, kwargs = on_tensors(lambda x: x.to(device), (model.args, model.kwargs))
     for own in (*module.parameters(), *module.buffers()):
         own.data.copy_(_shared(own))
     args, kwargs = on_tensors(_shared, (args, kwargs))
-    model = Model(model.name, module, args, kwargs)
+    model = LoadedModel(model.name, module, args, kwargs)
     expected = whole(model, 1) if rank == distributed.get_world_size() - 1 else []
     pipe = cut(model, points)
     last, processes = pipe.num_stages - 1, distributed.get_world_size()

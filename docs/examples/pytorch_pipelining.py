@@ -6,7 +6,7 @@ from torch.distributed.pipelining import SplitPoint, pipeline
 
 import gangplan
 from gangplan.instances.torch_model.build import model_problem
-from gangplan.instances.torch_model.load import Model
+from gangplan.instances.torch_model.load import LoadedModel
 from gangplan.torch_split.mapping import cuts
 from gangplan.torch_split.pieces import forward_part
 
@@ -21,7 +21,7 @@ def build():
 def main(devices: int = 3) -> float:
     """Print where the model is cut, and return how far the stages one after the other are from the whole model."""
     module, args = build()
-    made = model_problem(Model("mine", module, args, {}), device_type="A100", devices=devices, pipelining=True)
+    made = model_problem(LoadedModel("mine", module, args, {}), device_type="A100", devices=devices, pipelining=True)
     result = gangplan.solve(made.problem, time_limit=20)
     print(result)
     _, stage = forward_part(made.ops, result.plan)

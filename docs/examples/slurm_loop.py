@@ -9,19 +9,19 @@ import time
 from gangplan import Scheduler
 from gangplan.doors.core import Core
 from gangplan.doors.slurm.client import AwayError
-from gangplan.doors.slurm.rounds import Rounds
-from gangplan.doors.slurm.view import View, tracks_memory
+from gangplan.doors.slurm.rounds import SlurmRounds
+from gangplan.doors.slurm.view import SlurmView, tracks_memory
 
 
 def main(rounds: int = sys.maxsize, interval: float = 2.0) -> list[str]:
     """Do so many rounds, seconds apart, and return what was done, in words."""
-    view = View.read()  # by squeue, sinfo and scontrol
+    view = SlurmView.read()  # by squeue, sinfo and scontrol
     scheduler = Scheduler(view.fleet, durations="history")
-    door = Rounds(Core(scheduler, None), "gangplan", print, memory=tracks_memory(), spread=False)
+    door = SlurmRounds(Core(scheduler, None), "gangplan", print, memory=tracks_memory(), spread=False)
     done = []
     for number in range(rounds):
         try:
-            view = View.read(view)
+            view = SlurmView.read(view)
             done += door.round(view)
         except AwayError as error:  # slurmctld is restarted: nothing is lost
             print(error)

@@ -68,7 +68,7 @@ _OPTIONS: dict[str, Any] = {"objective": "step", "training": True, "device_type"
 
 
 @dataclass(frozen=True)
-class Queue(grounds.Ground):
+class QueueDraw(grounds.Ground):
     """`Scheduler`'s ground: jobs of a trace's sizes and durations, which may be stopped, on nodes of eight GPUs."""
 
     figures: ClassVar[Mapping[str, Figure]] = {"mean_jct": Figure("mean JCT", "s")}
@@ -85,16 +85,16 @@ class Queue(grounds.Ground):
         return self.trace
 
     def draw(self, seed: int) -> Workload:
-        """See `Ground`."""
+        """See `GroundDraw`."""
         rng = np.random.default_rng([*self.trace.encode(), seed, self.jobs, self.gpus])
         return traced_jobs(self.trace, self.jobs, self.gpus, rng)
 
     def arrays(self, drawn: Workload) -> Sequence[NDArray[Any]]:
-        """See `Ground`."""
+        """See `GroundDraw`."""
         return drawn.submit, drawn.gpus, drawn.duration
 
     def policy(self, name: str) -> Maker:
-        """See `Ground`."""
+        """See `GroundDraw`."""
         from gangplan.scheduler.policies.engine_policy import SchedulerPolicy
         from gangplan.simulator.engine.policies import POLICIES
 
@@ -105,11 +105,11 @@ class Queue(grounds.Ground):
         return lambda drawn, seed: name
 
     def native(self, policy: Picks) -> Any:
-        """See `Ground`."""
+        """See `GroundDraw`."""
         return lambda: EnginePick(policy)
 
     def play(self, policy: Any, drawn: Workload) -> Mapping[str, float]:
-        """See `Ground`."""
+        """See `GroundDraw`."""
         from gangplan.simulator.check import check
         from gangplan.simulator.engine import simulate_named
 
@@ -118,14 +118,14 @@ class Queue(grounds.Ground):
         return {"mean_jct": float((outcome.finish - outcome.workload.submit).mean())}
 
     def bound(self, drawn: Workload, time_limit: float) -> float:
-        """See `Ground`; jobs may be stopped, so that only relaxations hold."""
+        """See `GroundDraw`; jobs may be stopped, so that only relaxations hold."""
         from gangplan.solvers.schedule.workload_bounds import mean_jct_bound
 
         return mean_jct_bound(drawn, self.gpus)
 
 
 @dataclass(frozen=True)
-class Ground:
+class GroundDraw:
     """One draw of a ground, an instance of GapBench."""
 
     objective: ClassVar[str] = "online"
@@ -171,12 +171,12 @@ def _types() -> tuple[Any, ...]:
     return tuple(JobType.of(generate(kind, devices=2, **_OPTIONS, **size).graph, name=kind) for kind, size in _NETWORKS)
 
 
-def _of(label: str, usual: tuple[str, ...], make: Callable[..., grounds.Ground]) -> Callable[..., Ground]:
-    return lambda seed=0, **settings: Ground(label, make(**settings), seed, usual)
+def _of(label: str, usual: tuple[str, ...], make: Callable[..., grounds.Ground]) -> Callable[..., GroundDraw]:
+    return lambda seed=0, **settings: GroundDraw(label, make(**settings), seed, usual)
 
 
 USUAL: dict[str, tuple[str, ...]] = {
-    "queue": Queue.usual,
+    "queue": QueueDraw.usual,
     "proximity": ("least_work", "sjf", "fcfs", "tetris", "rollout", "patient"),
     "interference": ("lif", "tetris", "lb", "lif-near", "alone-joint"),
     "agents": ("market-packed", "agents-lif", "agents-alone", "lif-near"),
@@ -190,7 +190,7 @@ class Near(_TOPDRL):  # type: ignore[misc]
     """TopDRL's ground, where `Scheduler` decides too, by the names of `SCHEDULERS`."""
 
     def policy(self, name: str) -> Maker:
-        """See `Ground`; it is told what TopDRL's own policies are told."""
+        """See `GroundDraw`; it is told what TopDRL's own policies are told."""
         from gangplan.scheduler.policies.engine_policy import SchedulerPolicy
         from gangplan.simulator.engine import EngineScheduler
 
@@ -214,8 +214,8 @@ SCHEDULERS: dict[str, dict[str, Any]] = {
 }
 """Arguments of `Scheduler` on TopDRL's ground; `scheduler-far` does not know that places differ."""
 _PACML: Any = ground_of("pacml")
-GROUNDS: dict[str, Callable[..., Ground]] = {
-    "queue": _of("Queue", USUAL["queue"], Queue),
+GROUNDS: dict[str, Callable[..., GroundDraw]] = {
+    "queue": _of("QueueDraw", USUAL["queue"], QueueDraw),
     "proximity": _of("Proximity", USUAL["proximity"], lambda **x: Near(**x, draws=None)),
     "interference": _of("Interference", USUAL["interference"], ground_of("harmony")),
     "agents": _of("Agents", USUAL["agents"], ground_of("marl")),
@@ -326,6 +326,6 @@ def traced_queue(objective: str, family: str, *, jobs: int, gpus: int, seed: int
     return ScheduleProblem.of(workload, Pool(gpus), pick(rng, "mean_jct", "weighted_completion"))
 
 
-def online(objective: str, family: str, *, ground: str, **arguments: Any) -> Ground:
+def online(objective: str, family: str, *, ground: str, **arguments: Any) -> GroundDraw:
     """Make jobs that arrive on a ground, see `gangplan.hybrid.bench.makers`."""
     return GROUNDS[ground](**arguments)

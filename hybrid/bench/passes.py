@@ -20,10 +20,10 @@ from gangplan.solvers.run import Run
 
 from .best_known import best_known, text_of
 from .library import BEST_KNOWN, JOURNAL, Record, noted, reached, read_library, write_library
-from .rows import Row, append, read_lines, read_rows
+from .rows import BenchRow, append, read_lines, read_rows
 from .run import note, results
 from .suite import SIZES, Instance, make, read_manifest, suite, write_manifest
-from .task import BenchSettings, Task, environment, execute
+from .task import BenchSettings, SolveTask, environment, execute
 
 FELL = 1e-3
 """A share: the full pass is over when no value falls by more."""
@@ -32,7 +32,7 @@ _LATE = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PassStep:
     """An instance and a seed of a pass.
 
     Attributes:
@@ -41,7 +41,7 @@ class Step:
         certify: seconds for a certificate.
     """
 
-    task: Task
+    task: SolveTask
     record: Record
     certify: float
 
@@ -93,14 +93,14 @@ def run_pass(
 
 def _steps(
     instances: Sequence[Instance], settings: BenchSettings, seed: int, certify: float, library: Path | None
-) -> Iterator[Step]:
+) -> Iterator[PassStep]:
     known = _known(settings.folder, library)
     done = {(x.instance, x.hash, x.key) for x in read_lines(settings.folder / JOURNAL, Record)}
     for instance in sorted(instances, key=lambda x: SIZES.index(x.size)):
         record = known.get(instance.id)
         if record is None or record.hash != instance.hash:
             record = Record(instance.id, instance.hash)
-        step = Step(Task(instance, "auto", seed, settings.deadlines[0], settings), record, certify)
+        step = PassStep(SolveTask(instance, "auto", seed, settings.deadlines[0], settings), record, certify)
         if (instance.id, instance.hash, step.key) in done or _settled(step, certified=True):
             continue
         yield step
@@ -115,7 +115,7 @@ def _known(folder: Path, library: Path | None) -> dict[str, Record]:
     return known
 
 
-def _settled(step: Step, *, certified: bool) -> bool:
+def _settled(step: PassStep, *, certified: bool) -> bool:
     """Return whether the plan is the best known and optimal, as a method claims or as its certificate proves."""
     instance, record = step.task.instance, step.record
     if record.value is not None and not reached(record.value, instance.value):
@@ -125,7 +125,7 @@ def _settled(step: Step, *, certified: bool) -> bool:
     return record.status == "INFEASIBLE" or (record.value is not None and instance.proved)
 
 
-def improve(step: Step) -> tuple[Row | None, Record]:
+def improve(step: PassStep) -> tuple[BenchRow | None, Record]:
     """Solve unless an optimum is known, then look for a certificate unless there is one that proves it."""
     instance, record, row = step.task.instance, replace(step.record, key=step.key, notes=""), None
     if not _settled(step, certified=False):
@@ -147,7 +147,7 @@ def _where() -> dict[str, str]:
     return {"date": datetime.now(UTC).date().isoformat(), "on": environment()}
 
 
-def _certificate(step: Step, record: Record) -> dict[str, Any]:
+def _certificate(step: PassStep, record: Record) -> dict[str, Any]:
     """Return the best certificate of a bound, as fields of a record: from a process that may be killed."""
     until = time.perf_counter() + step.certify + _LATE
     try:
@@ -157,7 +157,7 @@ def _certificate(step: Step, record: Record) -> dict[str, Any]:
     return {"notes": "the search crashed, or did not stop in time"} if found is None else found
 
 
-def _search(step: Step, record: Record) -> dict[str, Any]:
+def _search(step: PassStep, record: Record) -> dict[str, Any]:
     """Return the best certificate found, nothing if there is none."""
     from gangplan.instances.certificates import verify_bound
     from gangplan.instances.certificates.document import write

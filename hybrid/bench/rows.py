@@ -45,7 +45,7 @@ Key = tuple[str, str, str, int, float, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class BenchRow:
     """One solve.
 
     Attributes:
@@ -109,7 +109,7 @@ class Row:
         """What results are told by: the objective, of an online instance the family."""
         return self.family if self.objective == ONLINE else self.objective
 
-    def against(self, best: float | None) -> Row:
+    def against(self, best: float | None) -> BenchRow:
         """Return the row with its gap to the best known value."""
         return self if best is None or self.status == SKIPPED else replace(self, gap=self.gap_to(best))
 
@@ -131,12 +131,12 @@ def append(rows: Iterable[Any], folder: Path, name: str = JOURNAL) -> None:
         os.fsync(file.fileno())
 
 
-def read_rows(folder: Path) -> list[Row]:
+def read_rows(folder: Path) -> list[BenchRow]:
     """Return the rows of a run, oldest first; see `read_lines`."""
-    return read_lines(folder / JOURNAL, Row)
+    return read_lines(folder / JOURNAL, BenchRow)
 
 
-def write_table(rows: Iterable[Row], folder: Path) -> bool:
+def write_table(rows: Iterable[BenchRow], folder: Path) -> bool:
     """Write the rows as Parquet; return whether pyarrow is there to do so."""
     from io import BytesIO
 

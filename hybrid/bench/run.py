@@ -15,9 +15,9 @@ from gangplan.instances.outlet import write_whole
 from gangplan.solvers.run import Status
 
 from .makers import USUAL as ONLINE_USUAL
-from .rows import ONLINE, Row, append, read_rows, write_table
+from .rows import ONLINE, BenchRow, append, read_rows, write_table
 from .suite import Instance, read_manifest, write_manifest
-from .task import USUAL, BenchSettings, Task, check_methods, check_policies, enter, execute, ours
+from .task import USUAL, BenchSettings, SolveTask, check_methods, check_policies, enter, execute, ours
 
 ENGINES = {"loky": "bench", "ray": "ray", "dask": "dask"}
 """Backends of joblib, and the extra that each needs."""
@@ -26,7 +26,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-def run(instances: Sequence[Instance], settings: BenchSettings, tell: Tell = lambda share: None) -> list[Row]:
+def run(instances: Sequence[Instance], settings: BenchSettings, tell: Tell = lambda share: None) -> list[BenchRow]:
     """Do what the folder has no row of, and return all its rows; Ctrl-C, or worse, leaves those that are there."""
     if any(x.objective != ONLINE for x in instances):
         check_methods(settings.methods)
@@ -51,13 +51,13 @@ def run(instances: Sequence[Instance], settings: BenchSettings, tell: Tell = lam
     return rows
 
 
-def _tasks(instances: Sequence[Instance], plugged: Sequence[str], settings: BenchSettings) -> Iterator[Task]:
+def _tasks(instances: Sequence[Instance], plugged: Sequence[str], settings: BenchSettings) -> Iterator[SolveTask]:
     for instance in instances:
         online = instance.objective == ONLINE
         usual = ONLINE_USUAL[instance.arguments["ground"]] if online else USUAL[instance.objective]
         methods = (*(settings.methods or usual), *plugged)
         for method, seed, deadline in product(methods, settings.seeds, settings.deadlines):
-            yield Task(instance, method, seed, deadline, settings)
+            yield SolveTask(instance, method, seed, deadline, settings)
 
 
 def results(todo: Sequence[T], settings: BenchSettings, work: Callable[[T], R]) -> Iterator[R]:
@@ -98,7 +98,7 @@ def _has_client() -> bool:
         return False
 
 
-def note(rows: Iterable[Row], instances: Iterable[Instance], path: Path) -> int:
+def note(rows: Iterable[BenchRow], instances: Iterable[Instance], path: Path) -> int:
     """Note in a ledger what the rows know better than it, and return how much; bounds only of methods of gangplan."""
     ledger = read_manifest(path)
     known = {x.id: ledger.get(x.id, x) for x in instances}

@@ -10,7 +10,7 @@ import numpy as np
 
 from gangplan.instances.arrays import FloatArray
 
-from .rows import SKIPPED, Row
+from .rows import SKIPPED, BenchRow
 from .suite import Instance
 
 K = TypeVar("K")
@@ -21,11 +21,11 @@ _RESAMPLES = 2000
 class Results:
     """The rows that count, the newest of each solve, and the best value and bound known of each instance."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[BenchRow, ...]
     best: Mapping[str, Instance]
 
     @classmethod
-    def of(cls, rows: Iterable[Row], known: Iterable[Instance]) -> Results:
+    def of(cls, rows: Iterable[BenchRow], known: Iterable[Instance]) -> Results:
         """Return the results of a run; an instance that nobody has a plan of, or that has none, does not count."""
         best = {x.id: x for x in known}
         newest = {row.key: row for row in rows if row.status != SKIPPED}
@@ -37,15 +37,15 @@ class Results:
         kept.sort(key=lambda row: (list(best).index(row.instance), row.deadline, row.method != "auto"))
         return cls(tuple(kept), {row.instance: best[row.instance] for row in kept})
 
-    def gap(self, row: Row) -> float:
+    def gap(self, row: BenchRow) -> float:
         """Return the gap of a row to the best known value, from 0 to 1; 1 without a plan."""
         return row.gap_to(self.best[row.instance].value)
 
-    def left(self, row: Row) -> float:
+    def left(self, row: BenchRow) -> float:
         """Return the gap of a row to the best bound that is known."""
         return row.gap_to(self.best[row.instance].bound)
 
-    def at(self, deadline: float) -> list[Row]:
+    def at(self, deadline: float) -> list[BenchRow]:
         """Return the rows of a deadline."""
         return [row for row in self.rows if row.deadline == deadline]
 
@@ -55,9 +55,9 @@ class Results:
         return sorted({row.deadline for row in self.rows})
 
 
-def grouped(rows: Iterable[Row], key: Callable[[Row], K]) -> dict[K, list[Row]]:
+def grouped(rows: Iterable[BenchRow], key: Callable[[BenchRow], K]) -> dict[K, list[BenchRow]]:
     """Return the rows by a key, in the order in which keys come first."""
-    found: dict[K, list[Row]] = {}
+    found: dict[K, list[BenchRow]] = {}
     for row in rows:
         found.setdefault(key(row), []).append(row)
     return found
@@ -83,14 +83,14 @@ def interval(values: Iterable[tuple[str, float]]) -> tuple[float, float, float]:
     return float(np.mean([np.mean(x) for x in found.values()])), float(low), float(high)
 
 
-def _pairs(rows: Sequence[Row], first: str) -> dict[str, list[tuple[Row, Row]]]:
+def _pairs(rows: Sequence[BenchRow], first: str) -> dict[str, list[tuple[BenchRow, BenchRow]]]:
     """Return for every other method the rows of `first` and its own, on the instances and seeds that both ran."""
     by_method = {m: {(r.instance, r.seed): r for r in x} for m, x in grouped(rows, lambda r: r.method).items()}
     mine = by_method.pop(first, {})
     return {m: [(mine[key], row) for key, row in other.items() if key in mine] for m, other in by_method.items()}
 
 
-def paired(results: Results, rows: Sequence[Row], first: str) -> dict[str, tuple[int, float, float, float]]:
+def paired(results: Results, rows: Sequence[BenchRow], first: str) -> dict[str, tuple[int, float, float, float]]:
     """Return for every other method, on the instances and seeds that both ran, how much larger its gap is on average.
 
     Returns:
@@ -100,7 +100,7 @@ def paired(results: Results, rows: Sequence[Row], first: str) -> dict[str, tuple
     return {m: (len(x), *interval((own.instance, gap(y) - gap(own)) for own, y in x)) for m, x in pairs.items() if x}
 
 
-def times_longer(rows: Sequence[Row], first: str) -> dict[str, tuple[int, int, int, float]]:
+def times_longer(rows: Sequence[BenchRow], first: str) -> dict[str, tuple[int, int, int, float]]:
     """Return how many times the processor seconds of one method others take to the proof, or to where they gave up.
 
     Processor seconds, at least a millisecond each: of a shared machine the clock on the wall says little.
@@ -118,7 +118,7 @@ def times_longer(rows: Sequence[Row], first: str) -> dict[str, tuple[int, int, i
     return found
 
 
-def curve(results: Results, rows: Sequence[Row], times: FloatArray) -> FloatArray:
+def curve(results: Results, rows: Sequence[BenchRow], times: FloatArray) -> FloatArray:
     """Return the mean gap at each of `times`; 1 where there is no plan yet."""
     total = np.zeros(len(times))
     for row in rows:
@@ -129,19 +129,19 @@ def curve(results: Results, rows: Sequence[Row], times: FloatArray) -> FloatArra
     return np.asarray(total / max(1, len(rows)))
 
 
-def integral(results: Results, rows: Sequence[Row], deadline: float) -> float:
+def integral(results: Results, rows: Sequence[BenchRow], deadline: float) -> float:
     """Return the primal integral: the mean gap over the time of the deadline (Berthold 2013)."""
     times = np.linspace(0.0, deadline, 501)[1:]
     return float(curve(results, rows, times).mean())
 
 
-def profile(results: Results, rows: Sequence[Row], within: FloatArray) -> FloatArray:
+def profile(results: Results, rows: Sequence[BenchRow], within: FloatArray) -> FloatArray:
     """Return the share of the solves whose gap is at most each of `within` (Dolan and More 2002)."""
     gaps = np.array([results.gap(row) for row in rows])
     return np.asarray((gaps[:, None] <= within).mean(axis=0))
 
 
-def exponent(rows: Sequence[Row]) -> tuple[int, float, float] | None:
+def exponent(rows: Sequence[BenchRow]) -> tuple[int, float, float] | None:
     """Return how seconds to the proof grow with the parts of a problem: n, the exponent, and its standard error.
 
     A least-squares line through logarithms, of what was claimed best in more than a millisecond; `None` of fewer than

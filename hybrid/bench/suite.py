@@ -18,7 +18,7 @@ from gangplan.instances.outlet import write_whole
 from gangplan.instances.verify import Problem
 
 from . import makers
-from .makers import Ground
+from .makers import GroundDraw
 from .rows import ONLINE, line_of, read_lines
 
 _HOME = Path(__file__).parent
@@ -83,18 +83,18 @@ class Instance:
         return new
 
 
-def make(instance: Instance, *, check: bool = True) -> Problem | Ground:
+def make(instance: Instance, *, check: bool = True) -> Problem | GroundDraw:
     """Generate the problem of an instance, or the ground of one that is online."""
     generator = getattr(makers, instance.generator)
-    problem: Problem | Ground = generator(instance.objective, instance.family, **instance.arguments)
+    problem: Problem | GroundDraw = generator(instance.objective, instance.family, **instance.arguments)
     if check and instance.hash and hash_of(problem) != instance.hash:
         raise InstanceError(instance.id, f"generated, its hash is {hash_of(problem)}, not {instance.hash}")
     return problem
 
 
-def hash_of(problem: Problem | Ground) -> str:
+def hash_of(problem: Problem | GroundDraw) -> str:
     """Return the hash that the manifest has."""
-    return problem.hash if isinstance(problem, Ground) else content_hash(problem)
+    return problem.hash if isinstance(problem, GroundDraw) else content_hash(problem)
 
 
 def from_file(path: str, objective: str = "") -> Instance:

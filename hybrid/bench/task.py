@@ -29,8 +29,8 @@ from ..compiling import warm_up
 from ..solve import solve, versions
 from ..table import ENTRIES, named, parts
 from ..workers import fork_only
-from .makers import Ground
-from .rows import FAILED, ONLINE, SKIPPED, Key, Row
+from .makers import GroundDraw
+from .rows import FAILED, ONLINE, SKIPPED, BenchRow, Key
 from .suite import Instance, make
 
 GROUP = "gangplan_bench"
@@ -174,7 +174,7 @@ class BenchSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class SolveTask:
     """A solve to do, with what a worker has to know; `initial` is a plan to start from."""
 
     instance: Instance
@@ -216,20 +216,20 @@ def _prepare(objective: str, method: str, plugins: tuple[str, ...]) -> None:
             solve(tiny, time_limit=0.4, method=name, workers=1)  # in this process: what it imports stays
 
 
-def execute(task: Task) -> tuple[Row, str]:
+def execute(task: SolveTask) -> tuple[BenchRow, str]:
     """Solve in a fork within the limits; return the row, and the plan if it is better than the best known."""
     instance, settings = task.instance, task.settings
     _prepare(instance.objective, task.method, settings.plugins)
     problem = _problem(instance)
-    row = Row(
+    row = BenchRow(
         instance.id, instance.hash, instance.objective, instance.family, instance.size, 0, task.method, task.seed,
         task.deadline, settings.workers, FAILED, environment=environment(), load=round(os.getloadavg()[0], 2),
         date=datetime.now(UTC).isoformat(timespec="seconds"),
     )  # fmt: skip
     started, before = time.perf_counter(), _children()
     until = started + task.deadline * (1 + _LATE) + _LATEST
-    work: Callable[[Any, Task], tuple[Any, dict[str, Any]]] = _solved
-    if isinstance(problem, Ground):
+    work: Callable[[Any, SolveTask], tuple[Any, dict[str, Any]]] = _solved
+    if isinstance(problem, GroundDraw):
         until, work = started + _PLAYED, _played
         row = replace(row, parts=len(problem.drawn()[0]))
     elif methods_for(problem, (task.method,)):
@@ -257,7 +257,7 @@ def execute(task: Task) -> tuple[Row, str]:
     return row, f"{dump(plan)}\n" if new else ""
 
 
-def _solved(problem: Any, task: Task) -> tuple[Any, dict[str, Any]]:
+def _solved(problem: Any, task: SolveTask) -> tuple[Any, dict[str, Any]]:
     """Solve, in a process of its own; return the plan, and what the row says of the solve."""
     settings = task.settings
     _limit(settings)
@@ -298,7 +298,7 @@ def _solved(problem: Any, task: Task) -> tuple[Any, dict[str, Any]]:
     }
 
 
-def _played(ground: Ground, task: Task) -> tuple[None, dict[str, Any]]:
+def _played(ground: GroundDraw, task: SolveTask) -> tuple[None, dict[str, Any]]:
     """Let a policy decide, in a process of its own; return what the row says."""
     _limit(task.settings)
     name, began = task.method, time.perf_counter()
@@ -310,7 +310,7 @@ def _played(ground: Ground, task: Task) -> tuple[None, dict[str, Any]]:
     return None, told | {"bound": ground.bound(task.deadline), **_used()}
 
 
-def _named(ground: Ground, name: str, seed: int) -> Any:
+def _named(ground: GroundDraw, name: str, seed: int) -> Any:
     try:
         return ground.named(name, seed)
     except InstanceError as error:

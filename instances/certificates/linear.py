@@ -12,7 +12,7 @@ from .document import Certificate
 
 
 @dataclass(slots=True)
-class Model:
+class LinearModel:
     """A mixed-integer linear programme that every plan up to a threshold gives a solution of, no dearer than the plan.
 
     Attributes:
@@ -48,7 +48,7 @@ class Model:
 
 
 def dual_value(
-    model: Model, multipliers: tuple[tuple[int, Fraction], ...], low: list[Fraction], high: list[Fraction]
+    model: LinearModel, multipliers: tuple[tuple[int, Fraction], ...], low: list[Fraction], high: list[Fraction]
 ) -> Fraction:
     """Return the bound that multipliers of rows prove within bounds of columns, in units: weak duality.
 

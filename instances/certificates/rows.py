@@ -18,14 +18,14 @@ from ..errors import InstanceError
 from ..partition import precedence
 from .classes import classes_of
 from .exact import SLACK
-from .linear import Model
+from .linear import LinearModel
 
 _TERMS = 2_000_000
 """Numbers in the rows: some 10 s and 1 GB."""
 
 
 @lru_cache(maxsize=4)
-def model_of(problem: Any, threshold: Fraction) -> Model:
+def model_of(problem: Any, threshold: Fraction) -> LinearModel:
     """Return the programme that every plan of at most `threshold` seconds gives a solution of."""
     return _Rows(problem, threshold).model
 
@@ -35,7 +35,7 @@ class _Rows:
         self.problem, self.classes = problem, classes_of(problem)
         unit = unit_of(threshold)
         # rounding of the verifier's sums: a plan of the threshold may have a little more
-        self.most, self.model = threshold * (1 + SLACK) / unit, Model(unit)
+        self.most, self.model = threshold * (1 + SLACK) / unit, LinearModel(unit)
         groups = range(len(self.classes.options))
         self.kinds = [t for t, n in enumerate(self.classes.count) for _ in range(min(n or 0, len(groups)))]
         edges = problem.graph.n_edges * (len(self.kinds) if problem.variant == "contiguous" else 1)

@@ -18,7 +18,7 @@ PCIE = 25e9
 
 
 @dataclass(frozen=True, slots=True)
-class Network:
+class ModelType:
     """A model type as its authors describe it.
 
     Attributes:
@@ -41,18 +41,18 @@ class Network:
 
 
 _IMAGE = 4 * 3 * 224 * 224
-NETWORKS: dict[str, Network] = {
+NETWORKS: dict[str, ModelType] = {
     # parameters, multiply-adds and activations of the convolutional networks: Radosavovic et al. (CVPR 2020), table 3,
     # and the papers of the networks; of transformers: 2 FLOP a parameter and token, activations of
     # Korthikanti et al. (MLSys 2023), s b h (34 + 5 a s / h) bytes a layer
-    "resnet50": Network(25.6e6, 8.2e9, 22e6, _IMAGE, 64, 8, 4),
-    "vgg16": Network(138.4e6, 31e9, 27e6, _IMAGE, 32, 6, 4),
-    "inception3": Network(23.8e6, 11.4e9, 20e6, 4 * 3 * 299 * 299, 64, 8, 4),
-    "mobilenet2": Network(3.5e6, 0.6e9, 13e6, _IMAGE, 128, 8, 4),
-    "transformer_big": Network(213e6, 2 * 213e6 * 64, 12 * 64 * 1024 * 34, 512, 64, 2, 2),
-    "bert_base": Network(110e6, 2 * 110e6 * 128, 12 * (128 * 768 * 34 + 5 * 12 * 128**2), 1024, 32, 2, 2),
-    "bert_large": Network(340e6, 2 * 340e6 * 512, 24 * (512 * 1024 * 34 + 5 * 16 * 512**2), 4096, 8, 2, 2),
-    "gpt2_xl": Network(1.56e9, 2 * 1.56e9 * 1024, 48 * (1024 * 1600 * 34 + 5 * 25 * 1024**2), 8192, 2, 2, 2),
+    "resnet50": ModelType(25.6e6, 8.2e9, 22e6, _IMAGE, 64, 8, 4),
+    "vgg16": ModelType(138.4e6, 31e9, 27e6, _IMAGE, 32, 6, 4),
+    "inception3": ModelType(23.8e6, 11.4e9, 20e6, 4 * 3 * 299 * 299, 64, 8, 4),
+    "mobilenet2": ModelType(3.5e6, 0.6e9, 13e6, _IMAGE, 128, 8, 4),
+    "transformer_big": ModelType(213e6, 2 * 213e6 * 64, 12 * 64 * 1024 * 34, 512, 64, 2, 2),
+    "bert_base": ModelType(110e6, 2 * 110e6 * 128, 12 * (128 * 768 * 34 + 5 * 12 * 128**2), 1024, 32, 2, 2),
+    "bert_large": ModelType(340e6, 2 * 340e6 * 512, 24 * (512 * 1024 * 34 + 5 * 16 * 512**2), 4096, 8, 2, 2),
+    "gpt2_xl": ModelType(1.56e9, 2 * 1.56e9 * 1024, 48 * (1024 * 1600 * 34 + 5 * 25 * 1024**2), 8192, 2, 2, 2),
 }
 
 

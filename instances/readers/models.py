@@ -44,7 +44,7 @@ def load_onnx(path: str) -> Loaded:
 
 def load_exported(path: str) -> Loaded:
     """Load a program that `torch.export.save` wrote, to be traced as `gangplan profile` does."""
-    from ..torch_model.load import Model, require_torch
+    from ..torch_model.load import LoadedModel, require_torch
 
     require_torch()
     from torch import export
@@ -58,7 +58,7 @@ def load_exported(path: str) -> Loaded:
     with _as_errors("exported program"):
         program = export.load(archive)
         args, kwargs = program.example_inputs or ((), {})
-        model = Model(path, program.module(), args, kwargs)
+        model = LoadedModel(path, program.module(), args, kwargs)
         return Loaded(model, "an exported program", model_problem)
 
 

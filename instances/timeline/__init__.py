@@ -33,7 +33,7 @@ KINDS = ("forward", "backward", "transfer", "call")
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class TimelineRow:
     """One line of a timeline: a device, or a link.
 
     Attributes:
@@ -92,7 +92,7 @@ class Timeline:
         idle: how many devices do nothing.
     """
 
-    rows: tuple[Row, ...]
+    rows: tuple[TimelineRow, ...]
     bars: tuple[Bar, ...]
     chain: tuple[int, ...]
     makespan: float
@@ -101,7 +101,7 @@ class Timeline:
 
 
 def assemble(
-    rows: Sequence[Row],
+    rows: Sequence[TimelineRow],
     bars: Sequence[Bar],
     chain: Sequence[int],
     same: Sequence[int],
@@ -159,7 +159,7 @@ def critical_chain(finish: Sequence[float], waits_for: Sequence[Sequence[int]], 
     return found[::-1]
 
 
-__all__ = ["KINDS", "Bar", "Row", "Timeline", "timeline"]
+__all__ = ["KINDS", "Bar", "Timeline", "TimelineRow", "timeline"]
 
 
 def latency_timeline(problem: LatencyProblem, plan: LatencyPlan, verdict: Verdict) -> Timeline:
@@ -169,7 +169,7 @@ def latency_timeline(problem: LatencyProblem, plan: LatencyPlan, verdict: Verdic
     unit, start, finish = calls.unit.tolist(), calls.start.tolist(), calls.finish.tolist()
     slack = TOLERANCE * max(finish)
     used = sorted(set(device.tolist()))
-    rows = [Row(f"{d} ({cluster.device_types[cluster.type_of[d]].name})", d) for d in used]
+    rows = [TimelineRow(f"{d} ({cluster.device_types[cluster.type_of[d]].name})", d) for d in used]
     members: list[list[int]] = [[] for _ in start]
     for i, x in enumerate(unit):
         members[x].append(i)
@@ -231,7 +231,7 @@ def load_timeline(problem: PartitionProblem, plan: PartitionPlan, verdict: Verdi
     outputs = np.concatenate([graph.source[cut], graph.source[cut]])
     crossing = np.unique(np.stack([ends, outputs]), axis=1)
     stage = dict(zip(device.tolist(), plan.stage.tolist(), strict=True))
-    rows: list[Row] = []
+    rows: list[TimelineRow] = []
     bars: list[Bar] = []
     busiest = int(verdict.load.argmax())
     for x in sorted(stage, key=stage.__getitem__):
@@ -239,7 +239,7 @@ def load_timeline(problem: PartitionProblem, plan: PartitionPlan, verdict: Verdi
         load, transfer = float(verdict.load[x]), float(verdict.transfer[x])
         last = Bar(len(rows), "transfer", "transfer", 0, load, float(graph.output_bytes()[moved].sum()), len(moved))
         bars += _busy(graph, seconds, device == x, transfer, last)
-        rows.append(Row(f"{x} ({cluster.device_types[cluster.type_of[x]].name})", x))
+        rows.append(TimelineRow(f"{x} ({cluster.device_types[cluster.type_of[x]].name})", x))
     chain = [i for i, bar in enumerate(bars) if rows[bar.row].device == busiest]
     idle, slack = cluster.n_devices - len(rows), TOLERANCE * float(verdict.load.max())
     return assemble(rows, bars, chain, list(range(len(bars))), verdict, idle, slack)
@@ -254,7 +254,7 @@ def stages_timeline(problem: StagesProblem, plan: StagesPlan, verdict: Verdict) 
     kind = problem.cluster.device_types[problem.kind].name
     row = np.searchsorted(problem.options().degree, plan.degree)[plan.stage]
     seconds = problem.seconds()[row, np.arange(graph.n_ops)]
-    rows: list[Row] = []
+    rows: list[TimelineRow] = []
     bars: list[Bar] = []
     chain: list[int] = []
     for s, degree in enumerate(plan.degree.tolist()):
@@ -267,11 +267,11 @@ def stages_timeline(problem: StagesProblem, plan: StagesPlan, verdict: Verdict) 
             chain = list(range(begun, len(bars)))
         replicas = len(serving) // degree
         shared = f" of {degree}" if degree > 1 else ""
-        rows.append(Row(f"stage {s}: {replicas}{shared} \u00d7 {kind}", d))
+        rows.append(TimelineRow(f"stage {s}: {replicas}{shared} \u00d7 {kind}", d))
     if not chain:
         chain = [len(bars)]
         bars.append(Bar(len(rows), "transfer", "slowest move between stages", 0.0, objective))
-        rows.append(Row("moves", link=True))
+        rows.append(TimelineRow("moves", link=True))
     idle = int((plan.serves < 0).sum())
     return assemble(rows, bars, chain, list(range(len(bars))), verdict, idle, TOLERANCE * objective)
 
@@ -335,19 +335,21 @@ def step_timeline(problem: StepProblem, plan: StepPlan, verdict: Verdict) -> Tim
     return assemble(rows, bars, chain, same, verdict, idle, slack)
 
 
-def _rows(problem: StepProblem, used: list[int], links: Links, shown: set[int]) -> tuple[list[Row], dict[int, int]]:
+def _rows(
+    problem: StepProblem, used: list[int], links: Links, shown: set[int]
+) -> tuple[list[TimelineRow], dict[int, int]]:
     cluster = problem.cluster
-    rows: list[Row] = []
+    rows: list[TimelineRow] = []
     of_link: dict[int, int] = {}
     for d in used:
-        rows.append(Row(f"{d} ({cluster.device_types[cluster.type_of[d]].name})", d))
+        rows.append(TimelineRow(f"{d} ({cluster.device_types[cluster.type_of[d]].name})", d))
         for link, way in ((2 * d, "out"), (2 * d + 1, "in")):
             if link in shown:
                 of_link[link] = len(rows)
-                rows.append(Row(way, d, link=True))
+                rows.append(TimelineRow(way, d, link=True))
     for link in sorted(x for x in shown if x >= 2 * cluster.n_devices):
         of_link[link] = len(rows)
-        rows.append(Row(links.names[link], link=True))
+        rows.append(TimelineRow(links.names[link], link=True))
     return rows, of_link
 
 

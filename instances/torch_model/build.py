@@ -22,7 +22,7 @@ from ..errors import InstanceError
 from ..graph import OpGraph, with_backward
 from ..partition import PartitionProblem
 from .cost import copy_bandwidth, measure, require_device
-from .load import Model
+from .load import LoadedModel
 from .ops import Ops, classes, kernels, output_bytes, passed_bytes, segments, tied_ops, weights, whole_modules
 from .program import on_tensors
 from .trace import trace
@@ -41,7 +41,7 @@ class Modelled:
 
 
 def model_problem(
-    model: Model,
+    model: LoadedModel,
     *,
     device_type: str | None = None,
     devices: int = 4,
@@ -96,10 +96,10 @@ def model_problem(
     return Modelled(PartitionProblem(graph, cluster, variant), ops)
 
 
-def _moved(model: Model, device: str) -> Model:
+def _moved(model: LoadedModel, device: str) -> LoadedModel:
     """Return a copy of a model and its inputs on another device."""
     args, kwargs = on_tensors(lambda x: x.to(device), (model.args, model.kwargs))
-    return Model(model.name, copy.deepcopy(model.module).to(device), args, kwargs)
+    return LoadedModel(model.name, copy.deepcopy(model.module).to(device), args, kwargs)
 
 
 def _cluster(

@@ -23,7 +23,7 @@ from torch.utils.flop_counter import flop_registry
 
 from ..errors import InstanceError
 from .load import said
-from .program import Node, Program, on_tensors, storage, tensors, writes
+from .program import Program, ProgramNode, on_tensors, storage, tensors, writes
 
 # fmt: off
 MOVES = frozenset((
@@ -287,7 +287,7 @@ def _saved() -> Iterator[list[Any]]:
         yield found
 
 
-def _kept(node: Node, out: Any, values: dict[str, Any], mine: dict[str, Any]) -> Any:
+def _kept(node: ProgramNode, out: Any, values: dict[str, Any], mine: dict[str, Any]) -> Any:
     """Return a result without its past, in the memory of the value that the call wrote into if it returns that."""
     originals = {storage(mine[name]): values[name] for name in writes(node) if isinstance(mine[name], torch.Tensor)}
 

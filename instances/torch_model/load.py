@@ -19,7 +19,7 @@ OURS = "__gangplan_model__"
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
+class LoadedModel:
     """A module and what to call it with.
 
     Attributes:
@@ -34,7 +34,7 @@ class Model:
     kwargs: dict[str, Any]
 
 
-def load_model(name: str) -> Model:
+def load_model(name: str) -> LoadedModel:
     """Import a model.
 
     Args:
@@ -121,7 +121,7 @@ def _made(name: str, value: Any) -> Any:
         raise InstanceError("model", f"{name!r} fails: {said(error)}") from None
 
 
-def _checked(name: str, made: Any) -> Model:
+def _checked(name: str, made: Any) -> LoadedModel:
     import torch
 
     parts = made if isinstance(made, tuple) else (made,)
@@ -140,7 +140,7 @@ def _checked(name: str, made: Any) -> Model:
         raise InstanceError("model", f"{name!r} gives a {type(args).__name__} as its inputs, not a tuple")
     if not isinstance(kwargs, Mapping):
         raise InstanceError("model", f"{name!r} gives a {type(kwargs).__name__} as its keyword inputs, not a dict")
-    return Model(name, module, tuple(args), dict(kwargs))
+    return LoadedModel(name, module, tuple(args), dict(kwargs))
 
 
 def _example_inputs(name: str, module: Any) -> Any:

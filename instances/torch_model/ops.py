@@ -20,8 +20,8 @@ from ..arrays import FloatArray, IntArray, sums
 from ..errors import InstanceError
 from ..generators.builder import TRAINING_BYTES
 from .cost import Kernel, Profile, footprint
-from .load import Model
-from .program import Node, storage, tensors, writes
+from .load import LoadedModel
+from .program import ProgramNode, storage, tensors, writes
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Ops:
     profile: Profile
 
     @cached_property
-    def nodes(self) -> dict[str, Node]:
+    def nodes(self) -> dict[str, ProgramNode]:
         """The calls by name."""
         return {node.name: node for node in self.profile.program.nodes}
 
@@ -90,7 +90,7 @@ class Ops:
     @cached_property
     def ops(self) -> tuple[Op, ...]:
         """The ops."""
-        members: list[list[Node]] = [[] for _ in self._heads]
+        members: list[list[ProgramNode]] = [[] for _ in self._heads]
         for node in self.profile.program.nodes:
             if node.name in self.home:
                 members[self.home[node.name]].append(node)
@@ -271,7 +271,7 @@ def tied_ops(ops: Ops) -> list[set[int]]:
     return [found for found in users.values() if len(found) > 1]
 
 
-def whole_modules(ops: Ops, model: Model, patterns: Sequence[str]) -> list[set[int]]:
+def whole_modules(ops: Ops, model: LoadedModel, patterns: Sequence[str]) -> list[set[int]]:
     """Return the ops of each module whose qualified name matches a shell pattern."""
     groups = []
     for pattern in patterns:

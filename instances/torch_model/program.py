@@ -59,7 +59,7 @@ class Leaf:
         return torch.func.functional_call(self.module, held, args, kwargs)
 
 
-class Method:
+class MethodCall:
     """Call a method of the first argument."""
 
     def __init__(self, name: str) -> None:
@@ -85,7 +85,7 @@ class Mode:
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class ProgramNode:
     """One call.
 
     Attributes:
@@ -139,7 +139,7 @@ class Program:
     """
 
     how: str
-    nodes: tuple[Node, ...]
+    nodes: tuple[ProgramNode, ...]
     state: dict[str, Any]
     inputs: dict[str, Any]
     outputs: tuple[str, ...]
@@ -234,7 +234,7 @@ def storage(tensor: Any) -> int:
 OPERATORS = {operator.iadd: operator.add, operator.isub: operator.sub, operator.imul: operator.mul}
 
 
-def writes(node: Node) -> tuple[str, ...]:
+def writes(node: ProgramNode) -> tuple[str, ...]:
     """Return the names of the values that a call writes into."""
     call, args = node.call, node.args
     if isinstance(call, Aten):
@@ -246,7 +246,7 @@ def writes(node: Node) -> tuple[str, ...]:
         buffers = {name for name, _ in call.module.named_buffers()} if call.module.training else set()
         written = [ref for name, ref in args[0].items() if name in buffers]
     else:
-        by_name = isinstance(call, Method) and call.name.endswith("_") and not call.name.endswith("__")
+        by_name = isinstance(call, MethodCall) and call.name.endswith("_") and not call.name.endswith("__")
         written = [args[0]] if by_name or call in OPERATORS or node.kwargs.get("inplace") is True else []
     return tuple(dict.fromkeys(ref.name for ref in refs(written)))
 
@@ -265,7 +265,7 @@ def without_inplace(program: Program, values: dict[str, Any]) -> Program:
     last |= dict.fromkeys(program.outputs, inf)
     outer = program.state.keys() | program.inputs.keys()
     current: dict[str, str] = {}
-    nodes: list[Node] = []
+    nodes: list[ProgramNode] = []
     made = set(outer)
     for i, node in enumerate(program.nodes):
         latest = replace(node, args=_renamed(node.args, current), kwargs=_renamed(node.kwargs, current))
@@ -293,7 +293,7 @@ def _renamed(value: Any, current: dict[str, str]) -> Any:
     return substitute(value, lambda ref: Ref(current.get(ref.name, ref.name)))
 
 
-def _functional(node: Node) -> Callable[..., Any] | None:
+def _functional(node: ProgramNode) -> Callable[..., Any] | None:
     """Return the function that does the same without writing, None if there is none or it writes nothing."""
     call = node.call
     if isinstance(call, Aten):
@@ -302,9 +302,9 @@ def _functional(node: Node) -> Callable[..., Any] | None:
             return overwritten  # aten.copy has no gradient
         packet = getattr(getattr(torch.ops, space), name[:-1], None) if name.endswith("_") else None
         return Aten(f"{space}.{name[:-1]}.{overload}") if packet is not None and hasattr(packet, overload) else None
-    if isinstance(call, Method):
+    if isinstance(call, MethodCall):
         name = call.name[:-1]
-        return Method(name) if call.name.endswith("_") and hasattr(torch.Tensor, name) else None
+        return MethodCall(name) if call.name.endswith("_") and hasattr(torch.Tensor, name) else None
     return call if node.kwargs.get("inplace") is True else OPERATORS.get(call)
 
 
@@ -313,7 +313,7 @@ def overwritten(target: Any, source: Any, non_blocking: bool = False) -> Any:
     return torch.empty_like(target).copy_(source, non_blocking)
 
 
-def _keeps_type(node: Node, values: dict[str, Any]) -> bool:
+def _keeps_type(node: ProgramNode, values: dict[str, Any]) -> bool:
     """Say whether the value written into has the type that the function without writing would return."""
     target = values[node.args[0].name] if isinstance(node.args[0], Ref) else None
     others = [x for ref in refs(node.args[1:]) for x in tensors(values[ref.name])]

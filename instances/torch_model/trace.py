@@ -20,15 +20,15 @@ from torch.utils import _pytree
 
 from ..errors import InstanceError
 from .cost import Profile, profile
-from .load import Model, said
+from .load import LoadedModel, said
 from .program import (
     STATE,
     Aten,
     Leaf,
-    Method,
+    MethodCall,
     Mode,
-    Node,
     Program,
+    ProgramNode,
     Ref,
     called,
     repeated,
@@ -42,7 +42,7 @@ MODES = {"wrap_with_set_grad_enabled": ("grad", 1), "wrap_with_autocast": ("auto
 """Operators that run a graph in a mode: its kind, and how many arguments of theirs set it."""
 
 
-def export(model: Model) -> Program:
+def export(model: LoadedModel) -> Program:
     """Return the program that `torch.export` makes of a model."""
     exported = torch.export.export(model.module, model.args, model.kwargs, strict=False)
     known, own = state_names(model.module)
@@ -65,7 +65,7 @@ def export(model: Model) -> Program:
             alias[name] = Ref(title)
         else:
             raise NotImplementedError(f"an input of the kind {kind}")
-    nodes: list[Node] = []
+    nodes: list[ProgramNode] = []
     returned = _inline(exported.graph_module, alias, nodes, "", ())
     outputs = []
     for spec, value in zip(signature.output_specs, returned, strict=True):
@@ -79,7 +79,7 @@ def export(model: Model) -> Program:
 
 
 def _inline(
-    owner: Any, alias: dict[str, Any], nodes: list[Node], prefix: str, modes: tuple[Mode, ...]
+    owner: Any, alias: dict[str, Any], nodes: list[ProgramNode], prefix: str, modes: tuple[Mode, ...]
 ) -> tuple[Any, ...]:
     """Append the calls of a graph, and of graphs inside it that only switch modes; return its outputs."""
     for node in owner.graph.nodes:
@@ -106,7 +106,7 @@ def _inline(
         alias[node.name] = Ref(prefix + node.name)
         call = Aten(str(node.target)) if isinstance(node.target, torch._ops.OpOverload) else node.target
         kind = call.name.split(".")[1] if isinstance(call, Aten) else getattr(call, "__name__", str(call))
-        nodes.append(Node(prefix + node.name, kind, called(node.meta), call, args, kwargs, modes))
+        nodes.append(ProgramNode(prefix + node.name, kind, called(node.meta), call, args, kwargs, modes))
     raise NotImplementedError("a graph without an output")
 
 
@@ -114,7 +114,7 @@ def _plain(value: Any, alias: dict[str, Any]) -> Any:
     return substitute(value, lambda node: alias[node.name], torch.fx.Node)
 
 
-def symbolic(model: Model) -> Program:
+def symbolic(model: LoadedModel) -> Program:
     """Return the program that `torch.fx.symbolic_trace` makes of a model."""
     traced = torch.fx.symbolic_trace(model.module)
     known, own = state_names(model.module)
@@ -123,7 +123,7 @@ def symbolic(model: Model) -> Program:
     inputs: dict[str, Any] = {}
     state: dict[str, Any] = {}
     alias: dict[str, Any] = {}
-    nodes: list[Node] = []
+    nodes: list[ProgramNode] = []
 
     def titled(name: str, tensor: Any) -> Ref:
         title = STATE + known.get(id(tensor), name)
@@ -147,13 +147,13 @@ def symbolic(model: Model) -> Program:
             held = [*part.named_parameters(remove_duplicate=False), *part.named_buffers(remove_duplicate=False)]
             owned = {name: titled(f"{node.target}.{name}", x) for name, x in (*held, *_packed(part, dict(held)))}
             kind = type(part).__name__.lower()
-            nodes.append(Node(node.name, kind, where or (node.target,), Leaf(part), (owned, *args), kwargs))
+            nodes.append(ProgramNode(node.name, kind, where or (node.target,), Leaf(part), (owned, *args), kwargs))
         elif node.op == "call_function" and is_dataclass(node.target):
             alias[node.name] = [*args, *kwargs.values()]  # an output that holds several
         else:
             method = node.op == "call_method"
             kind = node.target if method else node.target.__name__
-            nodes.append(Node(node.name, kind, where, Method(kind) if method else node.target, args, kwargs))
+            nodes.append(ProgramNode(node.name, kind, where, MethodCall(kind) if method else node.target, args, kwargs))
     leaves = _pytree.tree_leaves(returned, is_leaf=lambda x: isinstance(x, Ref))
     outputs = tuple(x.name for x in leaves if isinstance(x, Ref))
     often = repeated(model.module, (node.meta for node in traced.graph.nodes))
@@ -176,7 +176,7 @@ HINTS = {"in output, which is": "return tensors in tuples, lists or dicts (trans
 WAYS = {"torch.export": export, "torch.fx": symbolic}
 
 
-def trace(model: Model) -> Profile:
+def trace(model: LoadedModel) -> Profile:
     """Return the calls that a model makes on its example inputs, with what each computes and moves.
 
     Raises:

@@ -45,7 +45,7 @@ class Graph(NamedTuple):
     relation: Ints
 
 
-class Network(NamedTuple):
+class CompiledNetwork(NamedTuple):
     """Weights of `GraphNetwork`, of width w: L rounds, T kinds, R relations, F features of the widest kind.
 
     Attributes:
@@ -86,7 +86,7 @@ def shapes(
     return of | {f"told.{i}.{j}.weight": (width, width) for i in range(rounds) for j in told}
 
 
-def network_of(schema: Schema, tensors: Mapping[str, NDArray[np.float32]]) -> Network:
+def network_of(schema: Schema, tensors: Mapping[str, NDArray[np.float32]]) -> CompiledNetwork:
     """Return the weights of a `GraphNetwork` as compiled code has them, given its tensors by name; see `shapes`."""
     kinds, width = list(schema.kinds), len(tensors["head.bias"])
     rounds = sum(name.startswith("own.") for name in tensors) // (2 * len(kinds))
@@ -107,7 +107,7 @@ def network_of(schema: Schema, tensors: Mapping[str, NDArray[np.float32]]) -> Ne
     bias = np.stack([tensors[f"enter.{kind}.bias"] for kind in kinds])
     head, last = (np.ascontiguousarray(tensors[f"{name}.weight"].T) for name in ("head", "last"))
     scored = np.array([kinds.index(schema.scored)])
-    return Network(
+    return CompiledNetwork(
         enter, bias, own, own_bias, message, head, tensors["head.bias"], last, schema.ends, scored, low, high
     )
 
@@ -142,7 +142,7 @@ BESIDE, LEAST = 0.5, 0.25
 
 
 @inner
-def strange(graph: Graph, net: Network) -> int:
+def strange(graph: Graph, net: CompiledNetwork) -> int:
     """Return kind * widest + feature of the first number that is unlike any in training, -1 if there is none."""
     for kind in range(len(graph.kind) - 1):
         for j in range(net.low.shape[1]):
@@ -155,7 +155,7 @@ def strange(graph: Graph, net: Network) -> int:
 
 
 @inner
-def encode(graph: Graph, net: Network) -> Singles2:
+def encode(graph: Graph, net: CompiledNetwork) -> Singles2:
     """Return what the network makes of each node after its rounds, float32 (nodes, w)."""
     kinds, width = len(graph.kind) - 1, net.enter.shape[2]
     h = np.zeros((graph.kind[kinds], width), np.float32)
@@ -175,7 +175,7 @@ def encode(graph: Graph, net: Network) -> Singles2:
 
 
 @inner
-def _round(graph: Graph, net: Network, h: Singles2, layer: int) -> Singles2:
+def _round(graph: Graph, net: CompiledNetwork, h: Singles2, layer: int) -> Singles2:
     new, width = np.empty_like(h), h.shape[1]
     for kind in range(len(graph.kind) - 1):
         low, high = graph.kind[kind], graph.kind[kind + 1]
@@ -202,7 +202,7 @@ def _round(graph: Graph, net: Network, h: Singles2, layer: int) -> Singles2:
 
 
 @inner
-def scores(graph: Graph, net: Network) -> Singles2:
+def scores(graph: Graph, net: CompiledNetwork) -> Singles2:
     """Return the scores of the nodes of the kind that gets some, float32 (nodes, outputs)."""
     h = encode(graph, net)
     shown = h[graph.kind[net.scored[0]] : graph.kind[net.scored[0] + 1]]
@@ -214,6 +214,6 @@ def scores(graph: Graph, net: Network) -> Singles2:
 
 
 @kernel
-def score(graph: Graph, net: Network) -> Singles2:
+def score(graph: Graph, net: CompiledNetwork) -> Singles2:
     """Do what `scores` does, for Python."""
     return scores(by_reference(graph), by_reference(net))

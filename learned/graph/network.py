@@ -15,7 +15,7 @@ from torch_geometric.data import HeteroData
 from torch_geometric.nn import SimpleConv
 
 from ..training.ragged import rows_of
-from .compiled import FAR, Graph, Network, network_of
+from .compiled import FAR, CompiledNetwork, Graph, network_of
 from .schema import Schema
 
 
@@ -76,7 +76,7 @@ class GraphNetwork(nn.Module):
             h = {kind: x + torch.relu(new[kind]) for kind, x in h.items()}
         return self.last(torch.relu(self.head(h[self.schema.scored])))
 
-    def compiled(self) -> Network:
+    def compiled(self) -> CompiledNetwork:
         """Return the weights as arrays, see `gangplan.learned.graph.compiled`."""
         arrays = {name: x.detach().cpu().numpy().astype(np.float32) for name, x in self.state_dict().items()}
         return network_of(self.schema, arrays)

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.nn import GINEConv
 
-from .networks import Batch, train
-from .samples import AMOUNTS, Samples, Setting
+from .networks import RowBatch, train
+from .samples import AMOUNTS, KnownSetting, Samples
 from .simple import Point
 
 
@@ -20,7 +20,7 @@ class JobsAndPlaces(nn.Module):
     jobs and places are of `width`; messages go there and back in each round.
     """
 
-    def __init__(self, setting: Setting, width: int = 48, rounds: int = 2) -> None:
+    def __init__(self, setting: KnownSetting, width: int = 48, rounds: int = 2) -> None:
         super().__init__()
         self.register_buffer("features", torch.as_tensor(setting.features, dtype=torch.float32))
         types, features = setting.features.shape
@@ -35,7 +35,7 @@ class JobsAndPlaces(nn.Module):
         inner = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, width))
         return GINEConv(inner, edge_dim=2 * len(AMOUNTS), aggr=aggr)
 
-    def forward(self, x: Batch) -> Tensor:
+    def forward(self, x: RowBatch) -> Tensor:
         """Return the logarithm of the speed of each job, (n,)."""
         jobs = self.kind(x.kind) + self.about(self.features)[x.kind]
         count = int(x.place.max()) + 1

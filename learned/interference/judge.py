@@ -8,7 +8,7 @@ import numpy as np
 
 from gangplan.instances import InstanceError
 
-from .models import Model
+from .models import SpeedPredictor
 from .samples import Samples
 
 SHARE = 0.2
@@ -54,7 +54,7 @@ def hold_out(samples: Samples, seed: int, share: float = SHARE) -> tuple[Samples
     return samples.only(~held), samples.only(held)
 
 
-def judge(model: Model, fitted: Samples, held_out: Samples) -> Score:
+def judge(model: SpeedPredictor, fitted: Samples, held_out: Samples) -> Score:
     """Return the errors of a model fitted to some samples on the known speeds of others."""
     from scipy.stats import spearmanr
 

@@ -18,7 +18,7 @@ from gangplan.instances.errors import InstanceError, extra
 from gangplan.instances.lazy import Later
 from gangplan.simulator.snapshots import Snapshots
 
-from .samples import Samples, Setting
+from .samples import KnownSetting, Samples
 from .simple import Fit, Point, boosted_trees, low_rank_table, mean_ratio, ridge
 
 MODELS: dict[str, tuple[Fit, tuple[str, ...]]] = {
@@ -36,7 +36,7 @@ _LEAST = 20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Model:
+class SpeedPredictor:
     """Predicts how fast jobs run where they are.
 
     Attributes:
@@ -45,7 +45,7 @@ class Model:
         floor, share: a and b.
     """
 
-    setting: Setting
+    setting: KnownSetting
     members: tuple[Point, ...]
     floor: float
     share: float
@@ -66,7 +66,7 @@ def available() -> list[str]:
     return [name for name, (_, needs) in MODELS.items() if all(map(find_spec, needs))]
 
 
-def fit(samples: Samples, seed: int = 0, *, model: str = "pressure") -> Model:
+def fit(samples: Samples, seed: int = 0, *, model: str = "pressure") -> SpeedPredictor:
     """Fit a model of speeds to a log: an ensemble, each member without a quarter of the combinations.
 
     Args:
@@ -99,7 +99,7 @@ def fit(samples: Samples, seed: int = 0, *, model: str = "pressure") -> Model:
             half[out] = members[-1](samples)[out]
     mean, spread = unseen.mean(axis=0), np.abs(unseen[0] - unseen[1]) / np.sqrt(2)
     ok = known & np.isfinite(mean)
-    return Model(samples.setting, tuple(members), *_scale(np.log(samples.speed[ok]) - mean[ok], spread[ok]))
+    return SpeedPredictor(samples.setting, tuple(members), *_scale(np.log(samples.speed[ok]) - mean[ok], spread[ok]))
 
 
 def _scale(error: FloatArray, spread: FloatArray) -> tuple[float, float]:

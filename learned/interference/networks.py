@@ -20,8 +20,8 @@ _DELTA = 0.1
 """Errors of the logarithm from which on they count by their size, not its square: logs have outliers."""
 
 
-class Batch(NamedTuple):
-    """Jobs and their rows as tensors, see `gangplan.learned.interference.samples.Rows`.
+class RowBatch(NamedTuple):
+    """Jobs and their rows as tensors, see `gangplan.learned.interference.samples.JobRows`.
 
     Attributes:
         kind, snapshot: of each job, int64 (n,).
@@ -39,11 +39,11 @@ class Batch(NamedTuple):
     amount: Tensor
 
 
-def batch_of(samples: Samples) -> Batch:
+def batch_of(samples: Samples) -> RowBatch:
     """Return the rows of samples as tensors."""
     rows, now = rows_of(samples.now, samples.setting), samples.now
     parts = (now.kind, now.of, rows.job, rows.place, rows.site, rows.link, rows.amount.astype(np.float32))
-    return Batch(*map(torch.from_numpy, parts))
+    return RowBatch(*map(torch.from_numpy, parts))
 
 
 def train(
@@ -59,7 +59,7 @@ def train(
     """Train a network on the logarithms of known speeds and return what predicts by it.
 
     Args:
-        make: makes the network, from a `Batch` to the logarithm of the speed of each job, (n,).
+        make: makes the network, from a `RowBatch` to the logarithm of the speed of each job, (n,).
         samples: minibatches are whole snapshots of them.
         steps: of Adam, on one minibatch each.
         rate: of learning, at its most.

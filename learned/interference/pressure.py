@@ -21,8 +21,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
-from .networks import Batch, train
-from .samples import AMOUNTS, Samples, Setting
+from .networks import RowBatch, train
+from .samples import AMOUNTS, KnownSetting, Samples
 from .simple import Point
 
 _WORKERS, _SERVERS = (AMOUNTS.index(x) for x in ("workers", "servers"))
@@ -35,7 +35,7 @@ RATE = 0.06
 class Pressure(nn.Module):
     """Logarithms of speeds, by so many kinds of pressure of each place."""
 
-    def __init__(self, setting: Setting, kinds: int = 16) -> None:
+    def __init__(self, setting: KnownSetting, kinds: int = 16) -> None:
         super().__init__()
         types, features = setting.features.shape
         self.kinds, self.width = kinds, 8 * kinds + 3
@@ -48,7 +48,7 @@ class Pressure(nn.Module):
         self.site = nn.Parameter(torch.zeros(setting.sites))
         self.curve = nn.Parameter(torch.zeros(3))
 
-    def forward(self, x: Batch) -> Tensor:
+    def forward(self, x: RowBatch) -> Tensor:
         """Return the logarithm of the speed of each job, (n,)."""
         r, n = self.kinds, len(x.kind)
         table = softplus(self.own + self.features @ self.shared + self.common)

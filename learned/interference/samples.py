@@ -17,7 +17,7 @@ step, up to once and what is beyond."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Setting:
+class KnownSetting:
     """What is known of a cluster and its job types before anything runs.
 
     Attributes:
@@ -47,7 +47,7 @@ class Samples:
         speed: of each job, relative to its workers alone, float64 (n,); NaN where it is not known.
     """
 
-    setting: Setting
+    setting: KnownSetting
     now: Snapshots
     speed: FloatArray
 
@@ -62,7 +62,7 @@ class Samples:
             raise InstanceError("kind", f"has an entry outside 0 to {len(self.setting.features) - 1}")
 
     @classmethod
-    def measured(cls, setting: Setting, now: Snapshots, speed: FloatArray) -> Samples:
+    def measured(cls, setting: KnownSetting, now: Snapshots, speed: FloatArray) -> Samples:
         """Return samples of speeds in the unit of the log."""
         return cls(setting, now, speed / (setting.unit[now.kind] * now.total(now.workers)))
 
@@ -105,7 +105,7 @@ class Samples:
         return found
 
 
-class Rows(NamedTuple):
+class JobRows(NamedTuple):
     """What each job has at each of its places, m rows; places are servers and links of one snapshot.
 
     Attributes:
@@ -127,7 +127,7 @@ class Rows(NamedTuple):
         return np.asarray(total[self.place] - values)
 
 
-def rows_of(now: Snapshots, setting: Setting) -> Rows:
+def rows_of(now: Snapshots, setting: KnownSetting) -> JobRows:
     """Return the rows of all jobs on servers, and on the links that they cross."""
     m, sites, job = setting.link.shape[1], setting.sites, now.job
     workers, servers = now.total(now.workers), now.total(now.ps)
@@ -147,4 +147,4 @@ def rows_of(now: Snapshots, setting: Setting) -> Rows:
         amounts.append(traffic[crosses])
     owner, site = np.concatenate(jobs), np.concatenate(where)
     place = np.unique(now.of[owner] * sites + site, return_inverse=True)[1]
-    return Rows(owner, place, site, site >= m, np.concatenate(amounts))
+    return JobRows(owner, place, site, site >= m, np.concatenate(amounts))

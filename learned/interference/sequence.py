@@ -13,8 +13,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
-from .networks import Batch, train
-from .samples import AMOUNTS, Samples, Setting
+from .networks import RowBatch, train
+from .samples import AMOUNTS, KnownSetting, Samples
 from .simple import Point
 
 _WIDTH, _HEADS = 64, 4
@@ -24,7 +24,7 @@ _STEPS, _RATE = 400, 8e-3
 class SequenceToSequence(nn.Module):
     """Logarithms of speeds."""
 
-    def __init__(self, setting: Setting) -> None:
+    def __init__(self, setting: KnownSetting) -> None:
         super().__init__()
         self.types, self.sites = len(setting.features), setting.sites
         self.kind, self.site = nn.Embedding(self.types, _WIDTH), nn.Embedding(self.sites, _WIDTH)
@@ -35,7 +35,7 @@ class SequenceToSequence(nn.Module):
         self.attention = nn.MultiheadAttention(_WIDTH, _HEADS, batch_first=True)
         self.out = nn.Sequential(nn.Linear(3 * _WIDTH, _WIDTH), nn.ReLU(), nn.Linear(_WIDTH, 1))
 
-    def forward(self, x: Batch) -> Tensor:
+    def forward(self, x: RowBatch) -> Tensor:
         """Return the logarithm of the speed of each job, (n,)."""
         count, n = int(x.place.max()) + 1, len(x.kind)
         places = self.there(_totals(x.place * self.types + x.kind[x.job], x.amount, count * self.types, count))

@@ -13,7 +13,7 @@ from gangplan.instances.arrays import BoolArray, FloatArray, offsets, ranges
 from gangplan.simulator.snapshots import Long
 
 from ..speed import low_rank
-from .samples import Rows, Samples, rows_of
+from .samples import JobRows, Samples, rows_of
 
 
 def columns(samples: Samples, *, crossed: bool = False) -> FloatArray:
@@ -44,7 +44,7 @@ def columns(samples: Samples, *, crossed: bool = False) -> FloatArray:
     return np.concatenate(parts, axis=1)
 
 
-def per_job(rows: Rows, jobs: int, values: FloatArray, chosen: BoolArray, over: np.ufunc) -> FloatArray:
+def per_job(rows: JobRows, jobs: int, values: FloatArray, chosen: BoolArray, over: np.ufunc) -> FloatArray:
     """Return the sum or the maximum of `values`, (m, ...), over the chosen rows of each job, from 0 on, (n, ...)."""
     found = np.zeros((jobs, *values.shape[1:]))
     over.at(found, rows.job[chosen], values[chosen])

@@ -15,7 +15,7 @@ from gangplan.solvers.method import Method, suite
 from gangplan.solvers.run import Run
 
 from .policy import OfflinePolicy, OfflineSettings
-from .task import Task
+from .task import OfflineTask
 
 HOUR = 3600.0
 """Seconds, more than any problem takes here."""
@@ -25,7 +25,7 @@ PROVED = 1e-6
 """How far a bound may be below a plan that is an optimum, as a share."""
 
 
-class Label(NamedTuple):
+class ExactLabel(NamedTuple):
     """What the exact methods know of a problem.
 
     Attributes:
@@ -66,18 +66,18 @@ def _full(seed: int, most: int) -> Any:
     )  # fmt: skip
 
 
-def task_of(objective: str) -> Task:
+def task_of(objective: str) -> OfflineTask:
     """Return the task of an objective."""
-    found: Task = import_module(f"{__package__}.{objective}").TASK
+    found: OfflineTask = import_module(f"{__package__}.{objective}").TASK
     return found
 
 
-def label(objective: str, split: str, index: int, ops: int, seconds: float) -> Label:
+def label(objective: str, split: str, index: int, ops: int, seconds: float) -> ExactLabel:
     """Return the best plan of a problem by its number; joblib makes it anew where this function has changed."""
     return label_of(problem_of(objective, split, index, ops), seconds)
 
 
-def label_of(problem: Any, seconds: float) -> Label:
+def label_of(problem: Any, seconds: float) -> ExactLabel:
     """Return the best plan within so many seconds, and what is proved."""
     tools, teachers = suite(problem.objective), task_of(problem.objective).teachers
     for name, _ in teachers:
@@ -94,7 +94,7 @@ def label_of(problem: Any, seconds: float) -> Label:
                     method.run(run, prepared)
     except TimeoutError:
         pass
-    return Label(run.plan, np.inf if run.objective is None else run.objective, run.bound or 0.0)
+    return ExactLabel(run.plan, np.inf if run.objective is None else run.objective, run.bound or 0.0)
 
 
 def _load(method: Method) -> None:
@@ -105,7 +105,7 @@ def _load(method: Method) -> None:
         compile_kernel(kernel)
 
 
-def labels(objective: str, settings: OfflineSettings, split: str, count: int) -> list[Label]:
+def labels(objective: str, settings: OfflineSettings, split: str, count: int) -> list[ExactLabel]:
     """Return the labels of the first problems of a split, from the cache where they are there."""
     import joblib
 

@@ -13,7 +13,7 @@ from gangplan.instances.arrays import FloatArray
 from gangplan.solvers.run import never
 
 from .policy import kernels_of, solve_with
-from .task import Candidate, Lesson, Task, affinity
+from .task import DecodedPlan, OfflineTask, PlanLesson, affinity
 
 if TYPE_CHECKING:
     from gangplan.solvers.placement.prepare import Batch
@@ -38,7 +38,7 @@ _NEAREST = -0.12
 
 
 class Insertion:
-    """Gangs inserted one after the other, see `gangplan.learned.offline.task.Decoder`."""
+    """Gangs inserted one after the other, see `gangplan.learned.offline.task.ScoreDecoder`."""
 
     def __init__(self, batch: Batch, stopped: Callable[[], bool] = never) -> None:
         from gangplan.solvers.placement.build import start
@@ -47,7 +47,7 @@ class Insertion:
         self.batch, self.true, self.engine = batch, RuinRecreate(batch), RuinRecreate(batch, stopped)
         self.running, self.keys, self.alike = start(batch).rows, keys(batch), alike(batch)
 
-    def decode(self, choice: Any) -> Candidate | None:
+    def decode(self, choice: Any) -> DecodedPlan | None:
         """Put each gang where the batch costs least if kinds of gangs slow others less the more they belong together.
 
         Then each is put back by itself at what it truly costs.
@@ -67,22 +67,22 @@ class Insertion:
                 if not np.isfinite(cost):
                     return None
                 rows, cost = self.true.improve(rows, _PASSES * len(rows))
-                return Candidate(cost, rows)
+                return DecodedPlan(cost, rows)
             queue.remove(failed)
             queue.insert(0, failed)
         return None
 
-    def join(self, candidates: list[Candidate]) -> Candidate | None:
+    def join(self, candidates: list[DecodedPlan]) -> DecodedPlan | None:
         """Return none: placements have no common one."""
         return None
 
-    def plan(self, candidate: Candidate) -> Any:
+    def plan(self, candidate: DecodedPlan) -> Any:
         """Return its plan."""
         from gangplan.solvers.placement.gpu_assignment import plan_of
 
         return plan_of(self.batch, candidate.made)
 
-    def lesson(self, plan: Any) -> Lesson:
+    def lesson(self, plan: Any) -> PlanLesson:
         """Return who shares nodes, of gangs that are alike the mean, and as the last those on more nodes than needed.
 
         They fill what others leave; all others keep the classic order.
@@ -101,7 +101,7 @@ class Insertion:
         count, kinds = np.bincount(self.alike), self.alike
         pairs = np.outer(count, count) - np.diag(count)
         mean = _means(kinds, _means(kinds, share).T) * np.outer(count, count) / np.maximum(pairs, 1)
-        return Lesson(rank, self.keys, mean[np.ix_(kinds, kinds)])
+        return PlanLesson(rank, self.keys, mean[np.ix_(kinds, kinds)])
 
 
 def _means(kinds: NDArray[np.int64], rows: FloatArray) -> FloatArray:
@@ -186,7 +186,7 @@ def schema(outputs: int) -> Schema:
     return Schema({"gang": _GANG, "model": _MODEL, "whole": _WHOLE}, relations, "gang", outputs)
 
 
-TASK = Task(
+TASK = OfflineTask(
     "offline-placement", "placement", (1, 2 * _VECTORS), schema, graph, _decoder,
     (("local_search", 0.4), ("patterns", 0.5), ("cpsat", 1.0)),
 )  # fmt: skip

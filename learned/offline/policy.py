@@ -15,12 +15,12 @@ from gangplan.instances.lazy import on_demand
 from gangplan.solvers.method import suite
 
 from ..policy.weights import FOLDER, load_for, match
-from .task import Task, drawn, solve_by
+from .task import OfflineTask, drawn, solve_by
 
 if TYPE_CHECKING:
     from gangplan.solvers.run import Run
 
-    from ..graph.compiled import Network
+    from ..graph.compiled import CompiledNetwork
 
 _COMPILED, GRAPHS = on_demand("gangplan.learned", "graph.compiled offline.graphs")
 
@@ -73,13 +73,13 @@ class OfflineSettings(Checked):
 class OfflinePolicy:
     """A network that scores the items of a problem, as compiled code; `about` is what its card says."""
 
-    task: Task
-    network: Network
+    task: OfflineTask
+    network: CompiledNetwork
     settings: OfflineSettings
     about: str = ""
 
     @classmethod
-    def load(cls, task: Task, path: Path) -> OfflinePolicy:
+    def load(cls, task: OfflineTask, path: Path) -> OfflinePolicy:
         """Read weights, without torch, see `load_for`."""
         tensors, card, settings = load_for(task.name, OfflineSettings, path)
         schema = task.schema(sum(task.scores))
@@ -94,11 +94,11 @@ class OfflinePolicy:
 
 
 @lru_cache(maxsize=8)
-def _loaded(task: Task, path: Path, _changed: int) -> OfflinePolicy:
+def _loaded(task: OfflineTask, path: Path, _changed: int) -> OfflinePolicy:
     return OfflinePolicy.load(task, path)
 
 
-def solve_with(task: Task, run: Run, prepared: Any) -> None:
+def solve_with(task: OfflineTask, run: Run, prepared: Any) -> None:
     """Offer the plans of the network that comes with the package."""
     path = FOLDER / f"{task.name}.safetensors"
     if not path.is_file():

@@ -9,10 +9,10 @@ from typing import Any
 from gangplan.instances.generators.families import SPLITS
 
 from ..training.recipe import Recipe
-from ..training.trainer import Step, staged
+from ..training.trainer import StageSpec, staged
 from . import placement, throughput
 from .policy import OfflinePolicy, OfflineSettings
-from .task import Task
+from .task import OfflineTask
 
 
 class OfflineRecipe(Recipe):
@@ -31,7 +31,7 @@ def _judge(policy: Any, *, ops: int = 100, seconds: float = 1.0) -> Any:
     """Declare the options of `learn eval`: ops of the largest problems, and seconds of the exact methods."""
 
 
-def recipe_of(task: Task, about: str) -> OfflineRecipe:
+def recipe_of(task: OfflineTask, about: str) -> OfflineRecipe:
     """Return the recipe of a problem's policy."""
     return OfflineRecipe(
         name=task.name,
@@ -40,8 +40,8 @@ def recipe_of(task: Task, about: str) -> OfflineRecipe:
         stages=staged(
             f"gangplan.learned.offline.training:{task.objective}",
             lambda of: [
-                Step("imitation", of.imitation_updates, of.validate_every),
-                Step("rl", of.rl_updates, of.validate_every),
+                StageSpec("imitation", of.imitation_updates, of.validate_every),
+                StageSpec("rl", of.rl_updates, of.validate_every),
             ],
         ),
         load=partial(OfflinePolicy.load, task),

@@ -20,14 +20,14 @@ SAMPLES = 16
 """Scores that are tried, those of the network the first, the others drawn around them."""
 
 
-class Candidate(NamedTuple):
+class DecodedPlan(NamedTuple):
     """A plan: its objective, and what the decoder makes it of."""
 
     value: float
     made: Any
 
 
-class Lesson(NamedTuple):
+class PlanLesson(NamedTuple):
     """What an optimal plan says of scores: the place of each item and its place without a score, (n,), and pairs.
 
     Attributes:
@@ -40,24 +40,24 @@ class Lesson(NamedTuple):
     together: FloatArray | None = None
 
 
-class Decoder(Protocol):
+class ScoreDecoder(Protocol):
     """Builds plans of one problem by scores of its items, (n, scores)."""
 
-    def decode(self, choice: Any) -> Candidate | None:
+    def decode(self, choice: Any) -> DecodedPlan | None:
         """Return the plan of scores, the classic one being 0; `None` if this leads into a dead end."""
 
-    def join(self, candidates: list[Candidate]) -> Candidate | None:
+    def join(self, candidates: list[DecodedPlan]) -> DecodedPlan | None:
         """Return what some plans have in common, `None` if there is no such thing."""
 
-    def plan(self, candidate: Candidate) -> Any:
+    def plan(self, candidate: DecodedPlan) -> Any:
         """Return it as the verifier takes it, `None` if shares of GPUs do not fit."""
 
-    def lesson(self, plan: Any) -> Lesson:
+    def lesson(self, plan: Any) -> PlanLesson:
         """Return what a plan says of scores."""
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class OfflineTask:
     """One problem.
 
     Attributes:
@@ -75,7 +75,7 @@ class Task:
     scores: tuple[int, int]
     schema: Callable[[int], Schema]
     graph: Callable[[Any], Graph]
-    decoder: Callable[..., Decoder | None]
+    decoder: Callable[..., ScoreDecoder | None]
     teachers: tuple[tuple[str, float], ...]
 
 
@@ -97,10 +97,10 @@ def drawn(scores: FloatArray, noise: float, seed: int) -> list[FloatArray]:
 
 
 def candidates(
-    decoder: Decoder, choices: Sequence[Any], samples: int = SAMPLES, stopped: Callable[[], bool] = never
-) -> Iterator[Candidate]:
+    decoder: ScoreDecoder, choices: Sequence[Any], samples: int = SAMPLES, stopped: Callable[[], bool] = never
+) -> Iterator[DecodedPlan]:
     """Yield the plans of the first choices, and what all of these come to together."""
-    found = list[Candidate]()
+    found = list[DecodedPlan]()
     for i, choice in enumerate(choices[:samples]):
         if i and stopped():
             return
@@ -112,7 +112,7 @@ def candidates(
         yield joined
 
 
-def solve_by(task: Task, run: Run, prepared: Any, choose: Callable[[Any, int], Sequence[Any]]) -> None:
+def solve_by(task: OfflineTask, run: Run, prepared: Any, choose: Callable[[Any, int], Sequence[Any]]) -> None:
     """Offer the classic plan, then those of the scores that are chosen, until the run has stopped.
 
     Args:

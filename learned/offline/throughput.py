@@ -10,7 +10,7 @@ import numpy as np
 from gangplan.instances.verify import verify
 
 from .policy import GRAPHS, kernels_of, solve_with
-from .task import Candidate, Lesson, Task
+from .task import DecodedPlan, OfflineTask, PlanLesson
 
 if TYPE_CHECKING:
     from gangplan.solvers.partition.throughput.methods import Reduced
@@ -23,14 +23,14 @@ ORDERS = 4
 
 
 class Pipelines:
-    """Pipelines along several orders at once, see `gangplan.learned.offline.task.Decoder`."""
+    """Pipelines along several orders at once, see `gangplan.learned.offline.task.ScoreDecoder`."""
 
     def __init__(self, keys: KeyDecoder) -> None:
         from .graphs import standard
 
         self.decoder, self.keys = keys, standard(keys.place)
 
-    def decode(self, choice: Any) -> Candidate | None:
+    def decode(self, choice: Any) -> DecodedPlan | None:
         """Cut along PipeDream's order and those of its places with scores added, then move single groups."""
         from gangplan.solvers.partition.throughput.cuts import forward
 
@@ -40,29 +40,29 @@ class Pipelines:
         pipeline = d.cut(np.stack([d.order, *(forward(d.arrays, self.keys + x) for x in choice.T)]))
         return _candidate(None if pipeline is None else d.polished(pipeline))
 
-    def join(self, candidates: list[Candidate]) -> Candidate | None:
+    def join(self, candidates: list[DecodedPlan]) -> DecodedPlan | None:
         """Cut along the orders of the best half of them at once."""
         best = sorted(candidates, key=lambda x: x.value)[: max(2, len(candidates) // 2)]
         return _candidate(self.decoder.join([x.made for x in best]))
 
-    def plan(self, candidate: Candidate) -> Any:
+    def plan(self, candidate: DecodedPlan) -> Any:
         """Return its plan."""
         return self.decoder.q.plan((t, groups.tolist()) for t, groups in candidate.made.stages)
 
-    def lesson(self, plan: Any) -> Lesson:
+    def lesson(self, plan: Any) -> PlanLesson:
         """Return the stage of each group, by PipeDream's plan where that is as good: of equal optima it is learned."""
         from gangplan.solvers.partition.throughput.moves import stage_of
 
         d, value = self.decoder, verify(self.decoder.q.problem, plan).objective
         if d.base is not None and value is not None and d.base.load <= value * (1 + 1e-9):
-            return Lesson(stage_of(d.base.stages, d.q.n_groups), self.keys)
+            return PlanLesson(stage_of(d.base.stages, d.q.n_groups), self.keys)
         stage = np.empty(d.q.n_groups, np.int64)
         stage[d.q.group_of] = plan.stage
-        return Lesson(stage, self.keys)
+        return PlanLesson(stage, self.keys)
 
 
-def _candidate(pipeline: Pipeline | None) -> Candidate | None:
-    return None if pipeline is None else Candidate(pipeline.load, pipeline)
+def _candidate(pipeline: Pipeline | None) -> DecodedPlan | None:
+    return None if pipeline is None else DecodedPlan(pipeline.load, pipeline)
 
 
 def split(reduced: Reduced) -> Split:
@@ -84,7 +84,7 @@ def split(reduced: Reduced) -> Split:
     )  # fmt: skip
 
 
-TASK = Task(
+TASK = OfflineTask(
     "offline-throughput",
     "throughput",
     (ORDERS, 0),

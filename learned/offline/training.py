@@ -19,9 +19,9 @@ from ..graph.network import GraphNetwork, Packed
 from ..training.imitation import Imitation
 from ..training.trainer import Trainer
 from .graphs import Index, standard
-from .lessons import HOUR, Label, labels, problem_of, task_of
+from .lessons import HOUR, ExactLabel, labels, problem_of, task_of
 from .policy import OfflineSettings
-from .task import Decoder, Lesson, affinity, drawn
+from .task import PlanLesson, ScoreDecoder, affinity, drawn
 
 SHARP = 3.0
 """How sure an order is of two items whose keys are one deviation apart, as log odds."""
@@ -41,8 +41,8 @@ class Known(NamedTuple):
     """A problem with its decoder, what its optimum says if there is a proof, and what best and classic plan cost."""
 
     graph: Graph
-    decoder: Decoder
-    lesson: Lesson | None
+    decoder: ScoreDecoder
+    lesson: PlanLesson | None
     best: float
     classic: float
 
@@ -80,7 +80,9 @@ class Training(Trainer[OfflineSettings]):
     def problems(self, objective: str, split: str, count: int, times: int = 1) -> list[Known]:
         """Return the first problems of a split that have a classic plan, those of the first size with labels."""
         found, task, ops = list[Known](), task_of(objective), self.settings.ops * times
-        known = labels(objective, self.settings, split, count) if times == 1 else [Label(None, np.inf, 0.0)] * count
+        known = (
+            labels(objective, self.settings, split, count) if times == 1 else [ExactLabel(None, np.inf, 0.0)] * count
+        )
         for i, label in enumerate(known):
             prepared = suite(objective).prepare(Run(problem_of(objective, split, i, ops), time_limit=HOUR))
             decoder: Any = task.decoder(prepared)

@@ -33,13 +33,13 @@ PLACES = (4, 4, 1)
     MEAN, WORK, GPUS, DEVIATION, LOAD, DEARNESS, LARGEST_NODE, LARGEST_RACK, SEEN, SURPRISE, TYPICAL, RUNS, CROWD,
     UNSEEN,
 ) = range(14)  # fmt: skip
-"""Of `Scratch.stats`: mean expected length, s; mean work, GPU s; mean GPUs; deviation of the logarithm of the length;
+"""Of `CandidateScratch.stats`: mean expected length, s; mean work, GPU s; mean GPUs; deviation of the log of it;
 work a second of all GPUs; mean logarithm of the slowdown on an empty cluster; GPUs of the largest node and rack; how
 many arrived; deviation of the logarithm of a length from the expected one; what `look_at` returns, and the jobs that
 wait and are not in the state."""
 
 
-class Scratch(NamedTuple):
+class CandidateScratch(NamedTuple):
     """Room to work in for one cluster, and what is known of the decision under way; see `scratch_of`.
 
     Attributes:
@@ -86,17 +86,17 @@ class Scratch(NamedTuple):
 
 
 ASKED, LISTED, HELD_UP, ODD, AT_ONCE = range(5)
-"""Of `Scratch.most`."""
+"""Of `CandidateScratch.most`."""
 
 
-def scratch_of(cluster: Cluster) -> Scratch:
+def scratch_of(cluster: Cluster) -> CandidateScratch:
     """Return room to work in for a cluster."""
     m, gpus, racks = len(cluster.rack), int(cluster.first[-1]), len(cluster.begin) - 1
     size = (m > SMALL) + (m > MEDIUM)
     jobs, soon, places = JOBS[size], SOON[size], PLACES[size]
     a, largest = jobs * places + 1, int(np.diff(cluster.first).max(initial=0))
     known = max((soon + 1) * (gpus + 1), min(racks, SMALL) * (largest + 1), SMALL, m)
-    return Scratch(
+    return CandidateScratch(
         np.zeros(a, np.int64), np.zeros(a, np.int64), np.zeros((a, m), np.int64), np.zeros(a),
         np.zeros(jobs, np.int64), np.zeros(jobs), np.zeros(BLOCKED, np.int64), np.zeros(BLOCKED), np.zeros(soon),
         np.zeros((soon + 1, m), np.int64), np.zeros(known), least_cost(cluster), np.zeros(m),
@@ -106,7 +106,7 @@ def scratch_of(cluster: Cluster) -> Scratch:
 
 
 @lean
-def list_candidates(jobs: Jobs, cluster: Cluster, state: State, s: Scratch, rule: Floats) -> int:
+def list_candidates(jobs: Jobs, cluster: Cluster, state: State, s: CandidateScratch, rule: Floats) -> int:
     """Write the candidates, and return how many there are: none if no waiting job fits.
 
     To wait is the first, if something runs, whose end will change the state; else it is left out.
@@ -132,7 +132,7 @@ def list_candidates(jobs: Jobs, cluster: Cluster, state: State, s: Scratch, rule
 
 
 @lean
-def _is_new(begin: int, k: int, s: Scratch) -> bool:
+def _is_new(begin: int, k: int, s: CandidateScratch) -> bool:
     for other in range(begin, k):
         same = True
         for node in range(s.take.shape[1]):
@@ -145,7 +145,7 @@ def _is_new(begin: int, k: int, s: Scratch) -> bool:
 
 
 @lean
-def _list_jobs(jobs: Jobs, cluster: Cluster, state: State, s: Scratch, rule: Floats) -> None:
+def _list_jobs(jobs: Jobs, cluster: Cluster, state: State, s: CandidateScratch, rule: Floats) -> None:
     """Write the places in the queue of the first jobs by the rule, before those that it has wait for closer GPUs.
 
     Of equal ones the first submitted.

@@ -12,8 +12,8 @@ from gangplan.simulator.gangs.step import begin_job, pass_time
 from gangplan.solvers.compiled.kernel import Floats, Ints, by_reference, inner, kernel
 from gangplan.solvers.compiled.routines import argsort
 
-from ..graph.compiled import Graph, Network, scores, strange
-from .candidates import AT_ONCE, CROWD, HELD_UP, IN_SIGHT, LISTED, ODD, RUNS, TYPICAL, UNSEEN, WAIT, Scratch
+from ..graph.compiled import CompiledNetwork, Graph, scores, strange
+from .candidates import AT_ONCE, CROWD, HELD_UP, IN_SIGHT, LISTED, ODD, RUNS, TYPICAL, UNSEEN, WAIT, CandidateScratch
 from .features import BY_RULE, see
 from .graph import RUNS_SEEN, write_graph
 
@@ -24,7 +24,7 @@ NEVER = -1e6
 
 
 @inner
-def take_candidate(jobs: Jobs, cluster: Cluster, state: State, s: Scratch, i: int) -> bool:
+def take_candidate(jobs: Jobs, cluster: Cluster, state: State, s: CandidateScratch, i: int) -> bool:
     """Do what a candidate says; return whether there is more to come."""
     if s.place[i] == WAIT:
         return bool(pass_time(jobs, cluster, state, np.inf))
@@ -33,7 +33,7 @@ def take_candidate(jobs: Jobs, cluster: Cluster, state: State, s: Scratch, i: in
 
 
 @inner
-def rate_candidates(g: Graph, net: Network, s: Scratch, k: int, learned: bool) -> None:
+def rate_candidates(g: Graph, net: CompiledNetwork, s: CandidateScratch, k: int, learned: bool) -> None:
     """Write the scores of k candidates: the rule's, which the network corrects if it is asked and has seen the like."""
     for i in range(k):
         s.score[i] = g.x[i, BY_RULE]
@@ -47,15 +47,15 @@ def rate_candidates(g: Graph, net: Network, s: Scratch, k: int, learned: bool) -
 
 
 @inner
-def _write(jobs: Jobs, cluster: Cluster, sight: State, s: Scratch, rule: Floats, runs: Ints, g: Graph) -> int:
+def _write(jobs: Jobs, cluster: Cluster, sight: State, s: CandidateScratch, rule: Floats, runs: Ints, g: Graph) -> int:
     """Write candidates and graph of a state that the caller holds: a reference alone would not."""
     return int(write_graph(jobs, cluster, by_reference(sight), s, rule, runs, g))
 
 
 @inner
 def rate_state(
-    jobs: Jobs, cluster: Cluster, state: State, s: Scratch, g: Graph, net: Network, rule: Floats, learned: bool,
-    runs: Ints,
+    jobs: Jobs, cluster: Cluster, state: State, s: CandidateScratch, g: Graph, net: CompiledNetwork, rule: Floats,
+    learned: bool, runs: Ints,
 ) -> int:  # fmt: skip
     """Write candidates, graph and scores of a state, whose jobs `IN_SIGHT` are seen; return how many candidates."""
     n, count = state.count[WAITING], state.count.copy()
@@ -87,8 +87,8 @@ def rate_state(
 
 @kernel
 def play(
-    jobs: Jobs, cluster: Cluster, state: State, scratch: Scratch, graph: Graph, net: Network, rule: Floats,
-    learned: bool, until: int, most: int,
+    jobs: Jobs, cluster: Cluster, state: State, scratch: CandidateScratch, graph: Graph, net: CompiledNetwork,
+    rule: Floats, learned: bool, until: int, most: int,
 ) -> int:  # fmt: skip
     """Run from a state on, and return how many decisions there were.
 
@@ -104,8 +104,8 @@ def play(
 
 @inner
 def go_on(
-    jobs: Jobs, cluster: Cluster, state: State, s: Scratch, g: Graph, net: Network, rule: Floats, learned: bool,
-    until: int, most: int,
+    jobs: Jobs, cluster: Cluster, state: State, s: CandidateScratch, g: Graph, net: CompiledNetwork, rule: Floats,
+    learned: bool, until: int, most: int,
 ) -> int:  # fmt: skip
     """Do what `play` does, for compiled code."""
     decisions, more, runs = 0, True, np.zeros(RUNS_SEEN, np.int64)
@@ -122,12 +122,19 @@ def go_on(
 
 @kernel
 def observe(
-    jobs: Jobs, cluster: Cluster, state: State, scratch: Scratch, graph: Graph, net: Network, rule: Floats, told: bool
+    jobs: Jobs,
+    cluster: Cluster,
+    state: State,
+    scratch: CandidateScratch,
+    graph: Graph,
+    net: CompiledNetwork,
+    rule: Floats,
+    told: bool,
 ) -> int:
     """Write candidates, graph and scores of a state for Python, and return how many candidates there are.
 
     Args:
-        told: whether `Scratch.stats` say already what jobs are like.
+        told: whether `CandidateScratch.stats` say already what jobs are like.
     """
     of, on, now, s = by_reference(jobs), by_reference(cluster), by_reference(state), by_reference(scratch)
     if not told:
@@ -137,6 +144,6 @@ def observe(
 
 
 @kernel
-def look(jobs: Jobs, cluster: Cluster, state: State, scratch: Scratch) -> None:
-    """Write `Scratch.stats`, what jobs that arrived are like, for Python."""
+def look(jobs: Jobs, cluster: Cluster, state: State, scratch: CandidateScratch) -> None:
+    """Write `CandidateScratch.stats`, what jobs that arrived are like, for Python."""
     see(by_reference(jobs), by_reference(cluster), by_reference(state), by_reference(scratch))

@@ -13,7 +13,7 @@ from gangplan.simulator.gangs.formula import finish, key_of, look_at
 from gangplan.simulator.gangs.step import advance, start
 from gangplan.solvers.compiled.kernel import Floats, Floats2, Ints
 
-from .candidates import WAIT, Scratch
+from .candidates import WAIT, CandidateScratch
 from .rollouts import imagined
 
 WINDOW = 6
@@ -26,13 +26,13 @@ SECONDS = 0.1
 """Time limit of CP-SAT for a candidate in a future, in its own deterministic time: at most half a second."""
 
 
-def needed(s: Scratch, tried: Ints) -> int:
+def needed(s: CandidateScratch, tried: Ints) -> int:
     """Return on how many nodes candidates take GPUs."""
     return int(np.count_nonzero(s.take[tried].any(axis=0)))
 
 
 def weigh_exactly(
-    jobs: Jobs, cluster: Cluster, state: State, pool: Jobs, s: Scratch, rule: Floats, tried: Ints, ahead: int,
+    jobs: Jobs, cluster: Cluster, state: State, pool: Jobs, s: CandidateScratch, rule: Floats, tried: Ints, ahead: int,
     seed: int, value: Floats2, *, seconds: float = SECONDS, sure: bool = True,
 ) -> None:  # fmt: skip
     """Write what the JCTs sum up to with each candidate tried and the best plan for what follows, proved by CP-SAT.

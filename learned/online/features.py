@@ -29,7 +29,7 @@ from .candidates import (
     TYPICAL,
     WAIT,
     WORK,
-    Scratch,
+    CandidateScratch,
     remaining,
 )
 
@@ -52,7 +52,7 @@ LATE, LONGEST = 1.5, 10.0
 
 
 @lean
-def see(jobs: Jobs, cluster: Cluster, state: State, s: Scratch) -> None:
+def see(jobs: Jobs, cluster: Cluster, state: State, s: CandidateScratch) -> None:
     """Write what the jobs that arrived last are like."""
     arrived, stats = state.count[ARRIVED], s.stats
     begin = max(arrived - WINDOW, 0)
@@ -90,7 +90,9 @@ def size_up(cluster: Cluster, stats: Floats) -> None:
 
 
 @lean
-def write_rows(jobs: Jobs, cluster: Cluster, state: State, s: Scratch, rule: Floats, k: int, rows: Singles2) -> None:
+def write_rows(
+    jobs: Jobs, cluster: Cluster, state: State, s: CandidateScratch, rule: Floats, k: int, rows: Singles2
+) -> None:
     """Write the features of k candidates.
 
     Args:
@@ -118,7 +120,7 @@ def write_rows(jobs: Jobs, cluster: Cluster, state: State, s: Scratch, rule: Flo
 
 
 @lean
-def _by_rule(jobs: Jobs, state: State, s: Scratch, rule: Floats, k: int, rows: Singles2) -> None:
+def _by_rule(jobs: Jobs, state: State, s: CandidateScratch, rule: Floats, k: int, rows: Singles2) -> None:
     """Write scores of which the best is what the rule does: 0 for that one.
 
     To wait makes no sense where that one is done before anything else ends, so that it takes nothing from those who
@@ -151,19 +153,19 @@ def _by_rule(jobs: Jobs, state: State, s: Scratch, rule: Floats, k: int, rows: S
 
 
 @lean
-def _first(s: Scratch, i: int) -> bool:
+def _first(s: CandidateScratch, i: int) -> bool:
     """Return whether a candidate has the closest GPUs: of the places of a job these come first."""
     return bool(s.place[i] != WAIT and (i == 0 or s.place[i - 1] != s.place[i]))
 
 
 @lean
-def _hopes(jobs: Jobs, state: State, s: Scratch, rule: Floats, i: int) -> bool:
+def _hopes(jobs: Jobs, state: State, s: CandidateScratch, rule: Floats, i: int) -> bool:
     """Return whether the rule has a job wait for GPUs that are closer."""
     return bool(_hope(jobs, state, s, rule, i) > 0 and state.count[RUNNING] > 0)
 
 
 @lean
-def _hope(jobs: Jobs, state: State, s: Scratch, rule: Floats, i: int) -> float:
+def _hope(jobs: Jobs, state: State, s: CandidateScratch, rule: Floats, i: int) -> float:
     seen = s.stats[TYPICAL], s.stats[RUNS], s.stats[CROWD]
     return hope(jobs, state.queue[s.place[i]], s.cost[i], state.clock[NOW], seen, s.ideal, rule)
 
@@ -175,7 +177,7 @@ def effective(jobs: Jobs, job: int, cost: float) -> float:
 
 
 @lean
-def look_ahead(jobs: Jobs, cluster: Cluster, state: State, s: Scratch) -> None:
+def look_ahead(jobs: Jobs, cluster: Cluster, state: State, s: CandidateScratch) -> None:
     """Write which running jobs end soon, what is idle then, and when the last job of each node ends."""
     soon = len(s.ends)
     s.ends[:] = np.inf
@@ -208,7 +210,7 @@ def look_ahead(jobs: Jobs, cluster: Cluster, state: State, s: Scratch) -> None:
 
 
 @lean
-def _cost_then(need: int, step: int, cluster: Cluster, s: Scratch) -> float:
+def _cost_then(need: int, step: int, cluster: Cluster, s: CandidateScratch) -> float:
     """Return the cost for so many GPUs placed closest after so many ends."""
     at = step * len(s.ideal) + need
     if np.isnan(s.known[at]):
@@ -218,7 +220,7 @@ def _cost_then(need: int, step: int, cluster: Cluster, s: Scratch) -> float:
 
 
 @lean
-def _blocked(jobs: Jobs, cluster: Cluster, state: State, s: Scratch) -> tuple[float, int, float, int]:
+def _blocked(jobs: Jobs, cluster: Cluster, state: State, s: CandidateScratch) -> tuple[float, int, float, int]:
     """Return of the job with the least work that does not fit: its work, its GPUs, when it will, and what is spare."""
     if s.most[HELD_UP] == 0:
         return np.inf, 0, np.inf, 0
@@ -261,7 +263,7 @@ def soon(seconds: float, unit: float) -> float:
 
 @lean
 def _candidate(
-    jobs: Jobs, cluster: Cluster, state: State, s: Scratch, i: int, k: int,
+    jobs: Jobs, cluster: Cluster, state: State, s: CandidateScratch, i: int, k: int,
     least: float, blocked: float, need: int, shadow: float, spare: int, out: Singles,
 ) -> None:  # fmt: skip
     """Write the features of one candidate that starts a job."""
@@ -298,7 +300,7 @@ def _candidate(
 
 @lean
 def _gain(
-    duration: float, length: float, intensity: float, gpus: int, cluster: Cluster, s: Scratch
+    duration: float, length: float, intensity: float, gpus: int, cluster: Cluster, s: CandidateScratch
 ) -> tuple[float, float]:
     """Return how much earlier a job would end that waits for the best of the next ends, and when that is; seconds."""
     gain, better_in = 0.0, 0.0
@@ -313,7 +315,9 @@ def _gain(
 
 
 @lean
-def _place(jobs: Jobs, cluster: Cluster, state: State, s: Scratch, i: int, duration: float, out: Singles) -> None:
+def _place(
+    jobs: Jobs, cluster: Cluster, state: State, s: CandidateScratch, i: int, duration: float, out: Singles
+) -> None:
     """Write the features of the GPUs that a candidate takes, and of what it leaves."""
     take, stats = s.take[i], s.stats
     gpus = jobs.gpus[state.queue[s.place[i]]]

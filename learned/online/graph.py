@@ -31,7 +31,7 @@ from .candidates import (
     SURPRISE,
     WAIT,
     WORK,
-    Scratch,
+    CandidateScratch,
     list_candidates,
     remaining,
 )
@@ -83,7 +83,7 @@ STEPS = 8
 """Beyond `APART` racks are told apart by so many steps of their idle nodes, and of their idle GPUs elsewhere."""
 
 
-def graph_room(cluster: Cluster, s: Scratch) -> Graph:
+def graph_room(cluster: Cluster, s: CandidateScratch) -> Graph:
     """Return room for the graph of a decision on a cluster."""
     a, jobs, m, racks = len(s.place), len(s.listed), len(cluster.rack), len(cluster.begin) - 1
     kinds = racks if racks <= APART else STEPS * STEPS
@@ -94,7 +94,9 @@ def graph_room(cluster: Cluster, s: Scratch) -> Graph:
 
 
 @lean
-def write_graph(jobs: Jobs, cluster: Cluster, state: State, s: Scratch, rule: Floats, runs: Ints, g: Graph) -> int:
+def write_graph(
+    jobs: Jobs, cluster: Cluster, state: State, s: CandidateScratch, rule: Floats, runs: Ints, g: Graph
+) -> int:
     """Write candidates and graph of a state, and return how many candidates there are.
 
     Args:
@@ -132,7 +134,7 @@ def write_graph(jobs: Jobs, cluster: Cluster, state: State, s: Scratch, rule: Fl
 
 
 @lean
-def _tell_apart(cluster: Cluster, state: State, s: Scratch) -> tuple[int, int]:
+def _tell_apart(cluster: Cluster, state: State, s: CandidateScratch) -> tuple[int, int]:
     """Write the kind of each rack and node, and return how many of both there are."""
     racks, m = len(cluster.begin) - 1, len(cluster.rack)
     most = int(s.stats[LARGEST_NODE])
@@ -198,7 +200,7 @@ def _next_to_end(jobs: Jobs, state: State, runs: Ints) -> None:
 
 
 @lean
-def _jobs(jobs: Jobs, state: State, s: Scratch, g: Graph) -> None:
+def _jobs(jobs: Jobs, state: State, s: CandidateScratch, g: Graph) -> None:
     stats, fit = s.stats, s.most[LISTED]
     first = np.inf
     for i in range(fit + s.most[HELD_UP]):
@@ -216,7 +218,7 @@ def _jobs(jobs: Jobs, state: State, s: Scratch, g: Graph) -> None:
 
 
 @lean
-def _runs(jobs: Jobs, cluster: Cluster, state: State, s: Scratch, runs: Ints, g: Graph) -> None:
+def _runs(jobs: Jobs, cluster: Cluster, state: State, s: CandidateScratch, runs: Ints, g: Graph) -> None:
     for i in range(len(runs)):
         job, out, nodes, last = runs[i], g.x[g.kind[RUNS] + i], 0, -1
         for row in range(jobs.first[job], jobs.first[job + 1]):
@@ -231,7 +233,7 @@ def _runs(jobs: Jobs, cluster: Cluster, state: State, s: Scratch, runs: Ints, g:
 
 
 @lean
-def _places(cluster: Cluster, state: State, s: Scratch, nodes: int, racks: int, g: Graph) -> None:
+def _places(cluster: Cluster, state: State, s: CandidateScratch, nodes: int, racks: int, g: Graph) -> None:
     """Write the features of nodes and racks: sums over those that are merged, then means."""
     x, n, r = g.x, g.kind[NODES], g.kind[RACKS]
     count = len(cluster.begin) - 1
@@ -270,7 +272,7 @@ def _places(cluster: Cluster, state: State, s: Scratch, nodes: int, racks: int, 
 
 
 @lean
-def _cluster(jobs: Jobs, cluster: Cluster, state: State, s: Scratch, g: Graph) -> None:
+def _cluster(jobs: Jobs, cluster: Cluster, state: State, s: CandidateScratch, g: Graph) -> None:
     stats, out = s.stats, g.x[g.kind[WHOLE]]
     gpus, unit = float(cluster.first[-1]), stats[MEAN]
     idle, whole, largest, rack, broken = free_blocks(cluster, state.free)
@@ -310,7 +312,7 @@ def _edge(g: Graph, e: int, source: int, target: int, weight: float) -> int:
 
 
 @lean
-def _edges(jobs: Jobs, cluster: Cluster, state: State, s: Scratch, k: int, runs: Ints, g: Graph) -> None:
+def _edges(jobs: Jobs, cluster: Cluster, state: State, s: CandidateScratch, k: int, runs: Ints, g: Graph) -> None:
     """Write all edges, relation by relation."""
     e, job0, run0, rack0, whole = 0, g.kind[JOBS], g.kind[RUNS], g.kind[RACKS], g.kind[WHOLE]
     for relation in range(len(g.relation) - 1):
@@ -348,7 +350,7 @@ def _joined(g: Graph, e: int, low: int, high: int, up: bool) -> int:
 
 
 @lean
-def _taken(cluster: Cluster, s: Scratch, k: int, relation: int, g: Graph, e: int) -> int:
+def _taken(cluster: Cluster, s: CandidateScratch, k: int, relation: int, g: Graph, e: int) -> int:
     """Write the edges between candidates and the nodes, or racks, whose GPUs they take, by their shares."""
     racks, node0, rack0 = len(cluster.begin) - 1, g.kind[NODES], g.kind[RACKS]
     for i in range(k):
@@ -373,7 +375,7 @@ def _taken(cluster: Cluster, s: Scratch, k: int, relation: int, g: Graph, e: int
 
 
 @lean
-def _held(jobs: Jobs, cluster: Cluster, state: State, s: Scratch, job: int, run: int, g: Graph, e: int) -> int:
+def _held(jobs: Jobs, cluster: Cluster, state: State, s: CandidateScratch, job: int, run: int, g: Graph, e: int) -> int:
     """Write the edges from a running job to its nodes, by the share of each that it holds."""
     racks, row, end = len(cluster.begin) - 1, jobs.first[job], jobs.first[job + 1]
     while row < end:
@@ -388,7 +390,7 @@ def _held(jobs: Jobs, cluster: Cluster, state: State, s: Scratch, job: int, run:
 
 
 @lean
-def _inside(cluster: Cluster, s: Scratch, up: bool, g: Graph, e: int) -> int:
+def _inside(cluster: Cluster, s: CandidateScratch, up: bool, g: Graph, e: int) -> int:
     """Write the edges between nodes and racks, once for those that are merged."""
     racks, node0, rack0 = len(cluster.begin) - 1, g.kind[NODES], g.kind[RACKS]
     nodes = rack0 - node0

@@ -14,7 +14,7 @@ from gangplan.instances.arrays import FloatArray
 from gangplan.simulator.gangs.arrays import ARRIVED, NOW, WAITING, Cluster, Jobs, State, begin, copy
 from gangplan.simulator.gangs.formula import GPUS, ONE, PATIENT, TERMS, finish
 
-from ..graph.compiled import Network
+from ..graph.compiled import CompiledNetwork
 from .candidates import scratch_of
 from .episodes import play
 from .graph import graph_room
@@ -61,7 +61,9 @@ class Guard:
         ahead: by what share of its mean JCT the rule was behind the network and each rule, of the last plays.
     """
 
-    def __init__(self, cluster: Cluster, net: Network, rule: FloatArray = PATIENT, *, guarded: bool = True) -> None:
+    def __init__(
+        self, cluster: Cluster, net: CompiledNetwork, rule: FloatArray = PATIENT, *, guarded: bool = True
+    ) -> None:
         self.leader, self.due = (0, FIRST) if guarded else (NETWORK, EVERYTHING)
         self.leaders, self.ahead = [self.leader], list[list[float]]()
         self.rules = np.vstack([rule, RULES[1:]])

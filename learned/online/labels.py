@@ -16,8 +16,8 @@ from gangplan.simulator.gangs.mixes import TRAINING
 from gangplan.simulator.gangs.step import advance, start
 from gangplan.simulator.gangs.traffic import Draw, Episode, episode
 
-from ..graph.compiled import Graph, Network
-from .candidates import MEAN, WAIT, Scratch, scratch_of
+from ..graph.compiled import CompiledNetwork, Graph
+from .candidates import MEAN, WAIT, CandidateScratch, scratch_of
 from .episodes import NEVER, observe
 from .exact import MOST, needed, weigh_exactly
 from .graph import graph_room
@@ -43,7 +43,7 @@ STRAY = 0.7
 
 
 @dataclass(frozen=True, slots=True)
-class Label:
+class DecisionLabel:
     """A decision with k candidates, c of which were tried.
 
     Attributes:
@@ -69,8 +69,8 @@ def kept(graph: Graph) -> Graph:
 
 
 def label_episode(
-    given: Episode, settings: GnnSettings, net: Network, seed: int, depth: int = 0, futures: int = 0
-) -> Iterator[Label]:
+    given: Episode, settings: GnnSettings, net: CompiledNetwork, seed: int, depth: int = 0, futures: int = 0
+) -> Iterator[DecisionLabel]:
     """Play an episode, and yield the decisions of it that are labelled.
 
     Args:
@@ -84,7 +84,7 @@ def label_episode(
     rng = np.random.default_rng(seed)
     # joblib hands over arrays that are read-only, which are of another type to the compiler
     jobs, pool = (Jobs(*(y.copy() for y in x)) for x in (given.jobs, given.pool))
-    cluster, net = Cluster(*(x.copy() for x in given.cluster)), Network(*(x.copy() for x in net))
+    cluster, net = Cluster(*(x.copy() for x in given.cluster)), CompiledNetwork(*(x.copy() for x in net))
     state, s, other, rule = given.begin(), scratch_of(cluster), scratch_of(cluster), FORMULAS[settings.rule]
     graph, room = graph_room(cluster, s), graph_room(cluster, s)
     share, go_on = KEPT * min(JOBS / (len(jobs.submit) - int(state.count[ARRIVED])), 1.0), True
@@ -115,13 +115,13 @@ def label_episode(
                 go_on = take(jobs, cluster, state, s, best)
                 continue
             mean = value.mean(axis=1)
-            yield Label(kept(graph), tried, ((mean - mean.min()) / s.stats[MEAN]).astype(np.float32), exactly)
+            yield DecisionLabel(kept(graph), tried, ((mean - mean.min()) / s.stats[MEAN]).astype(np.float32), exactly)
             if rng.random() >= STUDENTS:
                 best = int(tried[np.argmin(mean)])
         go_on = take(jobs, cluster, state, s, best)
 
 
-def take(jobs: Jobs, cluster: Cluster, state: State, s: Scratch, i: int) -> bool:
+def take(jobs: Jobs, cluster: Cluster, state: State, s: CandidateScratch, i: int) -> bool:
     """Do what a candidate says; return whether there is more to come."""
     if s.place[i] == WAIT:
         return bool(advance(jobs, cluster, state))
@@ -129,15 +129,17 @@ def take(jobs: Jobs, cluster: Cluster, state: State, s: Scratch, i: int) -> bool
     return True
 
 
-def _some(draw: Draw, number: int, settings: GnnSettings, net: Network, depth: int, futures: int) -> list[Label]:
+def _some(
+    draw: Draw, number: int, settings: GnnSettings, net: CompiledNetwork, depth: int, futures: int
+) -> list[DecisionLabel]:
     given = draw(number, JOBS, TRAINING)
     return list(label_episode(given, settings, net, number, depth, futures))
 
 
 def make_labels(
-    settings: GnnSettings, net: Network, seed: int, count: int, *,
+    settings: GnnSettings, net: CompiledNetwork, seed: int, count: int, *,
     depth: int = 0, futures: int = 0, first: int = 0, draw: Draw = episode,
-) -> list[Label]:  # fmt: skip
+) -> list[DecisionLabel]:  # fmt: skip
     """Return so many labels, made in processes by joblib, whose backend the caller may choose.
 
     Args:
@@ -149,7 +151,7 @@ def make_labels(
     """
     from joblib import Parallel, delayed
 
-    labels, number = list[Label](), EPISODES * seed + first
+    labels, number = list[DecisionLabel](), EPISODES * seed + first
     parts: Any = Parallel(n_jobs=-1, return_as="generator")(
         delayed(_some)(draw, n, settings, net, depth, futures) for n in range(number, number + EPISODES // 2)
     )

@@ -21,12 +21,12 @@ from ..policy.weights import find, load
 from ..training.imitation import Imitation
 from ..training.ragged import expected_regret, segment_log_softmax
 from ..training.trainer import Trainer, start
-from .candidates import Scratch, scratch_of
+from .candidates import CandidateScratch, scratch_of
 from .episodes import BOUND, play
 from .features import BY_RULE
 from .graph import SCHEMA, graph_room
 from .guard import EVERYTHING
-from .labels import Label, make_labels
+from .labels import DecisionLabel, make_labels
 from .own import OwnCluster
 from .reinforced import Reinforced, large
 from .settings import GnnSettings
@@ -48,7 +48,7 @@ class Lessons:
         labels: all of them.
     """
 
-    def __init__(self, labels: list[Label]) -> None:
+    def __init__(self, labels: list[DecisionLabel]) -> None:
         self.packed = Packed(SCHEMA, [x.graph for x in labels])
         self.count = len(labels)
         self._tried = [x.tried for x in labels]
@@ -89,7 +89,7 @@ class Judged:
 
     def __init__(self, seeds: int, draw: Draw = episode, rule: FloatArray = PATIENT) -> None:
         self._rule = rule
-        self._cases: list[tuple[Episode, Scratch, Graph, float]] = []
+        self._cases: list[tuple[Episode, CandidateScratch, Graph, float]] = []
         for number in range(seeds * len(grounds(VALIDATE))):
             given = draw(number, JUDGED, VALIDATION)
             scratch, state = scratch_of(given.cluster), given.begin()
@@ -130,7 +130,7 @@ class Training(Trainer[GnnSettings]):
         return self._judged.judge(network)
 
     @cached_property
-    def _solved(self) -> list[Label]:
+    def _solved(self) -> list[DecisionLabel]:
         """Labels of decisions that the rule comes to, whose futures CP-SAT plans."""
         of = replace(self.settings, exact=1.0)
         count = round(self.settings.exact * of.labels)

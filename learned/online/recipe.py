@@ -7,7 +7,7 @@ from typing import Any
 from gangplan.instances.lazy import Later
 
 from ..training.recipe import Recipe
-from ..training.trainer import Step, staged
+from ..training.trainer import StageSpec, staged
 from .settings import NAME, GnnSettings
 
 
@@ -25,10 +25,10 @@ RECIPE = Recipe(
     stages=staged(
         f"{__package__}.learners:Training",
         lambda of: [
-            Step("exact", of.exact_updates, of.validate_every),
-            Step("rollouts", of.updates, of.validate_every),
-            Step("iterated", of.iterated_updates, of.validate_every),
-            Step("rl", of.rl_updates, 10),
+            StageSpec("exact", of.exact_updates, of.validate_every),
+            StageSpec("rollouts", of.updates, of.validate_every),
+            StageSpec("iterated", of.iterated_updates, of.validate_every),
+            StageSpec("rl", of.rl_updates, 10),
         ],
     ),
     load=Later(f"{__package__}.policy:GnnPolicy.load"),

@@ -17,7 +17,7 @@ from gangplan.simulator.gangs.formula import FORMULAS
 from gangplan.simulator.gangs.mixes import TRAINING
 from gangplan.simulator.gangs.traffic import TRAIN, Draw, Episode, grounds
 
-from ..graph.compiled import Network
+from ..graph.compiled import CompiledNetwork
 from ..graph.network import GraphNetwork
 from ..training.imitation import Averaged
 from .candidates import scratch_of
@@ -47,7 +47,7 @@ def large(number: int, jobs: int, first: int) -> Episode:
     return table[number % len(table)].episode(first + number, jobs)
 
 
-def pays(given: Episode, net: Network, settings: GnnSettings) -> float:
+def pays(given: Episode, net: CompiledNetwork, settings: GnnSettings) -> float:
     """Return the logarithm of the mean JCT of a run in which the network decides."""
     state, s = given.begin(), scratch_of(given.cluster)
     of = graph_room(given.cluster, s), net, FORMULAS[settings.rule], True, EVERYTHING, EVERYTHING
@@ -97,7 +97,7 @@ class Reinforced(Averaged):
         self.average(step / (step + 1))
         return {"apart": float(np.abs(paid).mean())}
 
-    def _beside(self, noise: list[torch.Tensor], sign: int) -> Network:
+    def _beside(self, noise: list[torch.Tensor], sign: int) -> CompiledNetwork:
         """Return the network with noise added."""
         kept = [x.detach().clone() for x in self._moved]
         with torch.no_grad():

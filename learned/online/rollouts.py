@@ -11,8 +11,8 @@ from gangplan.simulator.gangs.step import begin_job, pass_time, total_jct
 from gangplan.solvers.compiled.kernel import Floats, Floats2, Ints, by_reference, inner, kernel
 from gangplan.solvers.compiled.routines import below, push, sow
 
-from ..graph.compiled import Graph, Network
-from .candidates import WAIT, Scratch, remaining
+from ..graph.compiled import CompiledNetwork, Graph
+from .candidates import WAIT, CandidateScratch, remaining
 from .episodes import go_on
 
 
@@ -74,8 +74,8 @@ def imagined(jobs: Jobs, state: State, pool: Jobs, ahead: int, seed: int, future
 
 @kernel
 def weigh(
-    jobs: Jobs, cluster: Cluster, state: State, pool: Jobs, scratch: Scratch, other: Scratch, graph: Graph,
-    net: Network, rule: Floats, tried: Ints, ahead: int, depth: int, seed: int, value: Floats2,
+    jobs: Jobs, cluster: Cluster, state: State, pool: Jobs, scratch: CandidateScratch, other: CandidateScratch,
+    graph: Graph, net: CompiledNetwork, rule: Floats, tried: Ints, ahead: int, depth: int, seed: int, value: Floats2,
 ) -> None:  # fmt: skip
     """Write what the JCTs sum up to with each candidate tried, in each of some futures.
 
@@ -99,8 +99,8 @@ def weigh(
 
 @inner
 def _follow(
-    jobs: Jobs, root: State, then: State, cluster: Cluster, s: Scratch, other: Scratch, graph: Graph,
-    net: Network, rule: Floats, tried: Ints, depth: int, future: int, value: Floats2,
+    jobs: Jobs, root: State, then: State, cluster: Cluster, s: CandidateScratch, other: CandidateScratch, graph: Graph,
+    net: CompiledNetwork, rule: Floats, tried: Ints, depth: int, future: int, value: Floats2,
 ) -> None:  # fmt: skip
     """Write what the JCTs sum up to with each candidate in one future; references hold as long as who calls this."""
     table, origin, play = by_reference(jobs), by_reference(root), by_reference(then)

@@ -3,6 +3,15 @@
 from ..policy.weights import Tensors
 from .checkpoint import read_checkpoint
 from .learner import Learner
-from .loop import Report, Stage, StageReport, train, train_stages
+from .loop import StageReport, TrainingReport, TrainingStage, train, train_stages
 
-__all__ = ["Learner", "Report", "Stage", "StageReport", "Tensors", "read_checkpoint", "train", "train_stages"]
+__all__ = [
+    "Learner",
+    "StageReport",
+    "Tensors",
+    "TrainingReport",
+    "TrainingStage",
+    "read_checkpoint",
+    "train",
+    "train_stages",
+]

@@ -30,7 +30,7 @@ KEYS = ("update", "seconds")
 _NUMBER = re.compile(r"\d{1,15}", re.ASCII)
 
 
-class Table:
+class CsvTable:
     """A CSV file with a row an update; figures that turn up later get columns of their own.
 
     Args:
@@ -76,7 +76,7 @@ def _read(path: Path) -> tuple[list[str], list[dict[str, str]]]:
     return columns, [row for row in rows if _NUMBER.fullmatch(row["update"])]
 
 
-class Log:
+class TrainingLog:
     """``updates.csv`` and ``validation.csv`` in a folder, and the same for TensorBoard if that package is there.
 
     Args:
@@ -86,7 +86,7 @@ class Log:
 
     def __init__(self, folder: Path, *, update: int, validated: int) -> None:
         keep = {"updates": update, "validation": validated}
-        self._tables = {name: Table(folder / f"{name}.csv", keep=last) for name, last in keep.items()}
+        self._tables = {name: CsvTable(folder / f"{name}.csv", keep=last) for name, last in keep.items()}
         self._board: Any = None
         if find_spec("tensorboard") is not None:
             from torch.utils.tensorboard import SummaryWriter
@@ -147,7 +147,7 @@ class Position:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class TrainingReport:
     """What came of a run.
 
     Attributes:
@@ -178,7 +178,7 @@ def train(
     checkpoint_every: float = 120.0,
     resume: bool = False,
     progress: Callable[[float], None] = lambda share: None,
-) -> Report:
+) -> TrainingReport:
     """Train until the updates are made, time is up, or validation has stopped improving; keep ``last`` and ``best``.
 
     It validates before the first update, so that ``best`` is never worse than the start. A resumed run goes on from
@@ -218,13 +218,13 @@ def train(
     return report(folder, reason, run.at)
 
 
-def report(folder: Path, reason: str, at: Position) -> Report:
+def report(folder: Path, reason: str, at: Position) -> TrainingReport:
     """Return the report of a run whose checkpoints are in `folder`."""
     best = read_plain(folder, "best")
     if best is None:
-        return Report(reason, at.update, at.seconds, None, 0, {})
+        return TrainingReport(reason, at.update, at.seconds, None, 0, {})
     then = best["loop"]
-    return Report(reason, at.update, at.seconds, then["best"], then["best_update"], best["validation"])
+    return TrainingReport(reason, at.update, at.seconds, then["best"], then["best_update"], best["validation"])
 
 
 def position(folder: Path) -> Position | None:
@@ -248,7 +248,7 @@ class _Run:
     def __init__(self, learner: Learner, folder: Path, at: Position) -> None:
         self.learner, self.folder, self.at = learner, folder, at
         fresh = at.validated < 0
-        self.log = Log(folder, update=-1 if fresh else at.update, validated=at.validated)
+        self.log = TrainingLog(folder, update=-1 if fresh else at.update, validated=at.validated)
         self._clock, self._before, self._saved = time.monotonic(), at.seconds, at.seconds
 
     def update(self, validate_every: int, checkpoint_every: float) -> None:
@@ -317,7 +317,7 @@ def _interruptible() -> Iterator[threading.Event]:
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class TrainingStage:
     """One stage of a training.
 
     Attributes:
@@ -343,7 +343,7 @@ class StageReport:
     """
 
     name: str
-    report: Report
+    report: TrainingReport
 
 
 def _validated(folder: Path, at: Position) -> bool:
@@ -353,7 +353,7 @@ def _validated(folder: Path, at: Position) -> bool:
 
 
 def train_stages(
-    stages: Sequence[Stage],
+    stages: Sequence[TrainingStage],
     folder: str | Path,
     *,
     minutes: float | None = None,

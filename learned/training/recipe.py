@@ -21,7 +21,7 @@ from gangplan.simulator.ground import Ground, Maker, evaluate
 from ..policy.settings import read_config
 from ..policy.weights import Card, files, read_card, save
 from .checkpoint import locked, read_checkpoint, under
-from .loop import INTERRUPTED, Stage, StageReport, train_stages
+from .loop import INTERRUPTED, StageReport, TrainingStage, train_stages
 
 RECIPES: dict[str, str] = {
     "offline-throughput": "gangplan.learned.offline.recipe:THROUGHPUT",
@@ -56,7 +56,7 @@ class Recipe:
     name: str
     about: str
     config: type[Any]
-    stages: Callable[[Any, int], list[Stage]]
+    stages: Callable[[Any, int], list[TrainingStage]]
     load: Callable[[Path], Any]
     judge: Callable[..., tuple[Sequence[Ground], Maker, Sequence[str]]] | None = None
     export: Callable[[Any, Path], Sequence[Path]] | None = None

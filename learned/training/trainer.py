@@ -11,7 +11,7 @@ from gangplan.instances.lazy import Later
 
 from ..policy.weights import Tensors
 from .checkpoint import under
-from .loop import Stage
+from .loop import TrainingStage
 
 if TYPE_CHECKING:
     from torch import nn
@@ -61,7 +61,7 @@ class Trainer(Generic[S]):
         return found
 
 
-class Step(NamedTuple):
+class StageSpec(NamedTuple):
     """One stage of a training, as it is declared: its name, its updates, and those from one validation to the next."""
 
     name: str
@@ -81,7 +81,7 @@ def start(make: Callable[[], N], seed: int, before: Tensors | None) -> N:
     return network
 
 
-def staged(trainer: str, steps: Callable[[S], Sequence[Step]]) -> Callable[[S, int], list[Stage]]:
+def staged(trainer: str, steps: Callable[[S], Sequence[StageSpec]]) -> Callable[[S, int], list[TrainingStage]]:
     """Return what makes the stages of a training from settings and seed.
 
     Args:
@@ -92,14 +92,16 @@ def staged(trainer: str, steps: Callable[[S], Sequence[Step]]) -> Callable[[S, i
         InstanceError: from what is returned, if no stage has updates.
     """
 
-    def stages(settings: S, seed: int) -> list[Stage]:
+    def stages(settings: S, seed: int) -> list[TrainingStage]:
         made, declared = cache(lambda: Later(trainer)(settings, seed)), steps(settings)
+
+        def learner(name: str) -> Callable[[Tensors | None], Learner]:
+            return lambda before: made().learner(name, before)
+
         if not any(x.updates for x in declared):
             raise InstanceError("updates", f"of {', '.join(x.name for x in declared)} are 0: nothing is trained")
         return [
-            Stage(x.name, lambda before, name=x.name: made().learner(name, before), x.updates, max(x.validate_every, 1))  # type: ignore[misc]
-            for x in declared
-            if x.updates
+            TrainingStage(x.name, learner(x.name), x.updates, max(x.validate_every, 1)) for x in declared if x.updates
         ]
 
     return stages

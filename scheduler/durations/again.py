@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 from .spread import Work
 
 if TYPE_CHECKING:
-    from ..state import ClusterState
+    from ..state import SchedulerState
 
 MOST = 16
 """Jobs that are predicted anew in a decision, in turn: about a millisecond."""
 
 
-def predict_again(state: ClusterState) -> None:
+def predict_again(state: SchedulerState) -> None:
     """Predict the next waiting jobs anew, unless all have been since the last job finished."""
     estimates = state.estimates
     if estimates.learned:

@@ -22,7 +22,7 @@ from ..queueing.request import Request
 from ..starting.gpu_types import in_words
 from ..starting.reservations import reserve
 from ..starting.seating import FULL, WINDOW
-from ..state import ClusterState
+from ..state import SchedulerState
 from ..stopping.leaving import least_ends
 from .intervals import StartIntervals
 
@@ -44,7 +44,7 @@ _TRIED = 8
 """Maximum number of running jobs whose end is tried, one at a time, where room alone is not enough."""
 
 
-class Report:
+class Printed:
     """Turn what is printed for people into JSON too."""
 
     __slots__ = ()
@@ -55,7 +55,7 @@ class Report:
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class Considered:
     """Describe something that could have been decided.
 
     Attributes:
@@ -70,7 +70,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Explanation(Report):
+class Explanation(Printed):
     """Explain a decision.
 
     Attributes:
@@ -85,7 +85,7 @@ class Explanation(Report):
 
     decision: int
     tier: str
-    candidates: Mapping[str, tuple[Candidate, ...]]
+    candidates: Mapping[str, tuple[Considered, ...]]
     waiting: Mapping[str, str]
     objective: float | None
     bound: float | None
@@ -106,7 +106,7 @@ class Explanation(Report):
 
 
 @dataclass(frozen=True, slots=True)
-class WaitingJob(Report):
+class WaitingJob(Printed):
     """Explain why a job waits.
 
     Attributes:
@@ -196,7 +196,7 @@ class WaitingJob(Report):
                 ("probably", f"between {times}, in {low} to {high}: 9 of 10 jobs do, others who come included")
             )
         if self.latest is not None and self.earliest != self.now:
-            words = f"at {moment(self.latest)}, in {span(self.latest - self.now)}, if estimates hold"
+            words = f"at {moment(self.latest)}, in {span(self.latest - self.now)}, if estimates hold and nobody longer comes"
             probably.append(("at latest", words))
         elsewhere = f"; {self.usable} on nodes that may have it" if self.usable < self.idle else ""
         if self.whole is not None:
@@ -219,7 +219,7 @@ class WaitingJob(Report):
 
 def explained(
     number: int, tier: str, starts: set[str], waits: Mapping[str, str],
-    scores: list[tuple[str, float]], orders: tuple[Candidate, ...], stops: tuple[Candidate, ...],
+    scores: list[tuple[str, float]], orders: tuple[Considered, ...], stops: tuple[Considered, ...],
     notes: tuple[str, ...],
 ) -> Explanation:  # fmt: skip
     """Return what is kept of a decision: the first candidates of each tier, and why the first jobs wait.
@@ -229,14 +229,14 @@ def explained(
     rows = []
     for action, score in scores[:SHOWN]:
         name = action.rsplit(" on ", 1)[0]
-        rows.append(Candidate(action, score, "" if name in starts else waits.get(name, "it was not its turn")))
+        rows.append(Considered(action, score, "" if name in starts else waits.get(name, "it was not its turn")))
     found = {"lookahead": orders, "stops": stops[:SHOWN], "policy": tuple(rows)}
     shown = dict(islice(waits.items(), SHOWN))
     return Explanation(number, tier, {k: v for k, v in found.items() if v}, shown, None, None, notes)
 
 
 def why_waits(
-    state: ClusterState, name: str, last: str | None, twin: Callable[[Set[str]], Scheduler], intervals: StartIntervals
+    state: SchedulerState, name: str, last: str | None, twin: Callable[[Set[str]], Scheduler], intervals: StartIntervals
 ) -> WaitingJob:
     """Return why a job waits.
 
@@ -293,7 +293,7 @@ def why_waits(
     )  # fmt: skip
 
 
-def _seen(state: ClusterState, name: str, order: Sequence[str]) -> Set[str]:
+def _seen(state: SchedulerState, name: str, order: Sequence[str]) -> Set[str]:
     """Return a job that waits and the others that a simulation has: those that go before it, if they are not too many.
 
     The first of each line are among them, so that nobody left out would be next.
@@ -335,7 +335,7 @@ def _first_start(twin: Scheduler, name: str, most: int) -> tuple[float | None, t
     return None, (), ends
 
 
-def latest_start(state: ClusterState, request: Request) -> float | None:
+def latest_start(state: SchedulerState, request: Request) -> float | None:
     """Return when a job starts at the latest, by the rule for those that are due (`Starts`); `None` if it has no bound.
 
     Once it is due and the k before it have gone, nobody who comes delays it: L seconds after the last one, or after it
@@ -349,19 +349,20 @@ def latest_start(state: ClusterState, request: Request) -> float | None:
         return None
     waiting = state.waiting.values()
     runs = [job.left(state.now) + _more(state, job.request) for job in state.running.values()]
-    longest = max([*runs, *(max(map(r.lasts, r.job.workers)) + _more(state, r) for r in waiting)])
+    lasts = [max(map(r.lasts, r.job.workers)) + _more(state, r) for r in waiting if r is not request]
+    longest = max([0.0, *runs, *lasts])
     before = sum((other.due, other.serial) < (request.due, request.serial) for other in waiting)
     latest = max(request.due, state.now) + (before + 1) * longest
     return latest if latest < float_info.max else None
 
 
-def _more(state: ClusterState, request: Request) -> float:
+def _more(state: SchedulerState, request: Request) -> float:
     """Return for how long a job may hold GPUs beside its work."""
     return 0.0 if request.price is None else request.price + state.grace(request)
 
 
 def _remedies(
-    state: ClusterState, request: Request, ahead: list[str], fits: bool,
+    state: SchedulerState, request: Request, ahead: list[str], fits: bool,
     twin: Callable[[Set[str]], Scheduler], seen: Set[str],
 ) -> Iterator[str]:  # fmt: skip
     """Yield what would let a job start now: tried out with a scheduler of the same state."""

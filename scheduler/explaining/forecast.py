@@ -11,9 +11,9 @@ from bisect import bisect_left
 
 import numpy as np
 
-from ..queueing.queue import Queue
+from ..queueing.queue import WaitingQueue
 from ..queueing.request import Request
-from ..state import ClusterState
+from ..state import SchedulerState
 
 FEATURES = 11
 _RECENT = 256
@@ -52,7 +52,7 @@ class Arrivals:
         return float((seconds * gpus) @ (keys < key) / (now - first))
 
 
-def before(queue: Queue, name: str) -> tuple[int, float, float]:
+def before(queue: WaitingQueue, name: str) -> tuple[int, float, float]:
     """Return how many jobs are before one, the GPUs they need, and GPU seconds."""
     mine, place = queue.place(name)
     key, count, gpus, work = place[0] * mine.gpus**queue.order, 0, 0.0, 0.0
@@ -65,7 +65,7 @@ def before(queue: Queue, name: str) -> tuple[int, float, float]:
     return count, gpus, work
 
 
-def features(state: ClusterState, name: str, arrivals: Arrivals) -> np.ndarray:
+def features(state: SchedulerState, name: str, arrivals: Arrivals) -> np.ndarray:
     """Return what is known of a waiting job, all but one as logarithms, float64 (11,).
 
     Seconds until it has room, until those before it are served, that with who comes, until there is room for all of

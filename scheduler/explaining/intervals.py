@@ -28,7 +28,7 @@ import numpy as np
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import require_number
 
-from ..state import ClusterState
+from ..state import SchedulerState
 from .forecast import FEATURES, Arrivals, features
 
 CASES = 1024
@@ -62,7 +62,7 @@ _MINE = 0.5**0.5
 
 
 @dataclass(slots=True)
-class Levels:
+class QuantileLevels:
     """Which quantiles are taken: adapted, see `STEP`; 0 and 1 are the outermost residuals."""
 
     low: float = 0.0
@@ -84,7 +84,7 @@ class Levels:
 
 
 @dataclass(slots=True)
-class Case:
+class Wait:
     """A job that waits.
 
     Attributes:
@@ -113,9 +113,9 @@ class StartIntervals:
     def __init__(self) -> None:
         self.count = 0
         self.arrivals = Arrivals()
-        self.levels = Levels()
+        self.levels = QuantileLevels()
         self._fresh: dict[str, None] = {}
-        self._open: dict[str, Case] = {}
+        self._open: dict[str, Wait] = {}
         self._ends: list[tuple[float, str]] = []  # of intervals
         self._x = np.zeros((CASES + OPEN, FEATURES))
         self._y = np.zeros(CASES + OPEN)
@@ -128,12 +128,12 @@ class StartIntervals:
         self._level, self._longest, self._stale = 0.0, 0.0, EVERY
         self._arrange()
 
-    def submitted(self, state: ClusterState, name: str) -> None:
+    def submitted(self, state: SchedulerState, name: str) -> None:
         """Note a job that has come."""
         self._fresh[name] = None
         self.arrivals.note(state.waiting[name])
 
-    def decided(self, state: ClusterState, started: Iterable[str]) -> None:
+    def decided(self, state: SchedulerState, started: Iterable[str]) -> None:
         """Learn from who started, and open a case for who has come and waits."""
         now = state.now
         for name in started:
@@ -156,7 +156,7 @@ class StartIntervals:
         if (case := self._open.pop(name, None)) is not None:
             self._shut(name, case)
 
-    def predict(self, state: ClusterState, name: str) -> tuple[float, float] | None:
+    def predict(self, state: SchedulerState, name: str) -> tuple[float, float] | None:
         """Return the interval in which a job that waits, and goes on to, starts with 90%, seconds of the user's clock.
 
         `None` until enough jobs have started that had to wait.
@@ -182,7 +182,7 @@ class StartIntervals:
             "fresh": list(self._fresh),
         }  # fmt: skip
 
-    def load(self, saved: Mapping[str, Any], state: ClusterState) -> None:
+    def load(self, saved: Mapping[str, Any], state: SchedulerState) -> None:
         """Take over what `save` returned of the same state; nothing was learned before.
 
         Raises:
@@ -196,7 +196,7 @@ class StartIntervals:
         self._x[:known], self._y[:known] = cases[:, :-1], cases[:, -1]
         self._mean, self._scale, self._slope = _numbers(saved["model"], "model", 3, FEATURES)
         low, high, self._level, self._longest, self._saved = _numbers([saved["numbers"]], "numbers", 1, 5)[0].tolist()
-        self.levels = Levels(low, high)
+        self.levels = QuantileLevels(low, high)
         self.arrivals.rows[:, :came] = _numbers(saved["arrivals"], "arrivals", 3, came)
         if (self._scale < FLOOR).any() or (self.arrivals.rows < 0).any() or (self._longest and self.count < ENOUGH):
             raise InstanceError("model", "has a scale, seconds or GPUs that cannot be")
@@ -205,7 +205,7 @@ class StartIntervals:
         for name, slot, since, x, low, high, passed in saved["open"]:
             for value, field in ((since, "since"), (low, "low"), (high, "high")):
                 require_number(value, f"open.{field}", optional=field != "since")
-            case = Case(slot, min(since, state.now), _numbers([x], "open", 1, FEATURES)[0], low, high, passed is True)
+            case = Wait(slot, min(since, state.now), _numbers([x], "open", 1, FEATURES)[0], low, high, passed is True)
             self._open[name] = case
             self._slots[slot], self._since[slot] = name, case.since
             self._put(CASES + slot, case.x)
@@ -215,10 +215,10 @@ class StartIntervals:
             raise InstanceError("open", "has a job that does not wait")
         heapify(self._ends)
 
-    def _ask(self, state: ClusterState, name: str) -> None:
+    def _ask(self, state: SchedulerState, name: str) -> None:
         """Predict when a job starts that has come and waits, to see later whether it was right."""
         now, slot, x = state.now, self._asked % OPEN, features(state, name, self.arrivals)
-        case = self._open[name] = Case(slot, now, x)
+        case = self._open[name] = Wait(slot, now, x)
         if (interval := self._interval(x, now)) is not None:
             case.low, case.high = interval
             heappush(self._ends, (case.high, name))
@@ -227,7 +227,7 @@ class StartIntervals:
         self._slots[slot], self._since[slot] = name, now
         self._put(CASES + slot, x)
 
-    def _learn(self, name: str, case: Case, now: float) -> None:
+    def _learn(self, name: str, case: Wait, now: float) -> None:
         """Learn when a job started."""
         if case.low is not None and case.high is not None:
             self.levels.missed_low(now < case.low)
@@ -240,7 +240,7 @@ class StartIntervals:
         self.count += 1
         self._stale += 1
 
-    def _shut(self, name: str, case: Case) -> None:
+    def _shut(self, name: str, case: Wait) -> None:
         """Have a job be none of those that wait."""
         if self._slots[case.slot] == name:
             self._slots[case.slot], self._since[case.slot] = "", np.nan

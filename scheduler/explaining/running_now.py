@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from gangplan.instances.quantities import counted, moment
 
-from ..state import ClusterState
+from ..state import SchedulerState
 from ..stopping.notices import Stopping
-from .explain import Report, span, wrapped
+from .explain import Printed, span, wrapped
 
 
 @dataclass(frozen=True, slots=True)
-class RunsNow(Report):
+class RunsNow(Printed):
     """Describe a job that runs.
 
     Attributes:
@@ -37,7 +37,7 @@ class RunsNow(Report):
     stopping: Stopping | None = None
 
     @classmethod
-    def of(cls, state: ClusterState, name: str) -> RunsNow:
+    def of(cls, state: SchedulerState, name: str) -> RunsNow:
         """Return what is known of a running job."""
         job = state.running[name]
         stops = job.settled if job.settled < float("inf") else None

@@ -18,7 +18,7 @@ FAILURE, WITHDRAWN = "failure", "withdrawn"
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class JobRun:
     """Hold a run of a job.
 
     Attributes:
@@ -59,7 +59,7 @@ class Course:
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
-        self.runs: dict[str, list[Run]] = {}
+        self.runs: dict[str, list[JobRun]] = {}
         self.first: dict[str, float] = {}
         self.finish: dict[str, float] = {}
         self.done: dict[str, float] = {}
@@ -116,7 +116,9 @@ class Course:
                 self.done[name] = self.done.get(name, 0.0) + (self.work(was, was.ran(now)) if kept else 0.0)
                 if runs is None or name in stops:
                     del self._running[name]
-                    run = Run(self._began.pop(name), now, self._seats.pop(name), "" if over else stops.get(name, cause))
+                    run = JobRun(
+                        self._began.pop(name), now, self._seats.pop(name), "" if over else stops.get(name, cause)
+                    )
                     self.runs.setdefault(name, []).append(run)
                 if over:
                     self.finish[name] = now
@@ -164,7 +166,7 @@ class Course:
         """Note what runs still, and the nodes that are down for good."""
         now = self._scheduler.now
         for name in self._running:
-            self.runs.setdefault(name, []).append(Run(self._began[name], now, self._seats[name]))
+            self.runs.setdefault(name, []).append(JobRun(self._began[name], now, self._seats[name]))
         self.down += [(node, at, inf) for node, at in self._fails.items()]
         self._running.clear()
         self._fails.clear()

@@ -11,7 +11,7 @@ from gangplan.instances.arrays import require_number
 
 from ..durations.again import predict_again
 from ..queueing.request import Request
-from ..state import ClusterState
+from ..state import SchedulerState
 from ..stopping.notices import tell
 from ..stopping.running_jobs import RunningJob
 
@@ -132,7 +132,7 @@ def _rest(scheduler: Scheduler, after: Mapping[str, Any]) -> None:
         state.learned.go_on(after["speeds"])
 
 
-def _start(state: ClusterState, request: Request, start: Mapping[str, Any]) -> None:
+def _start(state: SchedulerState, request: Request, start: Mapping[str, Any]) -> None:
     degree, nodes = start["degree"], {state.node(name): tuple(gpus) for name, gpus in start["nodes"].items()}
     if wrong := state.wrong(request, degree, nodes):
         raise InstanceError("starts", wrong[0])

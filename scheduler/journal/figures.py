@@ -19,7 +19,7 @@ _HOUR = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class GroupFigures:
     """Hold the figures of jobs of a user or queue, or with neither of all.
 
     Attributes:
@@ -46,16 +46,16 @@ def compared(past: History, course: Course) -> tuple[list[str], dict[str, int]]:
     return [*both], {"ended, and never do now" if fate == ENDED else fate: count for fate, count in fates.items()}
 
 
-def groups(past: History, course: Course) -> list[Group]:
+def groups(past: History, course: Course) -> list[GroupFigures]:
     """Return all jobs, and those of each user and queue if there are several, the most GPU-hours first."""
     names, _ = compared(past, course)
     courses = past.course, course
     held = [course_figures(past, each, names) | {"utilisation": utilisation(past, each)} for each in courses]
-    told = [Group("", "", len(names), *held)]
+    told = [GroupFigures("", "", len(names), *held)]
     for by in ("user", "queue"):
         rows = []
         for name, own in members(past, names, by).items():
-            rows.append(Group(by, name, len(own), *(course_figures(past, each, own) for each in courses)))
+            rows.append(GroupFigures(by, name, len(own), *(course_figures(past, each, own) for each in courses)))
         told += sorted(rows, key=lambda row: -row.before["gpu_hours"]) if len(rows) > 1 else []
     return told
 

@@ -15,7 +15,7 @@ from gangplan.instances.placement import Fleet
 
 from ..scheduler import Scheduler
 from .course import FAILURE, WITHDRAWN, Course
-from .read import Log
+from .read import ReadLog
 from .replay import replay, scheduler_of
 from .write import DECIDE, RESTORE
 
@@ -83,7 +83,7 @@ _OWN = ("finish", "report", "stopped", RESTORE)
 """Events that another course does not have, or has at other times."""
 
 
-def history_of(log: Log, progress: Callable[[float], None] = lambda share: None) -> History:
+def history_of(log: ReadLog, progress: Callable[[float], None] = lambda share: None) -> History:
     """Return the past that a log tells, by playing what it says was decided."""
     scheduler = scheduler_of(log)
     past = History(log.fleet, Course(scheduler), begin=log.rows[0][1].get("now", 0.0) if log.rows else 0.0)
@@ -95,7 +95,7 @@ def history_of(log: Log, progress: Callable[[float], None] = lambda share: None)
 class _Reader:
     """Follow the replay of a log line by line."""
 
-    def __init__(self, log: Log, past: History, progress: Callable[[float], None]) -> None:
+    def __init__(self, log: ReadLog, past: History, progress: Callable[[float], None]) -> None:
         self._log, self._past, self._progress, self._at = log, past, progress, 0
         self._told_why = dict[str, str]()  # why jobs were told to stop
         self._ended, self._told = list[str](), False  # since the last decision: who, and whether anything else came

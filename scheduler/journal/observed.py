@@ -13,7 +13,7 @@ from gangplan.instances.placement import Fleet, GangJob
 from gangplan.instances.workload import Workload
 
 from ..scheduler import Scheduler
-from .course import WITHDRAWN, Course, Run
+from .course import WITHDRAWN, Course, JobRun
 from .history import ENDED, RAN, History, Past
 from .read import at_line
 from .write import DECIDE
@@ -147,7 +147,7 @@ class _Events:
         began = self._since.pop(name)
         self._ran[name] = self._ran.get(name, 0.0) + now - began
         seats = {-1: tuple(range(self._judge._state.waiting[name].job.workers[0]))}  # where is not told
-        self._course.runs.setdefault(name, []).append(Run(began, now, seats, "stop" if stopped else ""))
+        self._course.runs.setdefault(name, []).append(JobRun(began, now, seats, "stop" if stopped else ""))
 
     def past(self, known: bool) -> History:
         """Return the past, with how long each job takes in the unit of what the scheduler is told."""

@@ -26,7 +26,7 @@ _BACK = 2**20
 
 
 @dataclass(frozen=True, slots=True)
-class Log:
+class ReadLog:
     """Hold what a log says.
 
     Attributes:
@@ -53,7 +53,7 @@ BEGIN = b'{"gangplan":"log"'
 """First bytes of each log."""
 
 
-def read_log(path: str | PathLike[str], *, last: bool = False) -> Log:
+def read_log(path: str | PathLike[str], *, last: bool = False) -> ReadLog:
     """Read a log, with `last` from the last whole state on; drop a last line that is not whole."""
     name, notes = file_name(path), list[str]()
     content, skipped, lines = (last and _from_state(path)) or (read_bytes(path), 0, 0)
@@ -78,7 +78,7 @@ def read_log(path: str | PathLike[str], *, last: bool = False) -> Log:
             given = {"max_wait": None} | {key: decode(value) for key, value in arguments.items()}
             fleet = decode(_resized(content, begin, size, skipped) or cluster)
         rows = tuple(_rows(content[begin:size].split(b"\n")[:-1], number, notes))
-    return Log(name, version, fleet, policy if own else decode(policy), given, rows, skipped + size, tuple(notes))
+    return ReadLog(name, version, fleet, policy if own else decode(policy), given, rows, skipped + size, tuple(notes))
 
 
 def _from_state(path: str | PathLike[str]) -> tuple[bytes, int, int] | None:

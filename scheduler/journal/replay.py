@@ -12,7 +12,7 @@ from gangplan.instances import InstanceError
 
 from ..scheduler import Scheduler
 from .effects import carry_out
-from .read import Log, at_line, read_log
+from .read import ReadLog, at_line, read_log
 from .values import decode
 from .write import DECIDE, RESTORE, Journal
 
@@ -28,7 +28,7 @@ class Unknown:
         raise InstanceError("policy", "is the user's own: give it too")
 
 
-def scheduler_of(log: Log, policy: Any = None) -> Scheduler:
+def scheduler_of(log: ReadLog, policy: Any = None) -> Scheduler:
     """Return the scheduler of a log as it was made, before its first event."""
     known = Unknown() if isinstance(log.policy, dict) else log.policy
     with at_line(1, log.path):
@@ -36,7 +36,7 @@ def scheduler_of(log: Log, policy: Any = None) -> Scheduler:
 
 
 def replay(
-    log: Log,
+    log: ReadLog,
     policy: Any = None,
     *,
     check: bool = False,

@@ -22,7 +22,7 @@ from .values import encode, pairs
 
 if TYPE_CHECKING:
     from ..scheduler import Scheduler
-    from .read import Log
+    from .read import ReadLog
 
 F = TypeVar("F", bound=Callable[..., Any])
 FORMAT = 1
@@ -77,7 +77,7 @@ class Journal:
         return journal
 
     @classmethod
-    def resume(cls, log: Log, sync: bool, every: int) -> Journal:
+    def resume(cls, log: ReadLog, sync: bool, every: int) -> Journal:
         """Append to a log that was read: a half-written line is cut off."""
         journal = cls(log.path, 0, sync, every)
         os.ftruncate(journal._file, log.size)

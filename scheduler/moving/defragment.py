@@ -25,7 +25,7 @@ from gangplan.solvers.run import OPTIMAL_GAP
 
 from ..queueing.admission import check_new
 from ..queueing.request import Request
-from ..state import ClusterState
+from ..state import SchedulerState
 from ..stopping.leaving import occupied
 from ..stopping.running_jobs import Nodes, RunningJob
 from .migration import Move, Moves, closed, in_order, limited, movable, without
@@ -55,7 +55,7 @@ class _Room:
     name: str
 
     @classmethod
-    def of(cls, state: ClusterState, domain: object, gang: object) -> _Room:
+    def of(cls, state: SchedulerState, domain: object, gang: object) -> _Room:
         """Return what a user asks for."""
         fleet, m = state.fleet, state.fleet.n_nodes
         if domain is None and gang is None:
@@ -90,7 +90,9 @@ class _Room:
         return cls(group, names, state.placed(request, degree), request.name)
 
 
-def defragment(state: ClusterState, domain: object, gang: object, worth: float | None, seconds: float) -> Moves | None:
+def defragment(
+    state: SchedulerState, domain: object, gang: object, worth: float | None, seconds: float
+) -> Moves | None:
     """Return the cheapest moves that make room, `None` if there are none, or none that cost less than it is worth."""
     until, room = time.perf_counter() + seconds, _Room.of(state, domain, gang)
     search = _Search(state, room, sorted(state.running.values(), key=lambda job: job.request.serial), until)
@@ -106,7 +108,7 @@ def defragment(state: ClusterState, domain: object, gang: object, worth: float |
 class _Search:
     """Search for moves; `best` are the cheapest known, and `bound` is a lower bound on their cost."""
 
-    def __init__(self, state: ClusterState, room: _Room, jobs: Sequence[RunningJob], until: float) -> None:
+    def __init__(self, state: SchedulerState, room: _Room, jobs: Sequence[RunningJob], until: float) -> None:
         self._state, self._room, self._jobs, self._until = state, room, jobs, until
         now, stay = state.now, limited(state)
         prices = ((x.request.price or 0.0) * x.gpus if movable(x, now) and x.name not in stay else np.inf for x in jobs)

@@ -14,8 +14,8 @@ from gangplan.solvers.placement.policies import GANG_POLICIES
 from ..stopping.running_jobs import Nodes, RunningJob
 
 if TYPE_CHECKING:
-    from ..starting.starts import Starts
-    from ..state import ClusterState
+    from ..starting.starts import StartRound
+    from ..state import SchedulerState
 
 TIER = "mend"
 
@@ -54,7 +54,7 @@ class Mending:
         if kept and job.request.job.worker.gpu:
             self.torn[job.name] = TornGang(node, job.degree, kept)
 
-    def run(self, state: ClusterState, starts: Starts) -> list[Mend]:
+    def run(self, state: SchedulerState, starts: StartRound) -> list[Mend]:
         """Mend the gangs for which there is room, in order of arrival; keep only those for which no time is left."""
         torn, mends = self.torn, []
         self.torn = {}
@@ -78,13 +78,13 @@ class Mending:
             rows.append([name, gang.node, gang.degree, [[node, list(gpus)] for node, gpus in gang.kept.items()]])
         return {"torn": rows} if rows else {}
 
-    def load(self, state: ClusterState, rows: Iterable[Any]) -> None:
+    def load(self, state: SchedulerState, rows: Iterable[Any]) -> None:
         """Take over what `save` returned."""
         for name, node, degree, kept in STATE.read(_ROWS, list(rows), "torn"):
             self.torn[name] = TornGang(state.node(node), degree, {state.node(other): gpus for other, gpus in kept})
 
 
-def _whole(state: ClusterState, name: str, degree: int, kept: Nodes) -> dict[int, tuple[int, ...]] | None:
+def _whole(state: SchedulerState, name: str, degree: int, kept: Nodes) -> dict[int, tuple[int, ...]] | None:
     """Return GPUs for all workers of a gang: those that are kept, and idle ones; `None` if they do not suffice."""
     request = state.waiting[name]
     taken = any(not state.holders[node].keys().isdisjoint(gpus) for node, gpus in kept.items())

@@ -12,12 +12,12 @@ from gangplan.instances import InstanceError
 from gangplan.instances.verify.actions import verify_start
 from gangplan.solvers.run import OPTIMAL_GAP
 
-from ..explaining.explain import Report, listed
+from ..explaining.explain import Printed, listed
 from ..policies.policy import Watchdog
-from ..queueing.queue_walk import Walk
+from ..queueing.queue_walk import QueueWalk
 from ..starting.gpu_types import verify_terms
-from ..starting.starts import Start, Starts
-from ..state import ClusterState
+from ..starting.starts import Start, StartRound
+from ..state import SchedulerState
 from ..stopping.grace import announce, kept
 from ..stopping.notices import Stopping
 from ..stopping.running_jobs import Nodes, RunningJob
@@ -44,7 +44,7 @@ class Move:
 
 
 @dataclass(frozen=True, slots=True)
-class Moves(Report):
+class Moves(Printed):
     """Propose moves, of which nothing is done yet.
 
     Attributes:
@@ -87,7 +87,7 @@ def movable(job: RunningJob, now: float) -> bool:
     return price is not None and job.settled <= now and job.since < now and job.left(now) > price
 
 
-def in_order(state: ClusterState, places: Mapping[str, Nodes]) -> tuple[list[str], list[dict[int, str]]] | None:
+def in_order(state: SchedulerState, places: Mapping[str, Nodes]) -> tuple[list[str], list[dict[int, str]]] | None:
     """Replay moves without a solver: return an order in which each place is free, and who holds which GPUs then.
 
     `places` are the GPUs that each job gets; the state is not changed. Return `None` if there is no order.
@@ -114,12 +114,12 @@ def in_order(state: ClusterState, places: Mapping[str, Nodes]) -> tuple[list[str
     return order, holders
 
 
-def limited(state: ClusterState) -> set[str]:
+def limited(state: SchedulerState) -> set[str]:
     """Return the running jobs that could not start again by the limits of their users or queues."""
     return {name for name, x in state.running.items() if state.refuses(x.request, x.degree, [x]) is not None}
 
 
-def closed(state: ClusterState, job: RunningJob, now: float, late: float, to: Nodes | None = None) -> np.ndarray:
+def closed(state: SchedulerState, job: RunningJob, now: float, late: float, to: Nodes | None = None) -> np.ndarray:
     """Return the nodes that close before a job would end if it moved in `late` seconds, to its best place or some."""
     rest = job.request.stopped(job.degree, job.ran(now), now - job.since)
     slower = state.least(rest, job.degree) if to is None else state.slower(rest, job.degree, to)
@@ -127,7 +127,7 @@ def closed(state: ClusterState, job: RunningJob, now: float, late: float, to: No
 
 
 @contextmanager
-def without(state: ClusterState, jobs: Sequence[RunningJob]) -> Iterator[list[str]]:
+def without(state: SchedulerState, jobs: Sequence[RunningJob]) -> Iterator[list[str]]:
     """Have the placer forget jobs, and place others for now, whose names are added to the list that is yielded."""
     put = list[str]()
     for job in jobs:
@@ -141,7 +141,7 @@ def without(state: ClusterState, jobs: Sequence[RunningJob]) -> Iterator[list[st
             assert state.placer.put(state.loose(job.request), job.nodes), f"{job.name} had these seats"
 
 
-def _checked(state: ClusterState, moves: Moves, now: float) -> dict[str, Nodes]:
+def _checked(state: SchedulerState, moves: Moves, now: float) -> dict[str, Nodes]:
     """Return the GPUs that each job gets; refuse moves that are not possible any more."""
     if not isinstance(moves, Moves):
         raise InstanceError("moves", f"{moves!r} is no Moves: nothing is proposed")
@@ -162,7 +162,7 @@ def _checked(state: ClusterState, moves: Moves, now: float) -> dict[str, Nodes]:
             raise InstanceError("moves", f"{why}: ask for a new proposal")
     if names := limited(state) & places.keys():
         raise InstanceError("moves", f"{min(names)!r} holds more than its user or queue may")
-    first = Walk(state.due).next()
+    first = QueueWalk(state.due).next()
     if first and first[1] != moves.gang and state.waiting[first[1]].due <= now:
         raise InstanceError("moves", f"{first[1]!r} waits and is due: nobody takes room before it")
     with without(state, jobs := [state.running[name] for name in places]) as put:
@@ -175,13 +175,13 @@ def _checked(state: ClusterState, moves: Moves, now: float) -> dict[str, Nodes]:
 
 
 def carry_out(
-    state: ClusterState, watchdog: Watchdog, moves: Moves, now: float
+    state: SchedulerState, watchdog: Watchdog, moves: Moves, now: float
 ) -> tuple[tuple[Start, ...], tuple[Stop, ...], tuple[Stopping, ...]]:
     """Do what was proposed if it is still possible; return who starts, who stops and who is told to."""
     with kept(state):
         places = _checked(state, moves, now)
     state.now = now
-    jobs, starts = [state.running[name] for name in places], Starts(state, watchdog)
+    jobs, starts = [state.running[name] for name in places], StartRound(state, watchdog)
     starts.hopeful, stops = False, []  # their places are given
     for job in jobs:
         held, left = state.named(job.nodes), job.left(now)

@@ -22,7 +22,7 @@ from gangplan.solvers.cpsat_solver import solver_for
 from gangplan.solvers.placement.online.capacity import Kind
 from gangplan.solvers.placement.online.state import Long
 
-from ..state import ClusterState
+from ..state import SchedulerState
 from ..stopping.running_jobs import RunningJob
 from .migration import closed
 
@@ -42,7 +42,7 @@ class Relocation:
     """
 
     def __init__(
-        self, state: ClusterState, group: Long, gang: GangJob | None, jobs: Sequence[RunningJob],
+        self, state: SchedulerState, group: Long, gang: GangJob | None, jobs: Sequence[RunningJob],
         movable: Sequence[int],
     ) -> None:  # fmt: skip
         self._state, self._group, self._jobs, self._model = state, group, jobs, (model := cp_model.CpModel())

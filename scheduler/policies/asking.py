@@ -5,14 +5,16 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from ..starting.starts import Starts
-from ..state import ClusterState
+from ..starting.starts import StartRound
+from ..state import SchedulerState
 from .policy import Proposal, View, Watchdog, proposals
 
 TIER = "policy"
 
 
-def ask(policy: Any, state: ClusterState, watchdog: Watchdog, starts: Starts, budget: float) -> list[tuple[str, float]]:
+def ask(
+    policy: Any, state: SchedulerState, watchdog: Watchdog, starts: StartRound, budget: float
+) -> list[tuple[str, float]]:
     """Have a policy start jobs and make others wait; return its scores.
 
     It is shown the first jobs; where it makes one of them wait, the next ones too, and so on. What it says of who waits
@@ -36,7 +38,7 @@ def ask(policy: Any, state: ClusterState, watchdog: Watchdog, starts: Starts, bu
     return scores
 
 
-def _follow(chosen: list[Proposal], state: ClusterState, watchdog: Watchdog, starts: Starts) -> bool:
+def _follow(chosen: list[Proposal], state: SchedulerState, watchdog: Watchdog, starts: StartRound) -> bool:
     """Start whom a policy chose, where that is possible; return whether nothing was impossible."""
     before = watchdog.count
     for name, degree, nodes in chosen:

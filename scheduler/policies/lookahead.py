@@ -9,12 +9,12 @@ from typing import NamedTuple
 import numpy as np
 
 from gangplan.solvers.compiled.kernel import Bools, Floats, Ints, inner, kernel
-from gangplan.solvers.schedule.waiting import Prices, Waiting, bound
+from gangplan.solvers.schedule.waiting import GpuPrices, Waiting, bound
 
-from ..explaining.explain import Candidate
+from ..explaining.explain import Considered
 from ..queueing.queue_walk import in_order
 from ..settings import EXPENSIVE
-from ..state import ClusterState
+from ..state import SchedulerState
 
 ORDERS = (0.0, 0.25, 0.5, 0.75, 1.0)
 """Exponents of GPUs in the order of jobs: the shortest first with 0, the least work first with 1."""
@@ -28,7 +28,7 @@ _SAME = 1e-9
 """Relative difference up to which two sums of seconds count as equal."""
 
 
-class Scene(NamedTuple):
+class RolloutStart(NamedTuple):
     """Hold the n jobs that a rollout starts from.
 
     Attributes:
@@ -47,7 +47,7 @@ class Scene(NamedTuple):
 
 
 @kernel
-def rollout(scene: Scene, reserve: bool, order: float) -> Floats:
+def rollout(scene: RolloutStart, reserve: bool, order: float) -> Floats:
     """Return in how many seconds each job is done if nobody else comes, 0 if it never has room, float64 (n,).
 
     Whenever a job is done, as many jobs as have room together run, those first that have least left times their GPUs
@@ -115,7 +115,7 @@ def _reserve(asked: int, room: int, jobs: Ints, runs: Bools, rest: Floats, need:
     return np.inf, room
 
 
-def scene_of(state: ClusterState, *, full: bool = False) -> Scene:
+def scene_of(state: SchedulerState, *, full: bool = False) -> RolloutStart:
     """Return the first jobs that wait, and of those that run as many as there are places, the first to end.
 
     A `full` one has all that run: the GPUs of the others are nobody's.
@@ -133,7 +133,7 @@ def scene_of(state: ClusterState, *, full: bool = False) -> Scene:
     lasts = [state.lasts(request, degree) for request, degree in wait]
     need = [state.holds(request, degree) for request, degree in wait]
     costs = [(request.price or 0.0) if request.lends else np.inf for request, _ in wait]
-    return Scene(
+    return RolloutStart(
         gpus=state.idle + int(wide[shown].sum()),
         left=np.concatenate([left[shown], np.array(lasts, dtype=float)]),
         need=np.concatenate([wide[shown], np.array(need, dtype=np.int64)]),
@@ -150,11 +150,11 @@ class Worth(NamedTuple):
 
     objective: float | None
     bound: float
-    prices: Prices
+    prices: GpuPrices
     now: float
 
 
-def worth(state: ClusterState, before: Worth | None = None) -> Worth:
+def worth(state: SchedulerState, before: Worth | None = None) -> Worth:
     """Return what the first jobs that wait and all that run are worth, with the degrees that they have or take first.
 
     The bound is that of `gangplan.solvers.schedule.waiting`: jobs may be stopped and moved for nothing, unless they are
@@ -189,9 +189,11 @@ class Lookahead:
         self._took = 0.0
         """Seconds that the longest rollout lately took."""
         one = np.ones(1)
-        rollout(Scene(1, one, one.astype(np.int64), one, one.astype(bool)), True, 1.0)  # compiled before a deadline
+        rollout(
+            RolloutStart(1, one, one.astype(np.int64), one, one.astype(bool)), True, 1.0
+        )  # compiled before a deadline
 
-    def choose(self, state: ClusterState, stop: float) -> None:
+    def choose(self, state: SchedulerState, stop: float) -> None:
         """Find the order for a decision, if there is time until `stop` of the machine's clock."""
         self.order, self.found = self.usual, ()
         state.queue.order = self.usual
@@ -211,10 +213,10 @@ class Lookahead:
         best = min(range(len(found)), key=lambda i: (max(found[i], least), ORDERS[i] != self.usual))
         self.order = state.queue.order = ORDERS[best]
 
-    def candidates(self) -> tuple[Candidate, ...]:
+    def candidates(self) -> tuple[Considered, ...]:
         """Return the orders with the mean time until the jobs are done, seconds, far ones cut."""
         rows, best = [], min(self.found, default=0.0)
         for order, found in zip(ORDERS, self.found, strict=False):
             why = "" if order == self.order else f"{found / best - 1:+.2%}" if best else "no better"
-            rows.append(Candidate(f"seconds left x GPUs^{order:g}, the least first", found, why))
+            rows.append(Considered(f"seconds left x GPUs^{order:g}, the least first", found, why))
         return tuple(rows)

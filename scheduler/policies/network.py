@@ -30,8 +30,8 @@ from gangplan.simulator.gangs.step import start
 
 from ..queueing.queue_walk import in_order
 from ..queueing.request import Request
-from ..starting.starts import Starts
-from ..state import ClusterState
+from ..starting.starts import StartRound
+from ..state import SchedulerState
 from ..stopping.running_jobs import RunningJob
 from .policy import Proposal, Watchdog
 
@@ -187,7 +187,7 @@ class NetworkTier:
             words = f"is not what snapshot returned: {type(error).__name__}: {error}"
             raise InstanceError("snapshot.network", words) from None
 
-    def think(self, state: ClusterState) -> None:
+    def think(self, state: SchedulerState) -> None:
         """Let the guard play on, from this state if a comparison is due."""
         self.thoughts += 1
         if self.arrived >= self.guard.due and self.guard.idle:
@@ -214,14 +214,14 @@ class NetworkTier:
         """Go on counting what it did."""
         self._choices, self._corrected = use.choices, use.corrected
 
-    def try_to_propose(self, state: ClusterState, refused: set[str], stop: float) -> list[Proposal] | str:
+    def try_to_propose(self, state: SchedulerState, refused: set[str], stop: float) -> list[Proposal] | str:
         """Return what `propose` does, or the feature that is unlike all in training."""
         try:
             return self.propose(state, refused, stop)
         except StrangeError as error:
             return str(error)
 
-    def propose(self, state: ClusterState, refused: set[str], stop: float = np.inf) -> list[Proposal]:
+    def propose(self, state: SchedulerState, refused: set[str], stop: float = np.inf) -> list[Proposal]:
         """Return who starts, in order, with GPUs.
 
         Args:
@@ -284,7 +284,7 @@ class NetworkTier:
         of = self._scratch, self._graph, self.policy.net, self.policy.rule, True
         return int(observe(jobs, self.cluster, world, *of))
 
-    def _world(self, state: ClusterState, rows: Sequence[Row]) -> tuple[Jobs, State, int]:
+    def _world(self, state: SchedulerState, rows: Sequence[Row]) -> tuple[Jobs, State, int]:
         """Return the jobs that run and wait, their state, and how many run."""
         (end, since, *_), (node, _, _, serial), uses = state.running.table()
         place = np.empty(len(self._order), np.int64)
@@ -316,7 +316,7 @@ class NetworkTier:
         return jobs, world, running
 
 
-def follow(network: NetworkTier, state: ClusterState, watchdog: Watchdog, starts: Starts, stop: float) -> bool:
+def follow(network: NetworkTier, state: SchedulerState, watchdog: Watchdog, starts: StartRound, stop: float) -> bool:
     """Have the network start jobs; return whether nobody else need be asked.
 
     Args:
@@ -370,7 +370,7 @@ def _cut(jobs: Jobs, n: int) -> Jobs:
     return jobs._replace(first=np.append(0, np.cumsum(jobs.gpus[:n])))
 
 
-def _idle(state: ClusterState, node: int) -> list[int]:
+def _idle(state: SchedulerState, node: int) -> list[int]:
     """Return the GPUs of a node that nobody holds."""
     return [gpu for gpu in range(int(state.fleet.gpus[node])) if gpu not in state.holders[node]]
 

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from gangplan.simulator.picking import COLUMNS, Picks, Scene, in_turn, require_seen
+from gangplan.simulator.picking import COLUMNS, DecisionView, Picks, in_turn, require_seen
 
 from .policy import View
 
@@ -34,7 +34,7 @@ class SchedulerPick:
             "seconds": np.array([r.lasts(d) for r, d in zip(jobs, degrees, strict=True)], dtype=np.float64),
             "waited": np.array([view.now - r.submit for r in jobs], dtype=np.float64),
         }
-        scene = Scene(view.now, idle, int(view.fleet.gpus.sum()), columns, columns["gpus"] <= idle)
+        scene = DecisionView(view.now, idle, int(view.fleet.gpus.sum()), columns, columns["gpus"] <= idle)
         order = in_turn(self._policy, scene, gpus.__getitem__)
         place = {(jobs[i].name, degrees[i]): float(at) for at, i in enumerate(order)}
         return [place.get((request.name, degree), float("inf")) for request, degree in view.options]

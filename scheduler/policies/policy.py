@@ -17,7 +17,7 @@ import numpy as np
 
 from ..queueing.queue_walk import in_order
 from ..queueing.request import Request
-from ..state import ClusterState
+from ..state import SchedulerState
 from ..stopping.running_jobs import Nodes, RunningJob
 
 T = TypeVar("T")
@@ -48,7 +48,7 @@ class View:
         options: each waiting job that is shown with each number of workers it may have.
     """
 
-    def __init__(self, state: ClusterState, seen: Container[str] = ()) -> None:
+    def __init__(self, state: SchedulerState, seen: Container[str] = ()) -> None:
         self.now, self.fleet, self._state = state.now, state.fleet, state
         new = (name for name in in_order(state.queue) if name not in seen)
         self.waiting: tuple[Request, ...] = tuple(state.waiting[name] for name in islice(new, AHEAD))

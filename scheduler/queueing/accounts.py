@@ -23,7 +23,7 @@ ROOT = 0
 _LN2 = 0.6931471805599453
 
 
-class Group(NamedTuple):
+class QueueGroup(NamedTuple):
     """Those of the waiting jobs that are alike to queues, users and classes.
 
     Attributes:
@@ -39,7 +39,7 @@ class Group(NamedTuple):
     level: int = 0
 
 
-ALIKE = Group()
+ALIKE = QueueGroup()
 """That of all jobs where queues, users and classes make no difference."""
 Position = tuple[int, float, str]
 """The place of an account among its siblings: whether it is over its guarantee, how far it is, its name."""
@@ -133,10 +133,10 @@ class Accounts:
         """Return the account below the root on the way to one."""
         return self.all[number].above[0] if number else ROOT
 
-    def group(self, terms: Terms, level: int) -> Group:
+    def group(self, terms: Terms, level: int) -> QueueGroup:
         """Return the group of a job of such a class."""
         leaf = self.leaf(terms)
-        return Group(leaf, int(self.queues[leaf]), terms.user if self.sharing.limits else "", level)
+        return QueueGroup(leaf, int(self.queues[leaf]), terms.user if self.sharing.limits else "", level)
 
     def capacity(self, total: Sequence[int], up: Sequence[int]) -> None:
         """Note what the whole cluster has, and the nodes that are up."""

@@ -17,10 +17,10 @@ from .accounts import Amounts
 from .request import Request
 
 if TYPE_CHECKING:
-    from ..state import ClusterState
+    from ..state import SchedulerState
 
 
-def check_new(state: ClusterState, request: Request) -> None:
+def check_new(state: SchedulerState, request: Request) -> None:
     """Refuse a job that cannot run here, whatever else runs, unless it waits for nodes.
 
     Raises:
@@ -30,7 +30,7 @@ def check_new(state: ClusterState, request: Request) -> None:
     _check_fits(state, request)
 
 
-def check_known(state: ClusterState, request: Request) -> None:
+def check_known(state: SchedulerState, request: Request) -> None:
     """Refuse a job that none can be: one that came when there were other nodes and queues may be whatever fits none."""
     name, held = request.name, state.later.held
     for words, jobs in (
@@ -41,7 +41,7 @@ def check_known(state: ClusterState, request: Request) -> None:
     _check_form(state, request)
 
 
-def check_changed(state: ClusterState, request: Request, before: Request) -> None:
+def check_changed(state: SchedulerState, request: Request, before: Request) -> None:
     """Refuse a change of a job as `check_new` does, unless the job as it was would be refused too."""
     _check_form(state, request)
     if request.terms.queue != before.terms.queue:
@@ -53,7 +53,7 @@ def check_changed(state: ClusterState, request: Request, before: Request) -> Non
     _check_fits(state, request)
 
 
-def _check_form(state: ClusterState, request: Request) -> None:
+def _check_form(state: SchedulerState, request: Request) -> None:
     """Refuse a job that none can be, whatever its name, and forget what was kept of that name."""
     job = request.job
     state.forget(request)
@@ -66,7 +66,7 @@ def _check_form(state: ClusterState, request: Request) -> None:
         raise InstanceError("job.model", f"{job.model!r} has no speed")
 
 
-def _check_fits(state: ClusterState, request: Request) -> None:
+def _check_fits(state: SchedulerState, request: Request) -> None:
     """Refuse a job that never fits the nodes that there are, nor its limits; only these if it waits for nodes."""
     job, waits = request.job, request.terms.await_nodes
     state.sharing.check(request.terms.queue)
@@ -83,7 +83,7 @@ def _check_fits(state: ClusterState, request: Request) -> None:
             raise InstanceError("job", f"{job.name!r} never may start: {limit}")
 
 
-def _least(state: ClusterState, request: Request) -> Amounts:
+def _least(state: SchedulerState, request: Request) -> Amounts:
     """Return what a job keeps from others with the fewest workers if all nodes are up."""
     degree = request.job.workers[0]
     size = state.bundle(request, degree, up=False) if request.together else request.terms.group
@@ -91,21 +91,21 @@ def _least(state: ClusterState, request: Request) -> Amounts:
     return tuple(gang.workers[0] * need for need in Kind.workers(gang).need[:3])
 
 
-def too_few(state: ClusterState, request: Request, degree: int) -> str:
+def too_few(state: SchedulerState, request: Request, degree: int) -> str:
     """Return how many of its workers the nodes have room for if nobody is there, in words."""
     there, up = (_room(state, request, degree, up) for up in (False, True))
     which, room = ("there are", there) if there < degree else ("are up", up)
     return f"the nodes that {which} are too few for it: they have room for {room} of its {counted(degree, 'worker')}"
 
 
-def _room(state: ClusterState, request: Request, degree: int, up: bool) -> int:
+def _room(state: SchedulerState, request: Request, degree: int, up: bool) -> int:
     """Return how many of its workers have room in one domain if nobody is there."""
     gang, group = as_placed(request, state.loose(request), degree), request.terms.group
     room = state.placer.most_on(gang, up=up) // group * group
     return int(np.bincount(domains(state, gang), room).max(initial=0))
 
 
-def _lacks(state: ClusterState, request: Request) -> str:
+def _lacks(state: SchedulerState, request: Request) -> str:
     """Say how many nodes there are too few, or what a worker needs and no nodes have."""
     degree = request.job.workers[0]
     if 0 < _room(state, request, degree, False) < degree:

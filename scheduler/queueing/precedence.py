@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from ..state import ClusterState
+from ..state import SchedulerState
 from ..stopping.grace import kept
 from .queue import Alike, Shape
 
 
-class Stage(NamedTuple):
+class Precedence(NamedTuple):
     """Those of the waiting jobs that are looked at together: a decision goes from the least stage to the largest.
 
     Attributes:
@@ -22,7 +22,7 @@ class Stage(NamedTuple):
     level: int
 
 
-class Stages:
+class ByPrecedence:
     """Show a decision the waiting jobs stage by stage.
 
     Args:
@@ -34,12 +34,12 @@ class Stages:
         again: whether all are shown for the second time: nobody need stop any more.
     """
 
-    def __init__(self, state: ClusterState, stopped: Callable[[], bool], lent: Callable[[], bool]) -> None:
+    def __init__(self, state: SchedulerState, stopped: Callable[[], bool], lent: Callable[[], bool]) -> None:
         self._state, self._stopped, self._lent, self.again = state, stopped, lent, False
-        self._lines: dict[Stage, list[Alike | Shape]] = {}
-        self._open = Stage(False, 0)
+        self._lines: dict[Precedence, list[Alike | Shape]] = {}
+        self._open = Precedence(False, 0)
 
-    def __iter__(self) -> Iterator[Stage]:
+    def __iter__(self) -> Iterator[Precedence]:
         """Open one stage after the other, all once more if queues borrowed, and if jobs were stopped."""
         with kept(self._state):
             self._lent()
@@ -50,7 +50,7 @@ class Stages:
                 self.again = True
                 yield from self._once()
 
-    def _once(self) -> Iterator[Stage]:
+    def _once(self) -> Iterator[Precedence]:
         state = self._state
         queues = state.queue, state.due
         for queue in queues:
@@ -60,7 +60,7 @@ class Stages:
             yield self._open
             return
         for (number, asks, level), kinds in state.queue.alike.items():
-            stage = Stage(state.accounts.borrows(number, asks), -level)
+            stage = Precedence(state.accounts.borrows(number, asks), -level)
             self._lines.setdefault(stage, []).extend(kinds.values())
         try:
             while self._lines:
@@ -76,6 +76,6 @@ class Stages:
     def _stays(self, lines: Alike | Shape) -> bool:
         """Return whether lines are still of the stage that is open; else they are of a later one."""
         number, asks, level = (lines if isinstance(lines, Shape) else lines.shape).stage
-        if (stage := Stage(self._state.accounts.borrows(number, asks), -level)) > self._open:
+        if (stage := Precedence(self._state.accounts.borrows(number, asks), -level)) > self._open:
             self._lines.setdefault(stage, []).append(lines)
         return stage <= self._open

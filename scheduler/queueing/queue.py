@@ -10,7 +10,7 @@ from itertools import count, islice
 
 from gangplan.solvers.placement.online.capacity import Kind
 
-from .accounts import ALIKE, ROOT, Amounts, Group, Rank
+from .accounts import ALIKE, ROOT, Amounts, QueueGroup, Rank
 from .request import Request
 
 
@@ -38,7 +38,7 @@ class Shape:
     alone: str = ""
     intensity: float = 0.0
     whom: frozenset[str] = frozenset()
-    group: Group = ALIKE
+    group: QueueGroup = ALIKE
     asks: Amounts = ()
     number: int = field(init=False, repr=False, compare=False)
 
@@ -54,7 +54,7 @@ class Shape:
     @property
     def anyone(self) -> Shape:
         """The same without whose its jobs are."""
-        return replace(self, group=Group(self.group.queue, self.group.queue, "", self.group.level))
+        return replace(self, group=QueueGroup(self.group.queue, self.group.queue, "", self.group.level))
 
     def __hash__(self) -> int:
         """Return the hash, computed once: lines are looked up all the time."""
@@ -82,7 +82,7 @@ class Alike:
     workers: int = 0
 
 
-class Queue:
+class WaitingQueue:
     """Lines of jobs that need the same, each the shortest job first; ties go to who was submitted first.
 
     Where the first of a line does not fit, none behind it does. Jobs of a line need equally many GPUs, so that a line

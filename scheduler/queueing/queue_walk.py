@@ -8,10 +8,10 @@ from heapq import heapify, heappop, heappush
 from math import inf
 
 from .accounts import ROOT
-from .queue import Alike, Entry, Place, Queue, Shape
+from .queue import Alike, Entry, Place, Shape, WaitingQueue
 
 
-class Walk:
+class QueueWalk:
     """One pass over a queue: always the least key of those lines that are still open.
 
     Lines below an account are looked at when it is its turn. Some lines may be left out then, to come back when
@@ -24,7 +24,10 @@ class Walk:
     """
 
     def __init__(
-        self, queue: Queue, some: Iterable[Alike | Shape] | None = None, idle: Callable[[Alike], bool] | None = None
+        self,
+        queue: WaitingQueue,
+        some: Iterable[Alike | Shape] | None = None,
+        idle: Callable[[Alike], bool] | None = None,
     ) -> None:
         self._queue, self._lines, self._at, self._idle = queue, queue._lines, queue._at, idle or (lambda _: False)
         self._seen: set[Shape] = set()
@@ -118,9 +121,9 @@ class Walk:
         heappush(self._heap, self._queue.entry(shape, place))
 
 
-def in_order(queue: Queue) -> Iterator[str]:
+def in_order(queue: WaitingQueue) -> Iterator[str]:
     """Yield the names of all jobs in the order of their keys."""
-    walk = Walk(queue)
+    walk = QueueWalk(queue)
     while head := walk.next():
         yield head[1]
         walk.skip(head[0])

@@ -8,7 +8,7 @@ from typing import Any
 
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import Checked, check_fields, limited, require_text
-from gangplan.instances.errors import did_you_mean, require_known, within
+from gangplan.instances.errors import brief, did_you_mean, require_known, within
 
 EVERYBODY = "*"
 """The user whose limit holds for each user without one."""
@@ -127,6 +127,8 @@ def parent(path: str) -> str:
 
 def _by_name(kind: type[Any], field: str, given: Mapping[str, Any]) -> dict[str, Any]:
     """Return a `Quota` or `Limit` for each name, from its fields as a mapping or from the first of them alone."""
+    if not isinstance(given, Mapping):
+        raise InstanceError(field, f"{brief(given)} is no mapping from names")
     rows = {}
     for name, value in given.items():
         require_text(name, field)

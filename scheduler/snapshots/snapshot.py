@@ -22,7 +22,7 @@ from ..queueing.admission import check_known
 from ..queueing.request import Request
 from ..queueing.sharing import Sharing
 from ..settings import SchedulerSettings
-from ..state import ClusterState
+from ..state import SchedulerState
 from ..stopping.running_jobs import RunningJob
 from .snapshot_settings import differences, retuned
 
@@ -37,7 +37,7 @@ _DIGESTS: deque[tuple[Fleet, str]] = deque(maxlen=4)
 
 
 def save(
-    state: ClusterState,
+    state: SchedulerState,
     faults: Mapping[str, int],
     count: int,
     intervals: StartIntervals,
@@ -109,7 +109,7 @@ def _saved(request: Request) -> dict[str, Any]:
     return {name: value for name, value in row.items() if name not in usual}
 
 
-def load(document: Mapping[str, Any], state: ClusterState, faults: dict[str, int], intervals: StartIntervals) -> int:
+def load(document: Mapping[str, Any], state: SchedulerState, faults: dict[str, int], intervals: StartIntervals) -> int:
     """Enter a document into a state in which nothing has happened yet; return how many decisions there were.
 
     Raises:
@@ -126,7 +126,7 @@ def load(document: Mapping[str, Any], state: ClusterState, faults: dict[str, int
         raise InstanceError("snapshot", f"is not what snapshot returned: {type(error).__name__}: {error}") from None
 
 
-def _load(document: Mapping[str, Any], state: ClusterState, faults: dict[str, int]) -> int:
+def _load(document: Mapping[str, Any], state: SchedulerState, faults: dict[str, int]) -> int:
     _check_same(document, state)
     down = {state.node(node) for node in document["down"]}
     for node, up in enumerate(list(state.up)):
@@ -162,20 +162,20 @@ def _load(document: Mapping[str, Any], state: ClusterState, faults: dict[str, in
     return int(count)
 
 
-def _wait(state: ClusterState, row: Any) -> None:
+def _wait(state: SchedulerState, row: Any) -> None:
     request = _request(row, state.settings)
     if request is not row:
         check_known(state, request)
     state.wait(request)
 
 
-def _rules(state: ClusterState) -> dict[str, Any]:
+def _rules(state: SchedulerState) -> dict[str, Any]:
     """Return how slow places are, who waits for better ones and how the cluster is shared, `None` if as usual."""
     sharing = None if state.sharing == Sharing() else state.sharing
     return {"proximity": state.places and state.places.proximity, "patient": state.patient, "sharing": sharing}
 
 
-def for_settings(document: Mapping[str, Any], state: ClusterState) -> Mapping[str, Any]:
+def for_settings(document: Mapping[str, Any], state: SchedulerState) -> Mapping[str, Any]:
     """Return a document for the settings of a state in which nothing has happened yet."""
     try:
         return retuned(document, state, _rules(state))
@@ -185,7 +185,7 @@ def for_settings(document: Mapping[str, Any], state: ClusterState) -> Mapping[st
         raise InstanceError("snapshot", f"is not what snapshot returned: {type(error).__name__}: {error}") from None
 
 
-def _check_same(document: Mapping[str, Any], state: ClusterState) -> None:
+def _check_same(document: Mapping[str, Any], state: SchedulerState) -> None:
     """Raise unless a document is of a scheduler of this version, cluster and arguments."""
     if not isinstance(document, Mapping) or "gangplan" not in document:
         raise InstanceError("", f"{brief(document)} is not what snapshot returned")
@@ -208,7 +208,7 @@ def _check_same(document: Mapping[str, Any], state: ClusterState) -> None:
             raise InstanceError(field, f"{', '.join(some[:3])}{more}; {_HOW}")
 
 
-def _learned(document: Mapping[str, Any], state: ClusterState) -> None:
+def _learned(document: Mapping[str, Any], state: SchedulerState) -> None:
     """Enter what was learned: how long jobs take, how fast they run, how much they weigh."""
     state.estimates.load(document["durations"] if "durations" in document else document["guess"])
     if (learned := document.get("learned")) is not None:
@@ -220,7 +220,7 @@ def _learned(document: Mapping[str, Any], state: ClusterState) -> None:
         state.interference.recent.extend(STATE.read(tuple[float, ...], document.get("weights", [1.0]), "weights"))
 
 
-def _run(state: ClusterState, row: Mapping[str, Any] | RunningJob) -> None:
+def _run(state: SchedulerState, row: Mapping[str, Any] | RunningJob) -> None:
     """Have a job run where it ran, once the verifier agrees."""
     if isinstance(row, RunningJob):
         state.put(row)

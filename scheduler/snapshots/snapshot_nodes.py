@@ -10,13 +10,13 @@ import numpy as np
 
 from gangplan.instances.placement import Fleet
 
-from ..state import ClusterState
+from ..state import SchedulerState
 
 
-def unseated(state: ClusterState, fleet: Fleet) -> tuple[str, ...]:
+def unseated(state: SchedulerState, fleet: Fleet) -> tuple[str, ...]:
     """Return the running jobs that these nodes do not have where they run."""
     number, lost = {name: node for node, name in enumerate(fleet.names)}, []
-    there = ClusterState(replace(fleet, usable=None), state.speeds, state.settings)
+    there = SchedulerState(replace(fleet, usable=None), state.speeds, state.settings)
     for job in state.running.values():
         nodes = {number.get(state.fleet.names[node], -1): gpus for node, gpus in job.nodes.items()}
         there.wait(job.request)

@@ -14,7 +14,7 @@ from ..queueing.request import Request
 from ..queueing.sharing import Sharing
 from ..settings import SchedulerSettings
 from ..starting.gpu_types import longest_of
-from ..state import ClusterState
+from ..state import SchedulerState
 
 RULES = ("sharing", "patient", "proximity")
 """Arguments of a scheduler that a snapshot has beside its settings."""
@@ -30,7 +30,7 @@ def differences(theirs: Any, mine: Any, path: str = "") -> Iterator[str]:
         yield f"{path or 'it'} is {words[0]}, here {words[1]}"
 
 
-def retuned(document: Mapping[str, Any], state: ClusterState, rules: Mapping[str, Any]) -> dict[str, Any]:
+def retuned(document: Mapping[str, Any], state: SchedulerState, rules: Mapping[str, Any]) -> dict[str, Any]:
     """Return a snapshot with the settings of a state in which nothing has happened yet, and of such `rules`.
 
     Jobs are due by the new settings, counted from when they might wait; whoever ran before it was due does still. The
@@ -95,7 +95,7 @@ def _kept(name: str, sharing: Sharing) -> bool:
     return sharing.halflife is not None and (not queue or queue in sharing.queues) and (not slash or sharing.fair_users)
 
 
-def _check_queues(document: Mapping[str, Any], state: ClusterState) -> None:
+def _check_queues(document: Mapping[str, Any], state: SchedulerState) -> None:
     """Refuse settings without a queue that has jobs."""
     held = (row["request"] for row in document.get("later", {}).get("held", ()))
     jobs: dict[str, list[str]] = {}

@@ -16,7 +16,7 @@ _KINDS = 512
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Ground:
+class EmptyNodes:
     """The nodes that are up and take a worker if nobody is there.
 
     Attributes:
@@ -40,7 +40,7 @@ class Bundles:
     def __init__(self, placer: Placer) -> None:
         self._placer = placer
         self._sizes: dict[tuple[Kind, int, int, bool], int] = {}
-        self._grounds: dict[Kind, Ground] = {}
+        self._grounds: dict[Kind, EmptyNodes] = {}
         self._numbers: dict[bytes, int] = {}
 
     def clear(self) -> None:
@@ -49,7 +49,7 @@ class Bundles:
         self._grounds.clear()
         self._numbers.clear()
 
-    def ground(self, job: GangJob) -> Ground:
+    def ground(self, job: GangJob) -> EmptyNodes:
         """Return the nodes that are up and may have a worker of a gang."""
         kind = Kind.workers(job)
         if kind not in self._grounds:
@@ -59,7 +59,7 @@ class Bundles:
             number = self._numbers.setdefault((most > 0).tobytes(), len(self._numbers))
             part = self._placer.part(job)
             total = int(most.sum() if part is None else np.bincount(part, most).max(initial=0))
-            self._grounds[kind] = Ground(most > 0, total, number)
+            self._grounds[kind] = EmptyNodes(most > 0, total, number)
         return self._grounds[kind]
 
     def size(self, job: GangJob, degree: int, step: int = 1, *, up: bool = True) -> int:

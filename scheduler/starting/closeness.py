@@ -18,7 +18,7 @@ _KINDS = 4096
 """Maximum number of kinds of gang whose best place is remembered until a node fails or comes back."""
 
 
-class Places:
+class Closeness:
     """Tell how much gangs on a fleet pay for being apart; the placer knows which nodes take what."""
 
     def __init__(self, proximity: Proximity, fleet: Fleet, placer: Placer) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gangplan.solvers.placement.online.capacity import Capacity
 
     from ..queueing.request import Request
-    from ..state import ClusterState
+    from ..state import SchedulerState
 
 Types = tuple[tuple[str, tuple[float, ...]], ...]
 """GPU types, with the time of a job there over that on its best type, for each number of workers."""
@@ -78,7 +78,7 @@ def slower_on(request: Request, degree: int, fleet: Fleet, nodes: Mapping[int, o
     return max(times[fleet.gpu_types[fleet.gpu_type[node]]][at] for node in nodes)
 
 
-def best_type(state: ClusterState, request: Request, degree: int, room: Capacity | None) -> Capacity | None:
+def best_type(state: SchedulerState, request: Request, degree: int, room: Capacity | None) -> Capacity | None:
     """Return the room on the type where a gang takes least where places differ too, as it is if types may mix."""
     assert state.places is not None
     gang, fleet = state.placed(request, degree), state.fleet

@@ -12,7 +12,7 @@ from gangplan.solvers.placement.online.capacity import Capacity, Kind
 
 from ..queueing.accounts import ROOT
 from ..queueing.request import Request
-from ..state import ClusterState
+from ..state import SchedulerState
 
 Ints = np.ndarray
 
@@ -37,7 +37,7 @@ class Reservation:
 
     def __init__(
         self,
-        state: ClusterState,
+        state: SchedulerState,
         gang: GangJob,
         promises: dict[str, float] | None = None,
         shut: Ints | None = None,
@@ -74,7 +74,7 @@ class Reservation:
         if promises is not None and self.time < np.inf:
             self.time = promises[gang.name] = min(self.time, promises.get(gang.name, np.inf))
 
-    def _find(self, state: ClusterState, since: float | None) -> float:
+    def _find(self, state: SchedulerState, since: float | None) -> float:
         """Return the time: ever larger groups of jobs end until the gang fits, then the last group is halved."""
         ends, count = state.running.ends(state.now), 4
         if since is not None:
@@ -184,7 +184,7 @@ class Reservation:
         return room.with_room(nodes[~open_], kept[~open_])
 
 
-def reserve(state: ClusterState, gang: GangJob, promises: dict[str, float] | None = None) -> Reservation:
+def reserve(state: SchedulerState, gang: GangJob, promises: dict[str, float] | None = None) -> Reservation:
     """Return when a waiting gang fits if nobody else starts, on nodes that are open to it until it ends.
 
     From one end of a window to the next, nodes only close: those that are closed at the time that was found are left
@@ -213,7 +213,7 @@ def reserve(state: ClusterState, gang: GangJob, promises: dict[str, float] | Non
     return best
 
 
-def covered(state: ClusterState, number: int, request: Request) -> float:
+def covered(state: SchedulerState, number: int, request: Request) -> float:
     """Return when an account covers a waiting job if nobody starts but who is owed it; infinite if it never does."""
     accounts, asks = state.accounts, state.asks(request, request.job.workers[0])
     leaf, time, ends = accounts.leaf(request.terms), state.now, state.running.ends(state.now)

@@ -12,7 +12,7 @@ from gangplan.solvers.placement.online.placer import NodeAllocation
 
 from ..policies.policy import Watchdog
 from ..queueing.request import Request
-from ..state import ClusterState
+from ..state import SchedulerState
 from ..stopping.running_jobs import Nodes
 from .gpu_types import below_zero, best_type
 from .reservations import Reservation
@@ -30,7 +30,7 @@ class Seating:
         watchdog: notes seats of the placer that are refused.
     """
 
-    def __init__(self, state: ClusterState, watchdog: Watchdog) -> None:
+    def __init__(self, state: SchedulerState, watchdog: Watchdog) -> None:
         self._state, self._watchdog = state, watchdog
 
     def taken(self, request: Request) -> Nodes:

@@ -17,9 +17,9 @@ from gangplan.solvers.placement.online.evolved import Evolved
 from ..policies.policy import Watchdog
 from ..queueing.accounts import ROOT
 from ..queueing.queue import Alike, Shape
-from ..queueing.queue_walk import Walk
+from ..queueing.queue_walk import QueueWalk
 from ..queueing.request import Request
-from ..state import ClusterState
+from ..state import SchedulerState
 from ..stopping.running_jobs import Nodes, RunningJob
 from .gpu_types import longest_of, servers_of
 from .reservations import Reservation, covered, reserve
@@ -55,7 +55,7 @@ class Start:
 
 
 @dataclass(slots=True)
-class Held:
+class HeldUp:
     """A waiting job that others may not delay; `strict`: nor those that can be stopped; `nodes`: that it may use."""
 
     gang: GangJob
@@ -64,7 +64,7 @@ class Held:
     reservation: Reservation | None = None
 
 
-class Starts:
+class StartRound:
     """One round of starts.
 
     Nobody waits for ever: who has waited until it is due goes before all others, in the order of these times, and the
@@ -87,10 +87,10 @@ class Starts:
         vain: whether it surely does not for the jobs of a line.
     """
 
-    def __init__(self, state: ClusterState, watchdog: Watchdog, stop: float = np.inf) -> None:
+    def __init__(self, state: SchedulerState, watchdog: Watchdog, stop: float = np.inf) -> None:
         self._state, self._watchdog, self._stop = state, watchdog, stop
         self._seating = Seating(state, watchdog)
-        self._held: list[Held] = []
+        self._held: list[HeldUp] = []
         self._promised: dict[str, float] = {}  # of jobs that started
         self._kept: dict[int, str] = {}  # accounts, and for which job that is due what they may hold more is kept
         self._first: dict[int | str, Request] | None = None  # see `_first_due`
@@ -101,7 +101,7 @@ class Starts:
         self.more, self.hopeful = False, True
         self.clear: Callable[[Request], bool] | None = None
         self.vain: Callable[[Shape], bool] | None = None
-        self._walk: Walk | None = None
+        self._walk: QueueWalk | None = None
         self._far: tuple[Request, int, float]  # who last waited for closer GPUs, and how slow it would have been
         self._fit: dict[tuple[Kind, int], int] = {}  # what fitted, and when
         self._holds: dict[Kind, tuple[int, int]] = {}  # for whom holding has no effect, and when
@@ -236,7 +236,7 @@ class Starts:
         """Start the jobs that are due, and let nobody delay the first that does not fit."""
         state = self._state
         self._first = self._first_due() if self._first is None else self._first
-        walk = Walk(state.due, self._ripe())
+        walk = QueueWalk(state.due, self._ripe())
         while (head := walk.next()) and not self.over():
             shape, name = head
             request = state.waiting[name]
@@ -264,7 +264,7 @@ class Starts:
     def all(self, tier: str) -> None:
         """Go through the queue in the order of its keys, and start whoever may."""
         state = self._state
-        self._walk, begun = (walk := Walk(state.queue, idle=self._idle)), len(self.starts)
+        self._walk, begun = (walk := QueueWalk(state.queue, idle=self._idle)), len(self.starts)
         rule = isinstance(state.patient, Evolved)
         while (head := walk.next()) and (state.open or self.clear) and not self.over():
             shape, name = head
@@ -394,7 +394,7 @@ class Starts:
         """
         degree, state = request.job.workers[0], self._state
         if not (self._needless(request, strict) or self._later(request, degree)):
-            self._held.append(Held(state.placed(request, degree), strict, state.ground(request, degree).nodes))
+            self._held.append(HeldUp(state.placed(request, degree), strict, state.ground(request, degree).nodes))
 
     def _needless(self, request: Request, strict: bool) -> bool:
         """Return whether a job needs no room that nobody else keeps, or never has it."""
@@ -412,7 +412,7 @@ class Starts:
 
     def _hold_next(self) -> None:
         """Let nobody delay the first that is due, now that the one before it started."""
-        head = Walk(self._state.due, self._ripe()).next()
+        head = QueueWalk(self._state.due, self._ripe()).next()
         request = self._state.waiting[head[1]] if head else None
         if request and request.due <= self._state.now:
             self.hold(request, strict=True)

@@ -20,8 +20,8 @@ from gangplan.solvers.placement.online.capacity import demanded
 from ..journal.write import recorded
 from ..queueing.request import Request
 from ..starting.gpu_types import below_zero
-from ..starting.starts import Starts
-from ..state import ClusterState, renamed
+from ..starting.starts import StartRound
+from ..state import SchedulerState, renamed
 from .notices import Claim, Stopping
 from .running_jobs import Nodes, RunningJob
 from .stops import Stop
@@ -30,7 +30,7 @@ from .stops import Stop
 class GraceCalls:
     """Say that a job that was told to stop has."""
 
-    _state: ClusterState
+    _state: SchedulerState
 
     @property
     def stopping(self) -> tuple[Stopping, ...]:
@@ -53,7 +53,7 @@ class GraceCalls:
         state.note_freed([job])
 
 
-def end_grace(state: ClusterState) -> list[Stop]:
+def end_grace(state: SchedulerState) -> list[Stop]:
     """Stop the jobs whose grace is over; return the stops."""
     late = [x for x in state.notices.stopping.values() if x.until <= state.now]
     for x in late:
@@ -61,7 +61,7 @@ def end_grace(state: ClusterState) -> list[Stop]:
     return [Stop(x.job, x.nodes, x.other, max(0.0, x.left - x.seconds), x.price, x.cause) for x in late]
 
 
-def start_claims(state: ClusterState, starts: Starts) -> None:
+def start_claims(state: SchedulerState, starts: StartRound) -> None:
     """Start those for whom others have stopped, on the seats that they claim; forget claims that cannot be met."""
     notices, starts.hopeful = state.notices, False  # their places are given
     for name, claim in list(notices.claims.items()):
@@ -75,7 +75,7 @@ def start_claims(state: ClusterState, starts: Starts) -> None:
 
 
 def announce(
-    state: ClusterState, starts: Starts, stops: Sequence[Stop], killed: Sequence[Stop] = ()
+    state: SchedulerState, starts: StartRound, stops: Sequence[Stop], killed: Sequence[Stop] = ()
 ) -> tuple[tuple[Stop, ...], tuple[Stopping, ...]]:
     """Have those of a decision's stops be told that have a grace; return the others, and who is told.
 
@@ -114,7 +114,7 @@ def announce(
 
 
 @contextmanager
-def kept(state: ClusterState) -> Iterator[None]:
+def kept(state: SchedulerState) -> Iterator[None]:
     """Have nobody take what is free of claimed seats; count what is held as if stops were over, but for limits."""
     notices, placer, accounts = state.notices, state.placer, state.accounts
     if not (notices.stopping or notices.claims):
@@ -148,7 +148,7 @@ def kept(state: ClusterState) -> Iterator[None]:
 
 
 def _close(
-    state: ClusterState, request: Request, node: int, seats: Sequence[int], coming: Sequence[np.ndarray]
+    state: SchedulerState, request: Request, node: int, seats: Sequence[int], coming: Sequence[np.ndarray]
 ) -> Callable[[], None]:
     """Have what a job is to have on a node be nobody's as far as it is free; return what undoes that.
 
@@ -179,7 +179,7 @@ def _close(
     return undo
 
 
-def _seats(state: ClusterState, claim: Claim) -> Nodes | None:
+def _seats(state: SchedulerState, claim: Claim) -> Nodes | None:
     """Return the seats of a claim by number of the node, `None` if a node is down or gone."""
     nodes = {state._index.get(name, -1): gpus for name, gpus in claim.nodes.items()}
     if any(node < 0 or not state.up[node] for node in nodes):
@@ -187,7 +187,7 @@ def _seats(state: ClusterState, claim: Claim) -> Nodes | None:
     return {n: gpus if min(gpus) >= 0 else below_zero(state.holders[n], len(gpus)) for n, gpus in nodes.items()}
 
 
-def _begin(state: ClusterState, job: RunningJob) -> bool:
+def _begin(state: SchedulerState, job: RunningJob) -> bool:
     """Have a job that would have started do so if it has room beside those that run on; return whether it did."""
     wrong = state.refuses(job.request, job.degree) or state.wrong(job.request, job.degree, job.nodes)
     return not wrong and state.put(job)

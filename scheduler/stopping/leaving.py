@@ -15,14 +15,14 @@ from gangplan.solvers.placement.online.state import Long
 from ..queueing.request import Request
 
 if TYPE_CHECKING:
-    from ..state import ClusterState
+    from ..state import SchedulerState
 
 SECONDS = 0.25
 """Time of the search."""
 
 
 def occupied(
-    state: ClusterState, job: GangJob, cost: FloatArray, domain: Long, request: Request | None = None
+    state: SchedulerState, job: GangJob, cost: FloatArray, domain: Long, request: Request | None = None
 ) -> Occupancy:
     """Return who is in the way of a gang, as the placer sees it; running jobs are numbered by submission.
 
@@ -46,13 +46,13 @@ def occupied(
     return Occupancy(placer.vacant.copy(), most, domain, of, node, used, blocks, cost)
 
 
-def domains(state: ClusterState, job: GangJob) -> Long:
+def domains(state: SchedulerState, job: GangJob) -> Long:
     """Return the part of the network of each node, one of which has all of a gang, int64 (m,)."""
     part = state.placer.part(job)
     return np.zeros(state.fleet.n_nodes, np.int64) if part is None else part
 
 
-def least_ends(state: ClusterState, request: Request) -> tuple[list[str], Eviction] | None:
+def least_ends(state: SchedulerState, request: Request) -> tuple[list[str], Eviction] | None:
     """Return the jobs that have to end so that a waiting one has room with its fewest workers.
 
     What they cost is GPU seconds that they were expected to run still. `None` if they would not be enough.

@@ -15,7 +15,7 @@ from gangplan.instances.typed import STATE
 if TYPE_CHECKING:
     from gangplan.instances.placement import GangJob
 
-    from ..state import ClusterState
+    from ..state import SchedulerState
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ class Notices:
         """Return the claims for JSON."""
         return [asdict(x) for x in self.claims.values()]
 
-    def load(self, state: ClusterState, document: Mapping[str, Any]) -> None:
+    def load(self, state: SchedulerState, document: Mapping[str, Any]) -> None:
         """Take over what `save` returned."""
         for row in document.get("stopping", ()):
             tell(state, row)
@@ -119,7 +119,7 @@ class Notices:
             self.claims[row["job"]] = STATE.read(Claim, row, "claims")
 
 
-def tell(state: ClusterState, row: Mapping[str, Any]) -> None:
+def tell(state: SchedulerState, row: Mapping[str, Any]) -> None:
     """Have a running job be told to stop, as a snapshot or a log says."""
     state.find(row["job"], "runs")
     told = STATE.read(Stopping, row, "stopping")

@@ -12,8 +12,8 @@ from gangplan.solvers.placement.online.capacity import Kind
 
 from ..queueing.request import Request
 from ..settings import EXPENSIVE
-from ..starting.bundles import Ground
-from ..state import ClusterState
+from ..starting.bundles import EmptyNodes
+from ..state import SchedulerState
 from .running_jobs import RunningJob
 
 _LOOKS = 8
@@ -29,7 +29,7 @@ class Clearance:
     moved: list[str] = field(default_factory=list)
 
 
-def movable(state: ClusterState) -> np.ndarray:
+def movable(state: SchedulerState) -> np.ndarray:
     """Return whether the job of each part may be stopped now, and has more left than that costs, bool (parts,)."""
     end, since, price, settled, index = state.running.table()[0]
     now = state.now
@@ -45,7 +45,7 @@ class Parts:
         key: place of each part in the order, less what a stop must be worth, -1 if it may not be stopped, float64.
     """
 
-    def __init__(self, state: ClusterState) -> None:
+    def __init__(self, state: SchedulerState) -> None:
         (end, since, price, _, index), (node, wide, head, serial), used = state.running.table()
         now = state.now
         left = np.where(np.isnan(index), np.where(end >= now, end - now, now - since), index)
@@ -72,7 +72,7 @@ class Parts:
         self.movable = self._every & same & (self._level <= request.terms.priority)
         self.key = np.where(self.movable, self._key, -1.0)
 
-    def none(self, waiting: Sequence[Request], ground: Ground) -> bool:
+    def none(self, waiting: Sequence[Request], ground: EmptyNodes) -> bool:
         """Return whether `choose` surely returns nobody: all come after all who run there, and no room is left."""
         state = self._state
         number = 0 if state.alike else int(state.accounts.queues[state.accounts.leaf(waiting[0].terms)])
@@ -82,7 +82,7 @@ class Parts:
         needs = min(state.holds(request, state.degrees(request)[0]) for request in waiting)
         return needs > int(state.placer.free[ground.nodes].sum())
 
-    def choose(self, waiting: Sequence[Request], ground: Ground) -> list[Request]:
+    def choose(self, waiting: Sequence[Request], ground: EmptyNodes) -> list[Request]:
         """Return the waiting jobs that are to run, and note which running ones are to go on.
 
         All are put into one order, and the first that have room together are to run. Room is that of the nodes on which

@@ -25,15 +25,15 @@ from gangplan.instances.verify.actions import Preempted, verify_preemption
 from gangplan.solvers.placement.eviction import Eviction, Occupancy, cheapest_eviction
 from gangplan.solvers.placement.online.capacity import Kind
 
-from ..explaining.explain import Candidate
+from ..explaining.explain import Considered
 from ..queueing.queue import Shape
 from ..queueing.request import Request
-from ..starting.starts import Starts
-from ..state import ClusterState
+from ..starting.starts import StartRound
+from ..state import SchedulerState
 from .leaving import domains, occupied
 from .running_jobs import RunningJob
 from .stops import Stop
-from .victims import Running, Victims
+from .victims import RunningArrays, Victims
 
 SECONDS = 0.1
 """For one search at most."""
@@ -60,19 +60,19 @@ class Preemption:
         candidates: what was considered, in words.
     """
 
-    def __init__(self, state: ClusterState, starts: Starts, stop: float) -> None:
+    def __init__(self, state: SchedulerState, starts: StartRound, stop: float) -> None:
         self._state, self._starts, self._stop = state, starts, stop
         self._left = SEARCHES
         self._hopeless: set[tuple[object, ...]] = set()
         self._over: set[int] = set()  # accounts that held more than their share when `lent` was asked
         self._gone: list[RunningJob] = []  # who made place for each of the stops
         self._known: dict[tuple[object, ...], Victims] = {}  # as long as nothing changes
-        self._jobs: Running | None = None
+        self._jobs: RunningArrays | None = None
         self._stamp = (-1, -1)
         self._low: tuple[tuple[int, int], tuple[dict[int, int], tuple[set[int], set[int]]]] | None = None
         self._stuck: set[int] = set()  # serial numbers of those that found no other place
         self.stops: list[Stop] = []
-        self.candidates: list[Candidate] = []
+        self.candidates: list[Considered] = []
 
     def clear(self, request: Request) -> bool:
         """Stop others for a waiting job and start it, if that may be; return whether it did."""
@@ -170,11 +170,11 @@ class Preemption:
             self._starts.clear = None
         return False
 
-    def _running(self) -> Running:
+    def _running(self) -> RunningArrays:
         """Return the running jobs as they are now."""
         stamp = self._state.changes, self._state.undone
         if self._jobs is None or stamp != self._stamp:
-            self._stamp, self._jobs = stamp, Running.of(self._state)
+            self._stamp, self._jobs = stamp, RunningArrays.of(self._state)
             self._known.clear()
         return self._jobs
 
@@ -227,7 +227,7 @@ class Preemption:
     def _named(self, i: int) -> RunningJob:
         return self._state.running[self._state.running.parts[self._running().row[i]][0]]
 
-    def _work(self, jobs: Running) -> np.ndarray:
+    def _work(self, jobs: RunningArrays) -> np.ndarray:
         """Return what a stop of each costs: GPU seconds that it has left, and that its next start takes.
 
         Those of a job without GPUs count as of one.
@@ -327,7 +327,7 @@ class Preemption:
         count = f"{len(names)} job" + "s" * (len(names) != 1)
         work = f"{count} with {cost / 3600:.3g} GPU-hours give way to {request.name}"
         if wrong:
-            self.candidates.append(Candidate(work, cost, wrong[0]))
+            self.candidates.append(Considered(work, cost, wrong[0]))
             return False
         started, stopped, hold = len(starts.starts), len(self.stops), starts.clear
         starts.thaw()
@@ -349,7 +349,7 @@ class Preemption:
         starts.stopped.update(names)
         proof = "no set costs less" if eviction.proved else f"no set costs less than {eviction.bound / 3600:.3g}"
         proof = f"{len(moves)} of them at once elsewhere" if moves else proof
-        self.candidates.append(Candidate(f"{work}; {proof}", cost))
+        self.candidates.append(Considered(f"{work}; {proof}", cost))
         return True
 
     def _goes_on(self, job: RunningJob) -> bool:

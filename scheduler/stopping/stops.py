@@ -21,11 +21,11 @@ from itertools import islice
 
 from gangplan.instances.verify.actions import Exchange, verify_stop
 
-from ..explaining.explain import Candidate
+from ..explaining.explain import Considered
 from ..queueing.queue_walk import in_order
 from ..queueing.request import Request
-from ..starting.starts import Start, Starts
-from ..state import ClusterState
+from ..starting.starts import Start, StartRound
+from ..state import SchedulerState
 from .parts import Parts, movable
 from .running_jobs import RunningJob
 
@@ -90,10 +90,10 @@ class Stops:
         stops: the jobs that stopped.
     """
 
-    def __init__(self, state: ClusterState, starts: Starts) -> None:
+    def __init__(self, state: SchedulerState, starts: StartRound) -> None:
         self._state, self._starts = state, starts
         self.stops: list[Stop] = []
-        self._refused: list[Candidate] = []
+        self._refused: list[Considered] = []
         self._was: dict[str, RunningJob] = {}
         self._earlier = {start.job for start in starts.starts}  # of other rounds
         self._counts: dict[str, float] = {}  # seconds of jobs that stopped, as they count in the order
@@ -153,9 +153,9 @@ class Stops:
             self._make_room(request)
 
     @property
-    def candidates(self) -> tuple[Candidate, ...]:
+    def candidates(self) -> tuple[Considered, ...]:
         """The stops in words, with the seconds that each had left, and those that were refused."""
-        made = (Candidate(f"{stop.job} gives way to {stop.other}", stop.left) for stop in self.stops)
+        made = (Considered(f"{stop.job} gives way to {stop.other}", stop.left) for stop in self.stops)
         return (*made, *self._refused)
 
     def _make_room(self, request: Request) -> None:
@@ -170,7 +170,7 @@ class Stops:
         wrong = [words for exchange in exchanges for words in verify_stop(exchange, state.running, state.queue.order)]
         if wrong:
             words = f"{room.stopped + room.moved} give way to {request.name}"
-            self._refused.append(Candidate(words, request.lasts(degree), wrong[0]))
+            self._refused.append(Considered(words, request.lasts(degree), wrong[0]))
             return
         for job in jobs:  # each waits with what is left of its work
             state.halt(job.name)
@@ -222,7 +222,7 @@ class Stops:
             self.stops = [x for x in self.stops if x.job not in stops]
             self._starts.undo([s.job for s in self._made() if s.job in starts], [self._was.pop(x.job) for x in gone])
             words = f"{loss.job} gives way to {loss.other}"
-            self._refused.append(Candidate(words, loss.left, "it gains no more than it costs"))
+            self._refused.append(Considered(words, loss.left, "it gains no more than it costs"))
 
     def _shares(self, name: str, stops: set[str]) -> bool:
         """Return whether a job has the user or queue of one that stopped, if these have limits."""

@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..state import ClusterState
+from ..state import SchedulerState
 
 
-class Running(NamedTuple):
+class RunningArrays(NamedTuple):
     """The n running jobs by submission; arrays are not to be changed.
 
     Attributes:
@@ -37,7 +37,7 @@ class Running(NamedTuple):
     used: np.ndarray
 
     @classmethod
-    def of(cls, state: ClusterState) -> Running:
+    def of(cls, state: SchedulerState) -> RunningArrays:
         """Return the jobs that run."""
         (end, since, price, settled, _), (_, wide, _, serial), used = state.running.table()
         ready, payer, level = state.running.standing()
@@ -49,7 +49,7 @@ class Running(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Victims:
-    """Those that may be stopped for a job, as `Running` has them; arrays are not to be changed.
+    """Those that may be stopped for a job, as `RunningArrays` has them; arrays are not to be changed.
 
     Attributes:
         cause: of each running job, an index of `CAUSES`, int64 (n,).

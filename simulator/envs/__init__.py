@@ -7,12 +7,12 @@ except ImportError as error:
 
     raise ImportError(f"environments need Gymnasium and PettingZoo; {extra('envs')}") from error
 
-from .episode import Case, Reward, Stretch, Synthetic, Throughput, completion_time, progress, slowdown
+from .episode import EpisodeCase, Reward, Stretch, Synthetic, Throughput, completion_time, progress, slowdown
 from .single import ClusterEnv, PlaceEnv, SelectEnv
 
 __all__ = [
-    "Case",
     "ClusterEnv",
+    "EpisodeCase",
     "PlaceEnv",
     "Reward",
     "SelectEnv",

@@ -65,14 +65,14 @@ class Throughput:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Case:
+class EpisodeCase:
     """The jobs of an episode and their degrees; by default each runs on the GPUs it asked for."""
 
     workload: Workload
     options: DegreeOptions | None = None
 
 
-Cases = Callable[[np.random.Generator], Case]
+Cases = Callable[[np.random.Generator], EpisodeCase]
 """Draws the case of the next episode; all of its choices come from the generator."""
 
 
@@ -98,11 +98,11 @@ class Synthetic:
         check_fields(self)
         require_number(len(self.sizes), "sizes", positive=True)
 
-    def __call__(self, rng: np.random.Generator) -> Case:
+    def __call__(self, rng: np.random.Generator) -> EpisodeCase:
         """Draw a case."""
         gap = self.mean * float(np.mean(self.sizes)) / (self.load * self.gpus)
         duration = rng.lognormal(np.log(self.mean) - self.spread**2 / 2, self.spread, self.jobs)
-        return Case(
+        return EpisodeCase(
             Workload(
                 names=tuple(map(str, range(self.jobs))),
                 submit=np.cumsum(rng.exponential(gap, self.jobs)),
@@ -118,7 +118,7 @@ class Episode:
     def __init__(
         self, case: Any, fleet: Fleet, scheduler: EngineScheduler, speeds: SpeedModel | Proximity | None, reward: Reward
     ) -> None:
-        if not isinstance(case, Case):
+        if not isinstance(case, EpisodeCase):
             raise InstanceError("case", f"{case!r} is not a Case")
         self.case, self._reward, self._earned = case, reward, 0.0
         self.loop = prepare(case.workload, fleet, scheduler, options=case.options, speeds=speeds)

@@ -35,7 +35,7 @@ MOST_JOBS = 1e6
 """Upper bound of numbers of jobs; more are shown as so many."""
 
 
-class Scene:
+class Observer:
     """Turns states into observations of one fleet; times beyond `horizon` seconds are shown as that."""
 
     def __init__(self, fleet: Fleet, speeds: SpeedModel | Proximity | None, horizon: float) -> None:

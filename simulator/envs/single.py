@@ -24,7 +24,7 @@ from ..fit import SLACK
 from ..metrics import summary
 from ..outcome import Outcome
 from .episode import Cases, Episode, Reward, Synthetic, completion_time, plain
-from .observe import Scene
+from .observe import Observer
 
 Mask = NDArray[np.int8]
 Observation = dict[str, Any]
@@ -65,7 +65,7 @@ class ClusterEnv(gymnasium.Env[Observation, np.int64]):
             scheduler or EngineScheduler((POLICIES["fifo"](),), consolidate=self.takes == ""), self.takes
         )
         self._cases, self._speeds, self._reward = cases or Synthetic(self.fleet.n_gpus), speeds, reward
-        self._scene = Scene(self.fleet, speeds, float(horizon))
+        self._scene = Observer(self.fleet, speeds, float(horizon))
         self._episode: Episode | None = None
         self._mask: Mask = np.zeros(0, dtype=np.int8)
 

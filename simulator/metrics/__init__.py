@@ -1,16 +1,16 @@
 """What a schedule is worth: figures, figures over time, tables of jobs and of policies."""
 
-from .compare import Row, compare, half_width, interval
-from .groups import Group, groups
+from .compare import ComparedFigure, compare, half_width, interval
+from .groups import GroupMetrics, groups
 from .nodes import fragments
 from .series import Steps, available_gpus, held_gpus, means_of_groups, period, present_jobs, waiting_jobs
 from .summary import Metrics, finish_time_fairness, regret, summary
 from .tables import columns, job_rows, to_csv, to_parquet
 
 __all__ = [
-    "Group",
+    "ComparedFigure",
+    "GroupMetrics",
     "Metrics",
-    "Row",
     "Steps",
     "available_gpus",
     "columns",

@@ -20,7 +20,7 @@ LEVEL = 0.95
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ComparedFigure:
     """One figure of one policy.
 
     Attributes:
@@ -40,7 +40,7 @@ class Row:
     difference_margin: float | None
 
 
-def compare(found: Mapping[str, Sequence[Metrics]], figures: Sequence[str] = FIGURES) -> tuple[Row, ...]:
+def compare(found: Mapping[str, Sequence[Metrics]], figures: Sequence[str] = FIGURES) -> tuple[ComparedFigure, ...]:
     """Return a row for each policy and figure, policy by policy; figures that some run does not have are left out.
 
     `found`: of each policy its figures, in the same order of seeds, each seed the same jobs for all.
@@ -62,7 +62,7 @@ def compare(found: Mapping[str, Sequence[Metrics]], figures: Sequence[str] = FIG
             values, first = (np.array([getattr(run, figure) for run in some], float) for some in (runs, found[base]))
             mean, margin = interval(values)
             apart = (None, None) if name == base else interval(values - first)
-            rows.append(Row(name, figure, len(runs), mean, margin, *apart))
+            rows.append(ComparedFigure(name, figure, len(runs), mean, margin, *apart))
     return tuple(rows)
 
 

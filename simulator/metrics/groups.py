@@ -21,7 +21,7 @@ GROUPINGS = ("user", "queue", "size")
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class GroupMetrics:
     """Hold what the jobs of a user, of a queue or of a size got; times in seconds, those of jobs that ran.
 
     Attributes:
@@ -46,7 +46,7 @@ class Group:
     cost: float | None
 
 
-def groups(outcome: Outcome, by: str, gpu_hour_price: float | None = None) -> list[Group]:
+def groups(outcome: Outcome, by: str, gpu_hour_price: float | None = None) -> list[GroupMetrics]:
     """Return what each user, queue or class of sizes got: sizes ascending, others with most GPU-hours first.
 
     Args:
@@ -67,7 +67,7 @@ def groups(outcome: Outcome, by: str, gpu_hour_price: float | None = None) -> li
         held, rejected = float(hours[k]), int((mine & ~ran).sum())
         share = held / there if there > 0 else 0.0
         cost = None if gpu_hour_price is None else held * gpu_hour_price
-        result.append(Group(name, int(own.sum()), rejected, *waits, *jcts, held, share, cost))
+        result.append(GroupMetrics(name, int(own.sum()), rejected, *waits, *jcts, held, share, cost))
     return result if by == "size" else sorted(result, key=lambda group: (-group.gpu_hours, group.name))
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from gangplan.instances.arrays import row_sums
 from gangplan.instances.certificates.classes import classes_of
 from gangplan.instances.certificates.document import Certificate
-from gangplan.instances.certificates.linear import Model
+from gangplan.instances.certificates.linear import LinearModel
 from gangplan.instances.certificates.loads import Shares
 from gangplan.instances.certificates.paths import Path
 from gangplan.instances.certificates.under_way import UnderWay
@@ -59,7 +59,7 @@ def _shares(problem: Any) -> Shares | None:
     if not types or not all(classes.options):
         return None
     unit = max(takes for options in classes.options for _, takes, _ in options) or Fraction(1)
-    model = Model(unit)
+    model = LinearModel(unit)
     z = model.column(2**40, cost=1)
     loads: dict[int, dict[int, Fraction | int]] = {t: {z: classes.count[t] or 0} for t in types}
     sizes: dict[int, dict[int, Fraction | int]] = {t: {} for t in types if classes.capacity[t] not in (0, inf)}

@@ -16,7 +16,7 @@ from typing import Any
 import highspy
 import numpy as np
 
-from gangplan.instances.certificates.linear import Model, Tree, dual_value
+from gangplan.instances.certificates.linear import LinearModel, Tree, dual_value
 
 from ..highs import new_highs
 
@@ -62,7 +62,7 @@ class Step:
 class Search:
     """One tree. `solve` grows it where least is proved; what there is no time for proves what its parent did."""
 
-    def __init__(self, model: Model, threshold: Fraction, seconds: Callable[[], float], most: int) -> None:
+    def __init__(self, model: LinearModel, threshold: Fraction, seconds: Callable[[], float], most: int) -> None:
         self.model, self.threshold, self.seconds, self.left = model, threshold, seconds, most
         self.goal = threshold / model.unit
         self.solver = loaded(model)
@@ -213,7 +213,7 @@ class Search:
         )
 
 
-def loaded(model: Model) -> Any:
+def loaded(model: LinearModel) -> Any:
     """Return HiGHS with the linear programme of a model in it, in floats; the objective may exceed its bound."""
     solver = new_highs(output_flag=False, presolve="off", threads=1, simplex_strategy=1)
     lp = highspy.HighsLp()

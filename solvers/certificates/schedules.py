@@ -12,7 +12,7 @@ from gangplan.instances.certificates.grid import Grid
 from gangplan.instances.certificates.starts import Starts
 
 from ..run import Run
-from ..schedule.prepare import Prepared, ShiftedRun, prepare
+from ..schedule.prepare import PreparedJobs, ShiftedRun, prepare
 from ..schedule.starts import prices
 from .bounds import BELOW, LONGEST, rounded
 
@@ -42,7 +42,7 @@ def candidates(run: Run, left: Callable[[], float]) -> Iterator[Starts]:
         used *= 2 if steps < _MOST else inf
 
 
-def _ceiling(p: Prepared) -> float:
+def _ceiling(p: PreparedJobs) -> float:
     """Return more than any plan costs from zero on whose jobs wait for nothing."""
     return float(p.horizon * (1 + p.slope.sum()) + p.price[p.price < inf].sum()) + 1.0
 
@@ -55,7 +55,7 @@ def _areas(grid: Grid) -> Iterator[Priced]:
             yield (first * grid.tick, end), (Fraction(1, grid.gpus),)
 
 
-def _priced(run: Run, p: Prepared, left: Callable[[], float]) -> Iterator[Priced]:
+def _priced(run: Run, p: PreparedJobs, left: Callable[[], float]) -> Iterator[Priced]:
     """Yield the prices of the volume algorithm."""
     inner = Run(run.problem, time_limit=inf, seed=run.seed)
     inner.callbacks = (lambda _: left() <= 0,)

@@ -15,7 +15,7 @@ import numpy as np
 from gangplan.instances.arrays import BoolArray, FloatArray, IntArray
 from gangplan.instances.placement import Demand, Task
 
-from .online.fgd import FGD, Mix
+from .online.fgd import FGD, TaskMix
 from .online.policies import GpuClustering, GpuPacking, Weighed, aligned
 from .online.policy import Scored
 from .online.state import GPU, MOST, Long, Need, accepting, cores, fitting, hardware_of, kind_of, need
@@ -200,10 +200,10 @@ def _need(worker: Demand) -> Need:
     return need(Task(replace(worker, nic=0.0)))
 
 
-def _mix(batch: Batch) -> Mix:
+def _mix(batch: Batch) -> TaskMix:
     expected = batch.problem.expected()
     needs = tuple(need(Task(replace(x.task.demand, nic=0.0), x.task.gpu_types)) for x in expected)
-    return Mix(needs, np.array([x.share for x in expected]))
+    return TaskMix(needs, np.array([x.share for x in expected]))
 
 
 dot_prod = scored(lambda batch: Weighed(aligned))

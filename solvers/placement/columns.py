@@ -23,7 +23,7 @@ from .options import Kinship, Options, Pricing, families, options_of
 from .prepare import Batch, Indices, Rows
 
 
-class Prices(NamedTuple):
+class DualPrices(NamedTuple):
     """What each part pays, (parts,), each server of a family, (f,), and each kind of node, never more than 0."""
 
     part: FloatArray
@@ -42,7 +42,7 @@ class Round(NamedTuple):
     """
 
     value: float
-    prices: Prices
+    prices: DualPrices
     added: int
     done: bool
 
@@ -101,24 +101,24 @@ class Master:
                     rows[row] = rows.get(row, 0.0) + float(amount)
         self.lp.addCol(cost, 0.0, highspy.kHighsInf, len(rows), list(rows), list(rows.values()))
 
-    def pays(self, options: Options, prices: Prices) -> FloatArray:
+    def pays(self, options: Options, prices: DualPrices) -> FloatArray:
         """Return what each option pays."""
         part = prices.part[self.first[options.family] + options.workers - 1]
         return np.asarray(part + prices.server[options.family] * options.servers)
 
-    def run(self) -> Prices:
+    def run(self) -> DualPrices:
         """Solve and return the prices."""
         self.lp.run()
         dual = np.array(self.lp.getSolution().row_dual)
         p, s = self.parts, self.parts + len(self.servers)
-        return Prices(dual[:p], np.minimum(dual[p:s], 0.0), np.minimum(dual[s : s + len(self.nodes)], 0.0))
+        return DualPrices(dual[:p], np.minimum(dual[p:s], 0.0), np.minimum(dual[s : s + len(self.nodes)], 0.0))
 
-    def bound(self, prices: Prices) -> float:
+    def bound(self, prices: DualPrices) -> float:
         """Return Lagrange's bound if no pattern costs less than what it is paid less `prices.node`."""
         total = float(prices.server @ self.servers + prices.node @ self.nodes)
         return total + sum(count * pays for count, pays in zip(self.count, self.gangs(prices), strict=True))
 
-    def gangs(self, prices: Prices) -> list[float]:
+    def gangs(self, prices: DualPrices) -> list[float]:
         """Return what a gang of each family pays: its cheapest parts, or its value if that is less."""
         found = []
         for f, d in enumerate(self.degree):
@@ -177,7 +177,7 @@ class Columns:
         self.patterns: list[Pattern] = []
         self.known: set[tuple[int, tuple[int, ...]]] = set()
         self.bound = -np.inf
-        self.best: Prices | None = None
+        self.best: DualPrices | None = None
         self.started = 0
         high = 10.0 * (1.0 + float(self.objective or batch.weight.sum() * 10))
         self.master = Master(batch, self.kin, self.nodes[self.kinds], high)
@@ -219,7 +219,7 @@ class Columns:
             prices = self.master.run()
             value = float(self.master.lp.getObjectiveValue())
             if pull and self.best is not None:
-                prices = Prices(*(pull * x + (1 - pull) * y for x, y in zip(self.best, prices, strict=True)))
+                prices = DualPrices(*(pull * x + (1 - pull) * y for x, y in zip(self.best, prices, strict=True)))
             added, exact, low = 0, True, prices.node.copy()
             for i, q in enumerate(self.kinds):
                 reduced, cost, chosen, complete = self._search(q, prices, float(prices.node[i]) - _EPS, _EACH, steps)
@@ -242,12 +242,12 @@ class Columns:
                 pull = _PULL
 
     def _search(
-        self, q: int, prices: Prices, limit: float, most: int, steps: int, best: bool = True
+        self, q: int, prices: DualPrices, limit: float, most: int, steps: int, best: bool = True
     ) -> tuple[FloatArray, FloatArray, IntArray, bool]:
         pays = self.master.pays(self.options[q], prices)
         return self.pricing[q].search(self.run, pays, limit, most, best, steps)
 
-    def _bound(self, prices: Prices) -> None:
+    def _bound(self, prices: DualPrices) -> None:
         """Raise the bound by Lagrange's: at these prices no pattern costs less than its parts and its node pay."""
         total = self.master.bound(prices)
         total -= _EPS * (1 + abs(total))

@@ -22,7 +22,7 @@ from ..run import Run
 from .build import build
 from .costs import most_communication
 from .cpsat_cost import Cost
-from .cpsat_model import FINE, Assignment, at_least
+from .cpsat_model import FINE, AssignmentModel, at_least
 from .gpu_assignment import as_plan, rows_of
 from .policies import best_fit, least_interference, topology
 from .prepare import Batch, Rows
@@ -40,7 +40,7 @@ class Goal(Protocol):
     units: float
 
 
-def goal_of(plan: Assignment, ceiling: float | None) -> Goal:
+def goal_of(plan: AssignmentModel, ceiling: float | None) -> Goal:
     """Add the goal of the problem to the model; no plan above `ceiling` is looked for."""
     name = plan.batch.problem.goal
     if name not in ("communication", "fragmentation"):
@@ -52,7 +52,7 @@ def goal_of(plan: Assignment, ceiling: float | None) -> Goal:
     return goal
 
 
-def absence(plan: Assignment, units: float) -> Any:
+def absence(plan: AssignmentModel, units: float) -> Any:
     """Return what jobs that are left out or moved cost, in units."""
     total: Any = 0
     for j, job in enumerate(plan.batch.jobs):
@@ -69,7 +69,7 @@ class Communication:
     of l, j costs the sum over nodes of their own seconds times their pairs, and u_l (P_(l + 1) - P_l) for each l.
     """
 
-    def __init__(self, plan: Assignment) -> None:
+    def __init__(self, plan: AssignmentModel) -> None:
         self.plan, batch = plan, plan.batch
         values = sum((job.value or 0.0) for job in batch.jobs) + sum(x for _, x in batch.standing.values())
         self.units = _LARGEST / max(1e-200, most_communication(batch) + values)  # finite where nothing costs
@@ -104,7 +104,7 @@ class Communication:
 class Fragments:
     """(F) What is free on node n and no use to a task k: all of it unless k fits, else of GPUs too full for k."""
 
-    def __init__(self, plan: Assignment) -> None:
+    def __init__(self, plan: AssignmentModel) -> None:
         self.plan, self.batch, self.model = plan, plan.batch, plan.model
         batch, fleet = self.batch, self.batch.problem.fleet
         self.measure = Fragmentation(batch.problem)
@@ -184,13 +184,13 @@ def cpsat(run: Run, batch: Batch) -> None:
         build(run, batch, (topology, best_fit, least_interference), "cpsat")
     if run.plan is None and not run.stopped:
         # a model with costs has a largest one: that there is no plan is for one without them to say
-        plan = Assignment(batch)
+        plan = AssignmentModel(batch)
         if search(run, cpsat_solver(run), plan.model, partial(_plan, run, batch, plan), "cpsat") == cp_model.INFEASIBLE:
             run.prove_infeasible("cpsat")
     if run.stopped:
         return
     with run.phase("cpsat model"):
-        plan = Assignment(batch)
+        plan = AssignmentModel(batch)
         cost = goal_of(plan, run.objective)
         if run.bound is not None and isfinite(run.bound):
             plan.model.add(cost.total >= int(run.bound * cost.units) - slack(batch))
@@ -207,7 +207,7 @@ def slack(batch: Batch) -> int:
     return 16 * len(batch.jobs) * (2 + len(batch.bandwidth))
 
 
-def hint(run: Run, batch: Batch, plan: Assignment) -> None:
+def hint(run: Run, batch: Batch, plan: AssignmentModel) -> None:
     """Give the model the value of every variable of the run's plan to start from."""
     rows, packing = _read(batch, run.plan)
     fixed = plan.model.clone()
@@ -223,7 +223,7 @@ def hint(run: Run, batch: Batch, plan: Assignment) -> None:
         run.note("cpsat: its model does not take the plan it should start from")
 
 
-def _fixing(plan: Assignment, rows: list[Rows], packing: Any) -> list[tuple[int, int]]:
+def _fixing(plan: AssignmentModel, rows: list[Rows], packing: Any) -> list[tuple[int, int]]:
     found: list[tuple[int, int]] = []
     for j, row in enumerate(rows):
         for task, counts in enumerate((plan.w[j], plan.p[j])):
@@ -244,7 +244,7 @@ def _read(batch: Batch, plan: PlacementPlan) -> tuple[list[Rows], dict[int, list
     return rows_of(batch, plan), {n: list(held.values()) for n, held in cards.items()}
 
 
-def _plan(run: Run, batch: Batch, plan: Assignment, value: Any) -> PlacementPlan | None:
+def _plan(run: Run, batch: Batch, plan: AssignmentModel, value: Any) -> PlacementPlan | None:
     found = as_plan(batch, plan.rows(value), lambda n: plan.packing(value, n))
     # rows of cores and bytes are rounded: what only they allow is no plan
     return found if verify(run.problem, found).ok else None

@@ -10,7 +10,7 @@ from typing import Any
 
 from gangplan.instances.placement.rate import ring_bytes
 
-from .cpsat_model import Assignment, at_least, both
+from .cpsat_model import AssignmentModel, at_least, both
 
 GOAL_UNITS = 1 << 26
 """What 1 of the goal becomes in integers where jobs weigh about 1."""
@@ -24,7 +24,7 @@ _PARTS = 1 << 16
 
 
 class Cost:
-    """Costs of an `Assignment`, in whole units; letters as in docs/placement.md.
+    """Costs of an `AssignmentModel`, in whole units; letters as in docs/placement.md.
 
     Seconds of job j are counted in its own ticks: such that a tick more of its step, with all the workers it may have,
     is one unit more of its weighted slowdown (for the goal throughput: of its slowdown).
@@ -34,7 +34,7 @@ class Cost:
         weight: of each job, in that unit.
     """
 
-    def __init__(self, plan: Assignment, ceiling: float | None) -> None:
+    def __init__(self, plan: AssignmentModel, ceiling: float | None) -> None:
         self.plan, self.batch, self.model = plan, plan.batch, plan.model
         batch = self.batch
         self.jobs = range(len(batch.jobs))

@@ -31,7 +31,7 @@ def both(model: cp_model.CpModel, one: Any, other: Any) -> cp_model.IntVar:
     return found
 
 
-class Assignment:
+class AssignmentModel:
     """Variables and constraints of a plan; job j, node n, number of workers k, GPU g.
 
     Attributes:

@@ -27,7 +27,7 @@ from ..processes import interruptible
 from ..run import Run
 from .best_case import BestCase
 from .prepare import Batch, Indices
-from .pricing import DEEPEST, Found, Kind, search, work_of
+from .pricing import DEEPEST, FoundPatterns, PricedKind, search, work_of
 from .state import PlacementState
 
 _PARTS = 8
@@ -123,14 +123,14 @@ class Options:
 
 def options_of(batch: Batch, kin: Kinship, kind: int) -> Options:
     """Return the options on a node of `kind`."""
-    rows = list[Row]()
+    rows = list[OptionRow]()
     for f, j in enumerate(kin.lead):
         job = batch.jobs[j]
         degree, adds = job.workers[0], job.collective == "hierarchical"
         for a in range(1, min(int(batch.room[j, kind]), degree) + 1):
             for p in range(job.servers + 1):
                 split = a < degree or p < job.servers
-                rows.append(Row(f, j, degree, a, p, split, *_sync(batch, j, kind, degree, a, p), adds))
+                rows.append(OptionRow(f, j, degree, a, p, split, *_sync(batch, j, kind, degree, a, p), adds))
     return _fitting(_columns(batch, kind, rows))
 
 
@@ -141,7 +141,7 @@ def relaxed_options(batch: Batch, families: Sequence[Sequence[int]], kind: int) 
     share that is no whole number of them what is above counts nothing.
     """
     best, parts = BestCase(batch), parts_of(batch)
-    rows = list[Row]()
+    rows = list[OptionRow]()
     for f, jobs in enumerate(families):
         j, ways = jobs[0], {(batch.jobs[i].collective, batch.jobs[i].servers): i for i in jobs}
         for degree in batch.jobs[j].workers:
@@ -157,7 +157,7 @@ def relaxed_options(batch: Batch, families: Sequence[Sequence[int]], kind: int) 
                     fixed, nic = min(max(x) for x in found), 0.0
                 elif not batch.even:  # others may load the NIC less than all of the time
                     fixed, nic = max(fixed, nic), 0.0
-                rows.append(Row(f, j, degree, a, 0, a < degree, max(fixed, floor), nic, False))
+                rows.append(OptionRow(f, j, degree, a, 0, a < degree, max(fixed, floor), nic, False))
     options, lead = _fitting(_columns(batch, kind, rows)), [jobs[0] for jobs in families]
     worker = np.floor(batch.each[lead] * batch.share[lead] * parts + TOLERANCE).astype(np.int64)
     gpus, cpu, memory = options.room
@@ -175,13 +175,13 @@ def staying(state: PlacementState, node: int) -> Options:
 
     It costs what the job does if that is due to who is here, and else nothing: the job spans nodes or shares a GPU.
     """
-    batch, rows = state.batch, list[Row]()
+    batch, rows = state.batch, list[OptionRow]()
     kind = int(batch.kind[node])
     for j, (a, p) in state.at[node].items():
         if a:
             degree, adds = sum(w for w, _ in state.rows[j].values()), batch.jobs[j].collective == "hierarchical"
             sync = _sync(batch, j, kind, degree, a, p)
-            rows.append(Row(len(rows), j, degree, a, p, len(state.rows[j]) > 1, *sync, adds))
+            rows.append(OptionRow(len(rows), j, degree, a, p, len(state.rows[j]) > 1, *sync, adds))
     zero = np.zeros(len(rows))
     found = replace(_columns(batch, kind, rows), gpus=zero.astype(np.int64), cpu=zero, memory=zero)
     every = tuple(range(len(rows)))
@@ -227,7 +227,7 @@ class Pricing:
         marks = np.stack(
             [options.family, options.gpus, options.model, options.split, options.adds, options.workers > 0]
         ).astype(np.int64)
-        self.kind = Kind(
+        self.kind = PricedKind(
             table=table,
             marks=marks,
             host=np.array(batch.host, dtype=np.float64, order="C"),
@@ -264,7 +264,7 @@ class Pricing:
         if kept is not None:
             pays = pays[kept]
             kind = kind._replace(table=kind.table[:, kept].copy(), marks=kind.marks[:, kept].copy())
-        found = Found(np.empty(most), np.empty(most), np.full((most, DEEPEST), -1, dtype=np.int64))
+        found = FoundPatterns(np.empty(most), np.empty(most), np.full((most, DEEPEST), -1, dtype=np.int64))
         over = np.zeros(1, dtype=np.bool_)
         paid = np.array(pays, dtype=np.float64)
         count, complete = interruptible(
@@ -279,7 +279,7 @@ class Pricing:
         return found.reduced[order], found.cost[order], chosen, bool(complete)
 
 
-class Row(NamedTuple):
+class OptionRow(NamedTuple):
     """An option of a job; see `Options`."""
 
     family: int
@@ -293,8 +293,8 @@ class Row(NamedTuple):
     adds: bool
 
 
-def _columns(batch: Batch, kind: int, rows: list[Row]) -> Options:
-    table, node = np.array(rows, dtype=np.float64).reshape(-1, len(Row._fields)).T, int(batch.sample[kind])
+def _columns(batch: Batch, kind: int, rows: list[OptionRow]) -> Options:
+    table, node = np.array(rows, dtype=np.float64).reshape(-1, len(OptionRow._fields)).T, int(batch.sample[kind])
     family, j, degree, workers, servers = table[:5].astype(np.int64)
     cpu, memory = workers * batch.worker[:2, j] + servers * batch.server[:2, j]
     has = batch.amounts[:2, node] * (1 + TOLERANCE)

@@ -10,7 +10,7 @@ import numpy as np
 
 from gangplan.instances.arrays import BoolArray, FloatArray, IntArray
 
-from .prepare import Indices, Tree
+from .prepare import GroupTree, Indices
 from .state import PlacementState
 
 _PARTS = 4
@@ -31,7 +31,7 @@ class Vacancy(Protocol):
         ...
 
     @property
-    def tree(self) -> Tree:
+    def tree(self) -> GroupTree:
         """The network."""
         ...
 

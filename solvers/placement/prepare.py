@@ -22,7 +22,7 @@ Rows = dict[int, tuple[int, int]]
 """Where a job is: node -> (workers, servers)."""
 
 
-class Tree:
+class GroupTree:
     """The network as a tree of groups: nodes, racks, and what is above.
 
     Attributes:
@@ -135,9 +135,9 @@ class Batch:
         )
 
     @cached_property
-    def tree(self) -> Tree:
+    def tree(self) -> GroupTree:
         """The network."""
-        return Tree(self.problem.fleet)
+        return GroupTree(self.problem.fleet)
 
     @cached_property
     def unit(self) -> float:

@@ -13,7 +13,7 @@ DEEPEST = 32
 """Options of a pattern at most; a deeper search is not complete."""
 
 
-class Kind(NamedTuple):
+class PricedKind(NamedTuple):
     """A kind of node, its n options, f families of jobs and K models.
 
     Attributes:
@@ -32,7 +32,7 @@ class Kind(NamedTuple):
     room: Floats
 
 
-class Search(NamedTuple):
+class PricingSearch(NamedTuple):
     """What a search works in: D depths.
 
     Attributes:
@@ -65,7 +65,7 @@ class Search(NamedTuple):
     harm: Floats
 
 
-class Found(NamedTuple):
+class FoundPatterns(NamedTuple):
     """Patterns: reduced costs, costs, (n,), and options, -1 behind the last, (n, D)."""
 
     reduced: Floats
@@ -73,10 +73,10 @@ class Found(NamedTuple):
     options: Ints2
 
 
-def work_of(options: int, families: int, models: int) -> Search:
+def work_of(options: int, families: int, models: int) -> PricingSearch:
     """Return what a search works in."""
     depths = DEEPEST + 1
-    return Search(
+    return PricingSearch(
         following=np.zeros((depths, options), dtype=np.int64), gains=np.zeros((depths, options)),
         listed=np.zeros(depths, dtype=np.int64), next=np.zeros(depths, dtype=np.int64),
         meeting=np.zeros((depths, options)),
@@ -88,7 +88,7 @@ def work_of(options: int, families: int, models: int) -> Search:
 
 
 @inner
-def _cost(kind: Kind, option: int, slower: float, gangs: int) -> float:
+def _cost(kind: PricedKind, option: int, slower: float, gangs: int) -> float:
     table = kind.table
     compute = table[3, option] * (1.0 + slower)
     crossing = table[6, option] * gangs
@@ -97,7 +97,7 @@ def _cost(kind: Kind, option: int, slower: float, gangs: int) -> float:
 
 
 @inner
-def _meet(kind: Kind, work: Search, depth: int) -> None:
+def _meet(kind: PricedKind, work: PricingSearch, depth: int) -> None:
     """Write what the options listed at a depth, from each on, gain at most, since all that are taken meet.
 
     T GPUs are of at least m = T / u options, rounded up, with u those of the largest; each is slowed down by m - 1
@@ -124,7 +124,14 @@ def _meet(kind: Kind, work: Search, depth: int) -> None:
 
 @kernel
 def search(  # noqa: PLR0912, PLR0915 -- one compiled loop
-    kind_of: Kind, work: Search, found: Found, pays: Floats, limit: float, keep_best: bool, steps: int, over: Bools
+    kind_of: PricedKind,
+    work: PricingSearch,
+    found: FoundPatterns,
+    pays: Floats,
+    limit: float,
+    keep_best: bool,
+    steps: int,
+    over: Bools,
 ) -> tuple[int, bool]:
     """Depth first; a list of options that may follow for each depth, those that gain most a GPU first.
 

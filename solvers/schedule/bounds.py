@@ -9,27 +9,27 @@ import numpy as np
 
 from gangplan.instances.arrays import FloatArray
 
-from .prepare import Ints, Prepared
+from .prepare import Ints, PreparedJobs
 
 Series = list[float] | FloatArray
 """Numbers of jobs: a list where Python runs, an array where it is compiled."""
 
 
-def bound(p: Prepared) -> tuple[float, str]:
+def bound(p: PreparedJobs) -> tuple[float, str]:
     """Return the best bound in closed form, and its name; jobs without an option are left out."""
     found = {"each job alone": alone(p), "all work": area(p) if p.makespan else squashed(p)}
     name = max(found, key=lambda x: found[x])
     return found[name], name
 
 
-def alone(p: Prepared) -> float:
+def alone(p: PreparedJobs) -> float:
     """Return the goal if every job had the cluster to itself."""
     if p.makespan:
         return p.constant + best_end(p, 0.0)[1]
     return p.constant + float(_cheapest(p, p.release + p.least(p.seconds, np.inf)).sum())
 
 
-def best_end(p: Prepared, least: float) -> tuple[float, float]:
+def best_end(p: PreparedJobs, least: float) -> tuple[float, float]:
     """Return (end, goal) of the best end of all jobs from `least` on, each with the cluster to itself or left out."""
     finish, must = p.release + p.least(p.seconds, np.inf), ~np.isfinite(p.price)
     least = max(least, float(finish[must].max(initial=0.0)))
@@ -41,12 +41,12 @@ def best_end(p: Prepared, least: float) -> tuple[float, float]:
     return float(ends[best]), float(goals[best])
 
 
-def least_work(p: Prepared) -> FloatArray:
+def least_work(p: PreparedJobs) -> FloatArray:
     """Return the fewest GPU-seconds each job runs with, 0 if it cannot run, float64 (n,)."""
     return p.least(p.gpus * p.seconds)
 
 
-def area(p: Prepared) -> float:
+def area(p: PreparedJobs) -> float:
     """Return what the makespan is at least: after any release, all later work on all GPUs, or its price.
 
     A job works the fewest GPU-seconds with which it can end by then: the bound is the least end for which that fits.
@@ -67,7 +67,7 @@ def area(p: Prepared) -> float:
     return p.constant + (min(at[k], needed(at[k - 1])) if k else 0.0)
 
 
-def squashed(p: Prepared) -> float:
+def squashed(p: PreparedJobs) -> float:
     """Return the preemptive relaxation on one machine as fast as all GPUs together, plus half of each job's run.
 
     With M_j the mean time at which job j's work is done, its completion is at least M_j + p_j / 2. On one machine the
@@ -84,7 +84,7 @@ def squashed(p: Prepared) -> float:
     return float(p.constant + slope @ release + others + slope @ p.least(p.seconds)[jobs] / 2 + busy)
 
 
-def _cheapest(p: Prepared, finish: FloatArray) -> FloatArray:
+def _cheapest(p: PreparedJobs, finish: FloatArray) -> FloatArray:
     runs = np.isfinite(finish)
     cost = np.full(p.n, np.inf)
     cost[runs] = (p.slope * np.where(runs, finish, 0.0))[runs]

@@ -22,7 +22,7 @@ from ..run import Run, never
 from .bounds import area, best_end
 from .decode import Decoder
 from .grain import LONG, ROOM
-from .prepare import CHEAPEST, EARLIEST, LEFT_OUT, Ints, Prepared
+from .prepare import CHEAPEST, EARLIEST, LEFT_OUT, Ints, PreparedJobs
 
 BY = "dual"
 _GUESSES = 1.0, 1.003, 1.01, 1.02, 1.03, 1.06, 1.1
@@ -31,7 +31,7 @@ _ROUNDS = 4
 """Lists for a guess."""
 
 
-def dual(run: Run, p: Prepared) -> None:
+def dual(run: Run, p: PreparedJobs) -> None:
     """Offer lists for guesses of the makespan from its bound on, as far as they are below the best list."""
     decoder, best, least = Decoder(p), np.inf, area(p)
     end, goal = best_end(p, least)
@@ -58,7 +58,7 @@ def dual(run: Run, p: Prepared) -> None:
             late[over], late[finish.argmax()] = turn + 1, turn + 1.5
 
 
-def allotment(p: Prepared, end: float) -> Ints:
+def allotment(p: PreparedJobs, end: float) -> Ints:
     """Return the option of fewest GPU-seconds with which each job can end by `end`, int64 (n,).
 
     One that cannot is left out, or if it must run takes what costs least.
@@ -74,16 +74,16 @@ BETTER = BY_PRICES, "dual"
 """Who finds schedules that are better than lists of a long queue."""
 Listed = tuple[str, FloatArray, Ints, FloatArray]
 """Name, keys, wishes and penalties."""
-Order = Callable[[Prepared, FloatArray, FloatArray], FloatArray]
+Order = Callable[[PreparedJobs, FloatArray, FloatArray], FloatArray]
 """Makes keys (ascending is first) of (prepared, seconds and GPU-seconds of each job's option), all float64 (n,)."""
 
 
-def _urgent(p: Prepared, seconds: FloatArray, work: FloatArray) -> FloatArray:
+def _urgent(p: PreparedJobs, seconds: FloatArray, work: FloatArray) -> FloatArray:
     # with equal deadlines, or none, the shorter first
     return np.asarray(np.where(np.isfinite(p.deadline), p.deadline, p.release + p.seconds.sum() + seconds))
 
 
-def _smith(p: Prepared, seconds: FloatArray, work: FloatArray) -> FloatArray:
+def _smith(p: PreparedJobs, seconds: FloatArray, work: FloatArray) -> FloatArray:
     gain = np.where(np.isfinite(p.price) & (p.slope == 0), p.price, p.slope)
     return np.asarray(p.release + work / np.maximum(gain, 1e-12 * gain.max() or 1.0) * gain.mean() / p.total)
 
@@ -171,7 +171,7 @@ def base_of(decoder: Decoder, stopped: Callable[[], bool] = never) -> Base:
     return Base(cost, name, price, _ranks(rank), penalty, made.start.copy(), made.option.copy(), made.finish.copy())
 
 
-def keys_of(p: Prepared, order: str, value: FloatArray) -> FloatArray:
+def keys_of(p: PreparedJobs, order: str, value: FloatArray) -> FloatArray:
     """Return the keys of an order, each job at the option of least `value`, float64 (n,)."""
     mine = p.first_least(value, 0)
     seconds, gpus = (x[mine] if len(x) else np.zeros(p.n) for x in (p.seconds, p.gpus))
@@ -184,7 +184,7 @@ def _ranks(keys: FloatArray | Ints) -> FloatArray:
     return found
 
 
-def _counting(p: Prepared) -> Iterator[Listed]:
+def _counting(p: PreparedJobs) -> Iterator[Listed]:
     """Yield (name, keys, wish, penalty) where no completion costs anything: degrees by the end, the work, or both."""
     work = p.gpus * p.seconds
     # a tie-break: no penalty is worth a job
@@ -198,11 +198,11 @@ def _counting(p: Prepared) -> Iterator[Listed]:
 
 
 @lru_cache(maxsize=1)
-def _known(p: Prepared) -> list[Base]:
+def _known(p: PreparedJobs) -> list[Base]:
     return []
 
 
-def base(p: Prepared, stopped: Callable[[], bool] = never) -> Base:
+def base(p: PreparedJobs, stopped: Callable[[], bool] = never) -> Base:
     """Return `base_of` the problem, which several methods of a solve ask for: it is found once."""
     known = _known(p)
     if known:
@@ -213,7 +213,7 @@ def base(p: Prepared, stopped: Callable[[], bool] = never) -> Base:
     return found
 
 
-def lists(run: Run, p: Prepared, most: int | None = None) -> None:
+def lists(run: Run, p: PreparedJobs, most: int | None = None) -> None:
     """Offer the best of all priority lists; of a long problem of `most`, those that are good where queues are long."""
     if run.stopped or p.n * p.nodes > ROOM or (p.n > LONG and run.trace and run.trace[-1].by in BETTER):
         return
@@ -234,7 +234,7 @@ def lists(run: Run, p: Prepared, most: int | None = None) -> None:
         decoder.offer(run, f"list: {best[1]}", np.argsort(best[2], kind="stable"), *best[3:])
 
 
-def _waiting(p: Prepared) -> Iterator[Listed]:
+def _waiting(p: PreparedJobs) -> Iterator[Listed]:
     work = p.gpus * p.seconds
     keys, cheapest = keys_of(p, "smith_now", work), np.full(p.n, CHEAPEST)
     yield "smith_now, least work", keys, p.first_least(work, LEFT_OUT), work
@@ -242,6 +242,6 @@ def _waiting(p: Prepared) -> Iterator[Listed]:
         yield f"smith_now, price {price:g}", keys, cheapest, price * unit(p)
 
 
-def unit(p: Prepared) -> FloatArray:
+def unit(p: PreparedJobs) -> FloatArray:
     """Return what the GPU-seconds of each option cost at the price 1, (o,)."""
     return np.asarray((float(p.slope.mean()) or 1.0 / max(p.total, 1)) / p.total * p.gpus * p.seconds)

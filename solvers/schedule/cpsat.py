@@ -18,11 +18,11 @@ from gangplan.instances.schedule import SchedulePlan
 from ..cpsat_solver import cpsat_solver, minimise
 from ..run import OPTIMAL_GAP, Run
 from .grain import Scale
-from .prepare import NODES, POOL, RAMP, Ints, Prepared
+from .prepare import NODES, POOL, RAMP, Ints, PreparedJobs
 from .profile import earliest, new, occupy
 
 
-def cpsat(run: Run, p: Prepared) -> None:
+def cpsat(run: Run, p: PreparedJobs) -> None:
     """Minimise the goal; with a plan known, start from it."""
     with run.phase("cpsat model"):
         try:
@@ -45,7 +45,7 @@ class OutOfTimeError(Exception):
 class Model:
     """x[o]: option o runs; s[o]: when, in ticks; out[j]: job j is left out, `None` if it must run; see `Scale`."""
 
-    def __init__(self, p: Prepared, most: float = np.inf, stopped: Callable[[], bool] = lambda: False) -> None:
+    def __init__(self, p: PreparedJobs, most: float = np.inf, stopped: Callable[[], bool] = lambda: False) -> None:
         """Build the model for schedules of at most `most`; raise `OutOfTimeError` if `stopped` says so."""
         self.p, self._stopped = p, stopped
         self.scale = Scale(p, most)
@@ -191,7 +191,9 @@ class Model:
         return seated(p, chosen, start, places)
 
 
-def seated(p: Prepared, option: Ints, start: FloatArray, places: list[list[tuple[int, int]]]) -> SchedulePlan | None:
+def seated(
+    p: PreparedJobs, option: Ints, start: FloatArray, places: list[list[tuple[int, int]]]
+) -> SchedulePlan | None:
     """Start the jobs in the order of `start`, in any unit, on their places, each as early as it can.
 
     `option` is -1 for a job left out. Return the plan, `None` if a job is late in times as they are.

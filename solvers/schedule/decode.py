@@ -11,24 +11,24 @@ from gangplan.instances.arrays import FloatArray
 
 from ..run import Run, never
 from . import prepare
-from .prepare import CHEAPEST, LEFT_OUT, Prepared
+from .prepare import CHEAPEST, LEFT_OUT, PreparedJobs
 from .profile import Data, Room, Schedule, new, serial
 
 _STEPS = 1_000_000
 """Jobs times jobs times nodes between two looks at the clock."""
 
 
-def data_of(p: Prepared) -> Data:
+def data_of(p: PreparedJobs) -> Data:
     """Return what compiled code reads: the fields of the same names."""
     return Data(*(getattr(p, name) for name in Data._fields))
 
 
-def room_of(p: Prepared) -> Room:
+def room_of(p: PreparedJobs) -> Room:
     """Return what schedules are built in."""
     return new(p.nodes, p.per, p.n, p.total + 1)
 
 
-def rows_of(p: Prepared) -> prepare.Ints:
+def rows_of(p: PreparedJobs) -> prepare.Ints:
     """Return room for the rows of any schedule, int64 (3, r)."""
     return np.zeros((3, int(-p.least(-p.gpus // p.per).sum()) if p.kind else 0), dtype=np.int64)
 
@@ -36,7 +36,7 @@ def rows_of(p: Prepared) -> prepare.Ints:
 class Decoder:
     """Builds schedules of lists of one problem, one after the other in the same arrays: the next overwrites `made`."""
 
-    def __init__(self, p: Prepared) -> None:
+    def __init__(self, p: PreparedJobs) -> None:
         self.p, self._data, self._room = p, data_of(p), room_of(p)
         self.made = Schedule(np.zeros(p.n), np.zeros(p.n, dtype=np.int64), np.zeros(len(p.gpus)), rows_of(p))
         self._cheapest, self._none = np.full(p.n, CHEAPEST), np.zeros(len(p.gpus))
@@ -79,7 +79,7 @@ class Decoder:
         return goal
 
 
-def list_of(p: Prepared, degree: prepare.Ints, start: FloatArray) -> tuple[prepare.Ints, prepare.Ints]:
+def list_of(p: PreparedJobs, degree: prepare.Ints, start: FloatArray) -> tuple[prepare.Ints, prepare.Ints]:
     """Return the list of a plan: (order by start, those left out at the end; wishes)."""
     wish = np.full(p.n, LEFT_OUT)
     for j in np.flatnonzero(degree >= 0).tolist():

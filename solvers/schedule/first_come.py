@@ -8,14 +8,14 @@ import numpy as np
 
 from gangplan.instances.arrays import FloatArray
 
-from .prepare import NODES, POOL, Ints, Prepared
+from .prepare import NODES, POOL, Ints, PreparedJobs
 
 BY = "first_come"
 Held = list[tuple[int, int]]
 """(node, GPUs) that a job holds."""
 
 
-def first_come(p: Prepared) -> tuple[Ints, FloatArray, Ints] | None:
+def first_come(p: PreparedJobs) -> tuple[Ints, FloatArray, Ints] | None:
     """Return (option, start, rows) of jobs that start one after the other as they come; `None` if one is late.
 
     A job waits until its GPUs are free, and all behind it wait too. It takes the option that holds fewest GPU-seconds,
@@ -50,7 +50,7 @@ def first_come(p: Prepared) -> tuple[Ints, FloatArray, Ints] | None:
 class _Room:
     """What is free now, and what runs, by its end; jobs are taken in the order of their starts."""
 
-    def __init__(self, p: Prepared) -> None:
+    def __init__(self, p: PreparedJobs) -> None:
         self.kind, self.per, self.free, self.nodes = p.kind, p.per, p.total, p.nodes
         self.running: list[tuple[float, int, Held]] = []
         self.ended: list[tuple[float, int, Held]] = []

@@ -9,7 +9,7 @@ import numpy as np
 
 from gangplan.instances.arrays import FloatArray
 
-from .prepare import RAMP, Prepared
+from .prepare import RAMP, PreparedJobs
 
 _PARTS = 1000
 """A common unit is looked for among so many parts of the smallest value."""
@@ -50,7 +50,7 @@ def _whole(ratio: FloatArray) -> bool:
 
 
 @lru_cache(maxsize=4)
-def tick_of(p: Prepared) -> tuple[float, bool]:
+def tick_of(p: PreparedJobs) -> tuple[float, bool]:
     """Return the seconds of a tick, and whether all durations and releases are whole ticks."""
     times = np.concatenate([p.seconds, p.release])
     unit = common(times, _TICKS)
@@ -75,7 +75,7 @@ class Scale:
         error: what the goal of a schedule may lose by rounding.
     """
 
-    def __init__(self, p: Prepared, most: float = np.inf) -> None:
+    def __init__(self, p: PreparedJobs, most: float = np.inf) -> None:
         """Find units for a problem; of no interest are schedules whose goal is more than `most`."""
         self.tick, self.whole = tick_of(p)
         self.horizon = self.down(p.horizon) + 1
@@ -107,14 +107,14 @@ class Scale:
 
 
 @lru_cache(maxsize=4)
-def resolution(p: Prepared) -> float:
+def resolution(p: PreparedJobs) -> float:
     """Return what two values of the goal differ by at least in schedules without needless delay; 0 if unknown."""
     tick, whole = tick_of(p)
     values = np.concatenate([p.slope * tick, p.price[np.isfinite(p.price)], [tick] if p.makespan else []])
     return common(values, _UNITS) if whole else 0.0
 
 
-def rounded_up(p: Prepared, bound: float) -> float:
+def rounded_up(p: PreparedJobs, bound: float) -> float:
     """Return the least value of the goal that is no less than `bound`, if values come in steps."""
     step = resolution(p)
     if not step or not np.isfinite(bound):
@@ -129,23 +129,23 @@ def down(value: float, unit: float) -> int:
     return round(x) if abs(x - round(x)) <= 1e-6 else floor(x)
 
 
-def suits_cpsat(p: Prepared) -> bool:
+def suits_cpsat(p: PreparedJobs) -> bool:
     """Return whether there are few enough options on nodes, or in blocks."""
     if p.kind == RAMP:
         return int(np.bincount(p.size, minlength=p.total + 1)[p.gpus].sum()) <= _LITERALS
     return len(p.gpus) * p.nodes <= _LITERALS
 
 
-def suits_dual(p: Prepared) -> bool:
+def suits_dual(p: PreparedJobs) -> bool:
     """Return whether the goal is the makespan, and profiles fit into memory."""
     return p.makespan and p.n * p.nodes <= ROOM
 
 
-def suits_prices(p: Prepared) -> bool:
+def suits_prices(p: PreparedJobs) -> bool:
     """Return whether there are few enough jobs for prices; a makespan is no sum over jobs."""
     return p.n <= _PRICED and not p.makespan
 
 
-def suits_starts(p: Prepared) -> bool:
+def suits_starts(p: PreparedJobs) -> bool:
     """Return whether there are few enough jobs for a search over starts."""
     return p.n <= _SEARCHED and not p.makespan

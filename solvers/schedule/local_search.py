@@ -16,7 +16,7 @@ from ..compiled.kernel import Bools, Floats, Floats2, Floats3, Ints, Ints2, Ints
 from ..run import Run
 from .classic import base
 from .decode import Decoder, data_of, list_of, room_of, rows_of
-from .prepare import Prepared
+from .prepare import PreparedJobs
 from .profile import Data, Room, Schedule, chosen, clear, seat
 
 _FIRST, _LAST = 0.01, 0.0004
@@ -35,7 +35,7 @@ _TREND = 16
 """Jobs between two looks at whether a change that has cost more so far makes up for it."""
 
 
-class Walk(NamedTuple):
+class ListWalk(NamedTuple):
     """A list that is changed, of n jobs, and the best one so far.
 
     Attributes:
@@ -68,7 +68,7 @@ class Walk(NamedTuple):
 
 @kernel
 def anneal(
-    changed: Walk, best: float, hot: Floats, draws: Floats2, problem: Data, profiles: Room, made: Schedule,
+    changed: ListWalk, best: float, hot: Floats, draws: Floats2, problem: Data, profiles: Room, made: Schedule,
     penalty: Floats,
 ) -> float:  # fmt: skip
     """Make a change a row of `draws` in `changed`, none without rows, and keep it or not; return the best cost."""
@@ -131,7 +131,7 @@ def _total(cost: Floats, last: Floats, place: int, makespan: bool) -> float:
 
 
 @inner
-def _restore(walk: Walk, room: Room, place: int, n: int) -> int:
+def _restore(walk: ListWalk, room: Room, place: int, n: int) -> int:
     """Bring back the profiles before the last place not after `place` of which they are kept; return which that is."""
     saved = len(walk.slot)
     s = place * saved // n
@@ -146,7 +146,7 @@ def _restore(walk: Walk, room: Room, place: int, n: int) -> int:
 
 
 @inner
-def _save(walk: Walk, room: Room, s: int) -> None:
+def _save(walk: ListWalk, room: Room, s: int) -> None:
     at = 2 * s + 1 - walk.slot[s]
     for v in range(len(room.count)):
         walk.count[at, v] = room.count[v]
@@ -155,7 +155,9 @@ def _save(walk: Walk, room: Room, s: int) -> None:
 
 
 @inner
-def _decode(walk: Walk, data: Data, room: Room, made: Schedule, penalty: Floats, s: int, end: int, most: float) -> bool:
+def _decode(
+    walk: ListWalk, data: Data, room: Room, made: Schedule, penalty: Floats, s: int, end: int, most: float
+) -> bool:
     """Decode the trial from kept place `s` on; return whether it costs no more than `most`.
 
     From `end` on the trial has the jobs of the list, so that their costs so far can be compared: it is given up if it
@@ -191,7 +193,7 @@ def _decode(walk: Walk, data: Data, room: Room, made: Schedule, penalty: Floats,
 
 
 @inner
-def _accept(walk: Walk, s: int) -> None:
+def _accept(walk: ListWalk, s: int) -> None:
     n, saved = len(walk.order), len(walk.slot)
     begin = s * n // saved
     for place in range(begin, n):
@@ -207,7 +209,7 @@ def _copy(source: Ints, target: Ints, begin: int) -> None:
         target[i] = source[i]
 
 
-def local_search(run: Run, p: Prepared) -> None:
+def local_search(run: Run, p: PreparedJobs) -> None:
     """Anneal from the best plan known, again and again until nothing better is found."""
     if run.stopped or run.plan is None or p.n * p.n * p.nodes > _MOST:
         return
@@ -231,7 +233,7 @@ def local_search(run: Run, p: Prepared) -> None:
 
 
 class _Search:
-    def __init__(self, run: Run, p: Prepared) -> None:
+    def __init__(self, run: Run, p: PreparedJobs) -> None:
         self._run, self._p, self._decoder = run, p, Decoder(p)
         starts = [list_of(p, run.plan.degree, run.plan.start)]
         if p.kind:  # another order of the same starts takes other nodes
@@ -242,7 +244,7 @@ class _Search:
         width = room.times.shape[1]
         kept = max(1, min(_SAVED, n, int(_BYTES / (32 * p.nodes * width))))
         profiles = (2 * kept, p.nodes, width)
-        self._walk = Walk(
+        self._walk = ListWalk(
             order.copy(), wish.copy(), order.copy(), wish.copy(), order.copy(), np.isfinite(p.price),
             np.zeros(n + 1), np.zeros(n + 1), np.zeros(n + 1), np.zeros(n + 1),
             np.zeros(profiles), np.zeros(profiles, dtype=np.int64),

@@ -15,7 +15,7 @@ from ..run import OPTIMAL_GAP, Run
 from .bounds import bound
 from .first_come import BY, first_come
 from .grain import LONG, ROOM, rounded_up, suits_cpsat, suits_dual, suits_prices, suits_starts
-from .prepare import Prepared, ShiftedRun, prepare
+from .prepare import PreparedJobs, ShiftedRun, prepare
 
 if TYPE_CHECKING:
     from . import classic, cpsat, enumeration, labels, local_search, plain, prices, profile, starts
@@ -25,7 +25,7 @@ else:
     )
 
 
-def _prepare(run: Run) -> Prepared:
+def _prepare(run: Run) -> PreparedJobs:
     p = prepare(run.problem)
     stuck = np.flatnonzero((np.diff(p.first) == 0) & ~np.isfinite(p.price))
     if len(stuck):
@@ -50,19 +50,19 @@ def _prepare(run: Run) -> Prepared:
     return p
 
 
-def _bare(run: Run) -> Prepared:
+def _bare(run: Run) -> PreparedJobs:
     p = prepare(run.problem)
     run.rounding = p.rounding
     return p
 
 
-def _draft(run: Run, p: Prepared | None) -> None:
+def _draft(run: Run, p: PreparedJobs | None) -> None:
     found = None if p is None else first_come(p)
     if p is not None and found is not None:
         run.offer(p.plan(*found), BY)
 
 
-def _start(run: Run, p: Prepared, most: int | None = None) -> None:
+def _start(run: Run, p: PreparedJobs, most: int | None = None) -> None:
     """Offer list schedules, of a long queue `most`, if there is no plan but that in which who comes first is first."""
     begins = run.plan is None or run.trace[-1].by == BY
     if begins and not run.stopped and run.compiled(_LISTS, "lists", tell=False):
@@ -79,7 +79,7 @@ _PRICING = (*_SERIAL, prices.cheapest, prices.answer)
 _SEARCHING = (*_PRICING, labels.at_least, labels.extend, labels.dominated)
 
 
-def _shifted(method: Callable[..., None], **options: Any) -> Callable[[Run, Prepared], None]:
+def _shifted(method: Callable[..., None], **options: Any) -> Callable[[Run, PreparedJobs], None]:
     """Return `method` on a run whose plan, objective and bound are those of the prepared problem."""
     return lambda run, p: method(ShiftedRun(run, p), p, **options)
 

@@ -18,7 +18,7 @@ from ..plain import CAP, ROWS, Formulation, Minimise, Search, Variable, letter, 
 from ..run import Run, watched
 from .enumeration import Place, places
 from .grain import Scale, down, tick_of
-from .prepare import RAMP, Prepared, ShiftedRun, prepare
+from .prepare import RAMP, PreparedJobs, ShiftedRun, prepare
 
 BINARIES, TERMS = 100_000, 2_000_000
 """Maximum numbers of the MILP: of starts, and of starts times the ticks and nodes that each is in."""
@@ -43,12 +43,12 @@ FORMULATION = Formulation(
 """The model in words; symbols as in docs/schedule.md."""
 
 
-def suits_cpsat(p: Prepared) -> bool:
+def suits_cpsat(p: PreparedJobs) -> bool:
     """Return whether there are few enough ways to run the jobs."""
     return sum(_places(p, o) for o in range(len(p.gpus))) <= ROWS
 
 
-def suits_milp(p: Prepared) -> bool:
+def suits_milp(p: PreparedJobs) -> bool:
     """Return whether times are whole ticks, and few enough."""
     tick, whole = tick_of(p)
     starts = [_places(p, o) * len(_ticks(p, o, tick)) for o in range(len(p.gpus))] if whole else []
@@ -57,12 +57,12 @@ def suits_milp(p: Prepared) -> bool:
     return whole and sum(starts) <= BINARIES and sum(n * t for n, t in zip(starts, ticks, strict=False)) <= TERMS
 
 
-def ways(p: Prepared) -> list[tuple[int, int, Place]]:
+def ways(p: PreparedJobs) -> list[tuple[int, int, Place]]:
     """Return (job, option, place) of every way to run a job."""
     return [(j, o, place) for j in range(p.n) for o in p.options(j) for place in places(p.problem, int(p.gpus[o]))]
 
 
-def plan_of(p: Prepared, chosen: list[tuple[int, int, Place, float]]) -> SchedulePlan | None:
+def plan_of(p: PreparedJobs, chosen: list[tuple[int, int, Place, float]]) -> SchedulePlan | None:
     """Return the plan of (job, option, place, start); starts are rounded, so that only their order counts."""
     from .cpsat import seated
 
@@ -185,14 +185,14 @@ def plain_milp(run: Run, prepared: object = None, minimise: Minimise = solve_mil
     refine(shifted, "plain_milp", 0, max(worst, p.horizon if p.makespan else 0.0), attempt)
 
 
-def _places(p: Prepared, o: int) -> int:
+def _places(p: PreparedJobs, o: int) -> int:
     if p.kind == RAMP:
         return int((p.size == p.gpus[o]).sum())
     full, rest = divmod(int(p.gpus[o]), p.per)
     return comb(p.nodes, full) * (p.nodes - full if rest else 1)
 
 
-def _ticks(p: Prepared, o: int, tick: float) -> range:
+def _ticks(p: PreparedJobs, o: int, tick: float) -> range:
     """Return the ticks at which option o may start, to be over by its deadline and the horizon."""
     j = int(p.owner[o])
     last = min(float(p.due[o]), p.horizon) - float(p.seconds[o])

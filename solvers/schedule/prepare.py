@@ -33,7 +33,7 @@ LEFT_OUT, EARLIEST, CHEAPEST = -1, -2, -3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Prepared:
+class PreparedJobs:
     """A schedule problem of n jobs with o options in all, as seen from its first release.
 
     The goal is `constant` plus, for jobs that run, the sum of slope times completion (or the last completion of all, if
@@ -171,7 +171,7 @@ class Prepared:
         return np.where(plan.degree >= 0, np.maximum(plan.start - self.zero, 0.0), 0.0)
 
 
-def prepare(problem: ScheduleProblem) -> Prepared:
+def prepare(problem: ScheduleProblem) -> PreparedJobs:
     """Bring `problem` to the form that methods work on."""
     jobs, n, zero = problem.jobs, len(problem.jobs), first_release(problem)
     release = np.array([job.release for job in jobs], dtype=float)
@@ -190,7 +190,7 @@ def prepare(problem: ScheduleProblem) -> Prepared:
     # who costs less when left out at once is late whenever it runs
     gpus, menu, seconds, late, kept = _options(problem, release - zero, np.where(price < 0, -np.inf, due), zero)
     first = np.concatenate([[0], np.cumsum(kept.sum(axis=1))])
-    p = Prepared(
+    p = PreparedJobs(
         problem,
         *_cluster(problem.capacity, sorted(set(gpus[kept].tolist()))),
         first,
@@ -255,22 +255,22 @@ def _cluster(capacity: Capacity, degrees: list[int]) -> tuple[int, int, int, Int
 
 
 class ShiftedRun(Run):
-    """A run as methods see it: its plan starts at `Prepared.zero`, its objective and bound are less `clock_cost`.
+    """A run as methods see it: its plan starts at `PreparedJobs.zero`, its objective and bound are less `clock_cost`.
 
-    All else is the run's own. Plans are offered as they are, with the starts that `Prepared.plan` gives them. Bounds
-    are proved of schedules without slack: they are lowered by `Prepared.slack`.
+    All else is the run's own. Plans are offered as they are, with the starts that `PreparedJobs.plan` gives them.
+    Bounds are proved of schedules without slack: they are lowered by `PreparedJobs.slack`.
     """
 
     __slots__ = ("_p", "_run", "_seen")
 
-    def __init__(self, run: Run, p: Prepared) -> None:
+    def __init__(self, run: Run, p: PreparedJobs) -> None:
         self.__dict__ = run.__dict__
         self._run, self._p = run, p
         self._seen: tuple[Any, Any, float | None] = (None, None, None)
 
     @property
     def plan(self) -> Any:
-        """The best plan known, from `Prepared.zero` on."""
+        """The best plan known, from `PreparedJobs.zero` on."""
         return self._look()[0]
 
     @property

@@ -21,7 +21,7 @@ from gangplan.instances.arrays import FloatArray
 from ..compiled.kernel import Floats, by_reference, inner, kernel
 from ..run import Run
 from .decode import data_of
-from .prepare import Prepared
+from .prepare import PreparedJobs
 from .profile import Data
 
 Levels = tuple[tuple[int, int], ...]
@@ -174,7 +174,7 @@ def answer(
             k += 1
 
 
-class Prices(NamedTuple):
+class BestPrices(NamedTuple):
     """The best prices so far.
 
     Attributes:
@@ -192,12 +192,12 @@ class Prices(NamedTuple):
 
 def ascend(
     run: Run,
-    p: Prepared,
+    p: PreparedJobs,
     end: float,
-    tell: Callable[[Prices], None],
+    tell: Callable[[BestPrices], None],
     levels: Levels = LEVELS,
     often: int = OFTEN,
-) -> Prices | None:
+) -> BestPrices | None:
     """Raise the bound of prices up to `end`, on finer and finer grids, by the volume algorithm.
 
     Prices go along the GPU-seconds that the mean of all answers so far uses too much (Barahona and Anbil 2000): that
@@ -207,7 +207,7 @@ def ascend(
         tell: is given the best prices, with the means, every `often` steps.
         levels: of the grids.
     """
-    best: Prices | None = None
+    best: BestPrices | None = None
     zero = float(p.release.min())
     for intervals, most in levels:
         if run.stopped:
@@ -224,7 +224,7 @@ def ascend(
     return best
 
 
-def _about(run: Run, p: Prepared, at: FloatArray) -> FloatArray:
+def _about(run: Run, p: PreparedJobs, at: FloatArray) -> FloatArray:
     """Return what GPU-seconds are worth if all that runs later, in the plan known, would wait for them."""
     if run.plan is None:
         return np.zeros(len(at))
@@ -237,7 +237,7 @@ def _about(run: Run, p: Prepared, at: FloatArray) -> FloatArray:
 
 
 class _Level:
-    def __init__(self, run: Run, p: Prepared, first: Grid, before: Prices | None) -> None:
+    def __init__(self, run: Run, p: PreparedJobs, first: Grid, before: BestPrices | None) -> None:
         self._run, self._p, self._data, self.grid = run, p, data_of(p), first
         self._cost, self._at = np.zeros(len(p.gpus)), np.zeros(len(p.gpus))
         self._used, self._room = np.zeros(len(first.pi)), p.total * first.step
@@ -259,7 +259,7 @@ class _Level:
         self.bound, self.grid = value, grid
         return True
 
-    def ascend(self, tell: Callable[[Prices], None], most: int, often: int) -> Prices:
+    def ascend(self, tell: Callable[[BestPrices], None], most: int, often: int) -> BestPrices:
         run, over = self._run, self._used - self._room
         length, fails = _STEP, 0
         for i in range(1, most + 1):
@@ -281,5 +281,5 @@ class _Level:
                 tell(self._prices())
         return self._prices()
 
-    def _prices(self) -> Prices:
-        return Prices(self.grid, self.bound, self._share, self._mean)
+    def _prices(self) -> BestPrices:
+        return BestPrices(self.grid, self.bound, self._share, self._mean)

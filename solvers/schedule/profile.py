@@ -16,7 +16,7 @@ from ..compiled.routines import argsort
 
 
 class Data(NamedTuple):
-    """The part of `gangplan.solvers.schedule.prepare.Prepared` that compiled code reads, by the same names."""
+    """The part of `gangplan.solvers.schedule.prepare.PreparedJobs` that compiled code reads, by the same names."""
 
     first: Ints
     gpus: Ints

@@ -18,8 +18,8 @@ from .classic import BY_PRICES
 from .decode import Decoder, data_of
 from .grain import resolution, rounded_up, suits_starts
 from .labels import Labels, at_least, dominated, extend
-from .prepare import CHEAPEST, EARLIEST, LEFT_OUT, Ints, Prepared
-from .prices import FINER, LEVELS, OFTEN, Levels, Prices, ascend, cheapest
+from .prepare import CHEAPEST, EARLIEST, LEFT_OUT, Ints, PreparedJobs
+from .prices import FINER, LEVELS, OFTEN, BestPrices, Levels, ascend, cheapest
 
 _WIDTHS = (10, 100, 1_000, 10_000, 100_000, 300_000)
 """Beginnings kept side by side, one search after the other."""
@@ -36,18 +36,18 @@ costs are tabled."""
 
 def prices(
     run: Run,
-    p: Prepared,
+    p: PreparedJobs,
     levels: Levels = LEVELS,
     often: int = OFTEN,
-    watch: Callable[[Prices], None] = lambda found: None,
-) -> Prices | None:
+    watch: Callable[[BestPrices], None] = lambda found: None,
+) -> BestPrices | None:
     """Return prices whose bound is near that of the time-indexed LP; raise the bound and offer lists on the way.
 
     That is every `often` steps; `watch` is told of the prices then.
     """
     decoder = Decoder(p)
 
-    def tell(found: Prices) -> None:
+    def tell(found: BestPrices) -> None:
         run.raise_bound(rounded_up(p, found.bound - TOLERANCE * abs(found.bound)), "time-indexed LP")
         for order, wish in rounded(p, found):
             decoder.offer(run, BY_PRICES, order, wish)
@@ -59,12 +59,12 @@ def prices(
     return found
 
 
-def lp(run: Run, p: Prepared) -> None:
+def lp(run: Run, p: PreparedJobs) -> None:
     """Raise the bound to that of the time-indexed LP, and offer schedules in the order of its mean starts."""
     prices(run, p)
 
 
-def starts(run: Run, p: Prepared) -> None:
+def starts(run: Run, p: PreparedJobs) -> None:
     """Price GPU-seconds, then search over starts, wider and wider; exact where GPUs are only counted."""
     with run.phase("prices"):
         found = prices(run, p, FINER if p.n <= _FINER else LEVELS)
@@ -76,7 +76,7 @@ def starts(run: Run, p: Prepared) -> None:
         if run.stopped or width * max(1, min(p.n, p.total)) * 48 > _LABEL_BYTES:
             return
         known = run.objective if run.objective is not None else _ceiling(p)
-        search = Search(run, p, found)
+        search = StartSearch(run, p, found)
         missed = search.run(width, known, resolution(p) * (1 - 1e-6) or OPTIMAL_GAP / 2 * abs(known))
         if run.stopped:
             return
@@ -93,20 +93,20 @@ def starts(run: Run, p: Prepared) -> None:
             return
 
 
-def _ceiling(p: Prepared) -> float:
+def _ceiling(p: PreparedJobs) -> float:
     """Return more than any schedule without needless delay costs."""
     last = p.release.max() + p.seconds.sum() + 1.0
     return p.constant + 1.0 + float(p.slope.sum() * last + p.price[np.isfinite(p.price)].sum())
 
 
-def _end(run: Run, p: Prepared) -> float:
+def _end(run: Run, p: PreparedJobs) -> float:
     if run.plan is not None:
         chosen = zip(run.problem.jobs, run.plan.degree.tolist(), run.plan.start.tolist(), strict=True)
         return float(max([p.release.max(), *(s + job.durations[d] for job, d, s in chosen if d >= 0)]))
     return p.horizon
 
 
-def rounded(p: Prepared, found: Prices) -> list[tuple[Ints, Ints]]:
+def rounded(p: PreparedJobs, found: BestPrices) -> list[tuple[Ints, Ints]]:
     """Return lists in the order of the mean starts under prices: at the favourite degrees, or whoever ends first."""
     weight = np.add.reduceat(np.append(found.share, 0.0), p.first[:-1]) * (np.diff(p.first) > 0)
     wish = np.where(weight >= 0.5, p.first_least(-found.share, LEFT_OUT), LEFT_OUT)
@@ -139,10 +139,10 @@ class Layer(NamedTuple):
         return Layer(Labels(*columns), parents, options)
 
 
-class Search:
+class StartSearch:
     """The search over starts for one set of prices; `best`: options (-1: left out) and starts; `value`: their cost."""
 
-    def __init__(self, run: Run, p: Prepared, prices: Prices) -> None:
+    def __init__(self, run: Run, p: PreparedJobs, prices: BestPrices) -> None:
         self._run, self._p, self._prices = run, p, prices
         self._data, self._grid = data_of(p), prices.grid
         cost, at = np.zeros(len(p.gpus)), np.zeros(len(p.gpus))

@@ -44,7 +44,7 @@ class Waiting(NamedTuple):
     stays: BoolArray
 
 
-class Prices(NamedTuple):
+class GpuPrices(NamedTuple):
     """Prices of a GPU-second: `pi` between each two of `times`, which ascend from now on, and nothing after."""
 
     times: FloatArray
@@ -55,24 +55,24 @@ class Prices(NamedTuple):
         """What a GPU costs from now until each of the times."""
         return np.concatenate([[0.0], np.cumsum(self.pi * np.diff(self.times))])
 
-    def later(self, seconds: float, times: FloatArray) -> Prices:
+    def later(self, seconds: float, times: FloatArray) -> GpuPrices:
         """Return what is left of them so many seconds later, as means between other times."""
         paid = np.interp(times + seconds, self.times, self.total)
-        return Prices(times, np.diff(paid) / np.diff(times))
+        return GpuPrices(times, np.diff(paid) / np.diff(times))
 
 
-def squashed(jobs: Waiting) -> Prices:
+def squashed(jobs: Waiting) -> GpuPrices:
     """Return the prices of one machine as fast as all GPUs: jobs that wait for a GPU-second, over GPUs."""
     n = len(jobs.left)
     ends = np.cumsum(np.sort(jobs.need * jobs.left)) / jobs.gpus
     times = np.unique(np.append(0.0, ends[np.linspace(0, n - 1, min(n, _INTERVALS)).astype(int)]))
     middle = (times[:-1] + times[1:]) / 2
-    return Prices(times, np.interp(middle, np.append(0.0, ends), np.arange(n, -1, -1) / jobs.gpus))
+    return GpuPrices(times, np.interp(middle, np.append(0.0, ends), np.arange(n, -1, -1) / jobs.gpus))
 
 
 def bound(
-    jobs: Waiting, steps: int, most: float, before: Prices | None = None, since: float = 0.0
-) -> tuple[float, Prices]:
+    jobs: Waiting, steps: int, most: float, before: GpuPrices | None = None, since: float = 0.0
+) -> tuple[float, GpuPrices]:
     """Return (bound on the sum of completions, its prices), raised by some steps of a subgradient method.
 
     Args:
@@ -95,7 +95,7 @@ def bound(
         if gap <= 1e-9 * most or norm <= 0:
             break
         pi = prices.pi + length * gap / norm * along / wide
-        tried = Prices(prices.times, np.maximum.accumulate(np.maximum(pi, 0.0)[::-1])[::-1])
+        tried = GpuPrices(prices.times, np.maximum.accumulate(np.maximum(pi, 0.0)[::-1])[::-1])
         value, use = _ask(jobs, tried)
         if value > best:
             best, prices = value, tried
@@ -105,7 +105,7 @@ def bound(
     return max(float(jobs.left.sum()), best) * (1 - 1e-9), prices
 
 
-def _ask(jobs: Waiting, prices: Prices) -> tuple[float, FloatArray]:
+def _ask(jobs: Waiting, prices: GpuPrices) -> tuple[float, FloatArray]:
     """Return the bound of some prices, and what cheapest runs use of each interval more than there is, GPU-seconds."""
     times, total = prices.times, prices.total
     left, need = jobs.left[:, None], jobs.need[:, None]

@@ -11,11 +11,11 @@ import torch
 from torch import Tensor, nn
 
 from gangplan.instances.arrays import FloatArray
-from gangplan.learned.interference.models import MODELS, Model
+from gangplan.learned.interference.models import MODELS, SpeedPredictor
 from gangplan.simulator.snapshots import Snapshots
 
 from ..interference.baselines import Places
-from ..interference.case import Case
+from ..interference.case import InterferenceCase
 from ..interference.cases import TRAINING
 from ..interference.environment import Environment
 from ..interference.samples import Log, log, log_samples
@@ -51,13 +51,13 @@ def make_log(settings: HarmonySettings, seed: int) -> Log:
     return logged(cases, rules, settings.samples, settings.noise, seed)
 
 
-def logged(cases: Sequence[Case], rules: Sequence[Places], samples: int, noise: float, seed: int) -> Log:
+def logged(cases: Sequence[InterferenceCase], rules: Sequence[Places], samples: int, noise: float, seed: int) -> Log:
     """Return what was reported in each case under its rule, an equal part of the samples of each."""
     share, both = -(-samples // len(rules)), enumerate(zip(cases, rules, strict=True), seed * len(rules))
     return Log.join([log(case, rule, share, noise, at) for at, (case, rule) in both])
 
 
-def reward_model(settings: HarmonySettings, seed: int) -> Model | None:
+def reward_model(settings: HarmonySettings, seed: int) -> SpeedPredictor | None:
     """Return the model that pays, None if the true cluster does."""
     if settings.reward_model == "off":
         return None
@@ -65,20 +65,22 @@ def reward_model(settings: HarmonySettings, seed: int) -> Model | None:
     return fitted(settings.reward_model, case, made, settings.samples, seed)
 
 
-def fitted(name: str, case: Case, made: Log, samples: int, seed: int) -> Model:
+def fitted(name: str, case: InterferenceCase, made: Log, samples: int, seed: int) -> SpeedPredictor:
     """Return a model of `MODELS`, fitted to the first samples of a log of the case's cluster."""
     known = log_samples(case, made).first(samples)
     members = tuple(MODELS[name][0](known, seed + i) for i in range(MEMBERS))
-    return Model(known.setting, members, floor=0.0, share=1.0)
+    return SpeedPredictor(known.setting, members, floor=0.0, share=1.0)
 
 
-def environment(settings: HarmonySettings, model: Model | None, seed: int, jobs: int | None = None) -> Environment:
+def environment(
+    settings: HarmonySettings, model: SpeedPredictor | None, seed: int, jobs: int | None = None
+) -> Environment:
     """Return an environment that runs by the model, or by the true cluster if there is none."""
     case = settings.make(seed, jobs)
     return Environment(case) if model is None else Predicted(replace(case, truth=model))
 
 
-def end_intervals(envs: Sequence[Environment], model: Model | None) -> list[float]:
+def end_intervals(envs: Sequence[Environment], model: SpeedPredictor | None) -> list[float]:
     """Run each environment to its next interval, speeds predicted for all at once; return the rewards."""
     busy = [env for env in envs if env.running]
     if model is not None and busy:
@@ -121,7 +123,7 @@ def play(
     envs: Sequence[Environment],
     settings: HarmonySettings,
     network: nn.Module,
-    model: Model | None,
+    model: SpeedPredictor | None,
     rng: np.random.Generator | None,
 ) -> Seen | None:
     """Play environments to their ends.

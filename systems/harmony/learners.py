@@ -11,14 +11,14 @@ import torch
 from torch import Tensor, nn
 
 from gangplan.instances.arrays import FloatArray
-from gangplan.learned.interference.models import Model
+from gangplan.learned.interference.models import SpeedPredictor
 from gangplan.learned.policy.weights import Tensors
 from gangplan.learned.training.actor_critic import ActorCritic, Lesson
 from gangplan.learned.training.checkpoint import prefixed, under
 from gangplan.learned.training.imitation import Imitation
 from gangplan.learned.training.trainer import Trainer
 
-from ..interference.case import Case
+from ..interference.case import InterferenceCase
 from ..interference.cases import TRAINING, VALIDATION
 from .episodes import Predicted, Seen, end_intervals, environment, make_log, play, reward_model
 from .observe import Lane
@@ -32,7 +32,7 @@ Label = tuple[np.ndarray, np.ndarray, int]
 class Watched(Predicted):
     """An environment that remembers what was seen before each task was placed, and which action that was."""
 
-    def __init__(self, case: Case, settings: HarmonySettings) -> None:
+    def __init__(self, case: InterferenceCase, settings: HarmonySettings) -> None:
         super().__init__(case)
         self.kept, self._begun, self._lane = list[Label](), 0, Lane(self, settings)
 
@@ -63,7 +63,7 @@ class Watched(Predicted):
         return super().end_interval()
 
 
-def labelled(settings: HarmonySettings, model: Model | None, seed: int) -> tuple[Tensor, Tensor, Tensor]:
+def labelled(settings: HarmonySettings, model: SpeedPredictor | None, seed: int) -> tuple[Tensor, Tensor, Tensor]:
     """Return rows, masks and actions of the teacher in episodes, as many as asked for: see `Seen`."""
     rule, kept, at = settings.rule(settings.teacher), list[Label](), 0
     while len(kept) < settings.labels:

@@ -9,14 +9,14 @@ from gangplan.instances import InstanceError
 from gangplan.instances.arrays import check_fields, limited, require_choice
 from gangplan.instances.lazy import Later
 from gangplan.learned.training.recipe import Recipe
-from gangplan.learned.training.trainer import Step, staged
+from gangplan.learned.training.trainer import StageSpec, staged
 from gangplan.simulator.ground import Maker
 
 from ..interference.ground import Interference
 
 if TYPE_CHECKING:
-    from ..interference.baselines import Rule
-    from ..interference.case import Case
+    from ..interference.baselines import ScoreRule
+    from ..interference.case import InterferenceCase
 
 NAME = "harmony"
 
@@ -102,18 +102,18 @@ class HarmonySettings:
         """Whether an interval may end while something fits."""
         return self.form == "tuned"
 
-    def make(self, seed: int, jobs: int | None = None) -> Case:
+    def make(self, seed: int, jobs: int | None = None) -> InterferenceCase:
         """Return the case of a seed, with the true cluster."""
         from ..interference.cases import maker
 
         words: dict[str, Any] = {} if jobs is None else {"jobs": jobs}
         return maker(self.case, self.data, **words)(seed)
 
-    def rule(self, score: str) -> Rule:
+    def rule(self, score: str) -> ScoreRule:
         """Return a rule in the same form as the policy."""
-        from ..interference.baselines import Rule, tuned
+        from ..interference.baselines import ScoreRule, tuned
 
-        return tuned(score, near=True) if self.waits else Rule(score)
+        return tuned(score, near=True) if self.waits else ScoreRule(score)
 
 
 def judge(policy: Any, *, case: str = "", data: str = "") -> tuple[list[Interference], Maker, list[str]]:
@@ -135,8 +135,8 @@ RECIPE = Recipe(
     stages=staged(
         f"{__package__}.learners:Training",
         lambda of: [
-            Step("imitation", of.imitation_updates, of.imitation_updates // 4),
-            Step("rl", of.rl_updates, of.validate_every),
+            StageSpec("imitation", of.imitation_updates, of.imitation_updates // 4),
+            StageSpec("rl", of.rl_updates, of.validate_every),
         ],
     ),
     load=Later(f"{__package__}.policy:HarmonyPolicy.load"),

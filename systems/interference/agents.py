@@ -15,8 +15,8 @@ import numpy as np
 from gangplan.instances.arrays import BoolArray, require_choice
 from gangplan.instances.errors import InstanceError
 
-from .baselines import Places, Rule
-from .case import Case, owners
+from .baselines import Places, ScoreRule
+from .case import InterferenceCase, owners
 from .environment import SERVER, WORKER, Environment
 
 JOB, BID, AWARD = 64, 16, 8
@@ -25,7 +25,7 @@ FORWARD = ("nowhere", "random", "emptiest")
 
 
 @dataclass(slots=True)
-class Traffic:
+class AgentTraffic:
     """What agents told one another.
 
     Attributes:
@@ -70,8 +70,8 @@ class Team:
 
     def __init__(
         self,
-        case: Case,
-        local: Callable[[Case], Places],
+        case: InterferenceCase,
+        local: Callable[[InterferenceCase], Places],
         forward: str = "nowhere",
         *,
         racks: int = 1,
@@ -92,7 +92,7 @@ class Team:
             raise InstanceError("jobs", f"{int(np.argmin(self.holds.any(axis=1)))!r} fits no agent's racks")
         self.owner = np.argmax(np.where(self.holds, self._rng.random(self.holds.shape), -1.0), axis=1)
         self.passed_on: BoolArray = np.zeros(len(self.owner), dtype=np.bool_)
-        self.traffic = Traffic(0, 0, [])
+        self.traffic = AgentTraffic(0, 0, [])
 
     def alive(self, env: Environment) -> list[int]:
         """Return the agents that answer; what waits at those that have failed becomes that of some that have not."""
@@ -178,15 +178,15 @@ class Ask(NamedTuple):
     mask: BoolArray
 
 
-class Table(Team):
+class AgentTable(Team):
     """Agents that each take their jobs, the shortest first, and decide at the same time, task by task.
 
     A job is passed on, once, before any of its tasks is placed; once one is, the others are, since what is allowed
     leaves room for the rest. On idle racks no job that fits may wait, so that whatever decides comes to an end.
     """
 
-    def __init__(self, case: Case, seed: int = 0, fails: Mapping[int, float] | None = None) -> None:
-        super().__init__(case, lambda part: Rule("first"), seed=seed, fails=fails)
+    def __init__(self, case: InterferenceCase, seed: int = 0, fails: Mapping[int, float] | None = None) -> None:
+        super().__init__(case, lambda part: ScoreRule("first"), seed=seed, fails=fails)
         self.case = case
 
     def begin(self, env: Environment) -> None:

@@ -12,7 +12,7 @@ from gangplan.instances import InstanceError
 from gangplan.instances.arrays import FloatArray, require_choice
 from gangplan.simulator.snapshots import Truth
 
-from .case import Case
+from .case import InterferenceCase
 from .environment import SERVER, WORKER, Environment
 from .greedy import Greedy
 from .truths import HiddenTruth
@@ -69,7 +69,7 @@ SCORES: dict[str, Score] = {
 ORDERS = ("arrival", "shortest")
 
 
-class Rule:
+class ScoreRule:
     """Places jobs in turn, task by task, by a score of servers.
 
     Args:
@@ -128,7 +128,7 @@ class Rule:
         return int(np.lexsort((scores, *keys, ~mask))[0])
 
 
-def run(case: Case, policy: Places, change: tuple[float, Truth] | None = None) -> Environment:
+def run(case: InterferenceCase, policy: Places, change: tuple[float, Truth] | None = None) -> Environment:
     """Let a policy decide to the end; return the environment.
 
     Args:
@@ -146,7 +146,7 @@ def run(case: Case, policy: Places, change: tuple[float, Truth] | None = None) -
 CONSOLIDATE, PATIENCE = 50.0, 2.0
 """Intervals that a tuned rule lets a job wait for few servers, and an oracle for a fast place: the best on validation
 seeds, as are the shortest first, and together."""
-Maker = Callable[[Case], Places]
+Maker = Callable[[InterferenceCase], Places]
 """Makes a policy for a case, of which it may look at all but the truth."""
 
 
@@ -158,7 +158,7 @@ def baselines() -> dict[str, Maker]:
     is to learn about interference.
     """
     makers: dict[str, Maker] = {x: lambda case, x=x: tuned(x) for x in ("lif", "tetris", "lb", "best", "first")}  # type: ignore[misc]
-    makers |= {f"{x}-published": lambda case, x=x: Rule(x) for x in ("lif", "tetris", "lb")}  # type: ignore[misc]
+    makers |= {f"{x}-published": lambda case, x=x: ScoreRule(x) for x in ("lif", "tetris", "lb")}  # type: ignore[misc]
     makers["alone"] = lambda case: Greedy(alone(case.truth), consolidate=CONSOLIDATE)
     makers["oracle-patient"] = lambda case: Greedy(case.truth, PATIENCE)
     return makers | {"oracle-consolidated": lambda case: Greedy(case.truth, consolidate=CONSOLIDATE)}
@@ -171,6 +171,6 @@ def alone(truth: Truth) -> HiddenTruth:
     return truth.alone()
 
 
-def tuned(score: str, *, near: bool = False) -> Rule:
+def tuned(score: str, *, near: bool = False) -> ScoreRule:
     """Return a rule that takes the shortest first, together; near: that goes on where a job began."""
-    return Rule(score, "shortest", together=True, patience=CONSOLIDATE, near=near)
+    return ScoreRule(score, "shortest", together=True, patience=CONSOLIDATE, near=near)

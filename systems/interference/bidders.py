@@ -17,17 +17,17 @@ from gangplan.instances.arrays import require_number
 from gangplan.instances.errors import InstanceError, extra
 from gangplan.solvers.processes import Child
 
-from .case import Case
+from .case import InterferenceCase
 from .environment import Environment
 from .greedy import Greedy, Rows
 
-Local = Callable[[Case], Greedy]
+Local = Callable[[InterferenceCase], Greedy]
 """Makes the bidder of an agent from the case of its racks."""
 Bids = dict[int, tuple[Rows, float]]
 """Job -> where it would go, and what it costs, seconds; jobs that are not bid for are absent."""
 
 
-class Ask(NamedTuple):
+class Message(NamedTuple):
     """One message to an agent.
 
     Attributes:
@@ -53,14 +53,14 @@ class Bidders(Protocol):
     def begin(self, parts: Mapping[int, Environment]) -> None:
         """Note what agents own at the beginning of an interval: they hear it with what they are asked first."""
 
-    def ask(self, asks: Mapping[int, Ask]) -> dict[int, Bids]:
+    def ask(self, asks: Mapping[int, Message]) -> dict[int, Bids]:
         """Return the bids of all agents that answered in time; an award holds only with an answer."""
 
 
 class Here:
     """Bidders in this process, which see the whole's own arrays."""
 
-    def __init__(self, cases: Sequence[Case], local: Local) -> None:
+    def __init__(self, cases: Sequence[InterferenceCase], local: Local) -> None:
         self._bidders, self._parts = [local(case) for case in cases], dict[int, Environment]()
         self.lost, self.wire = set[int](), 0
 
@@ -68,12 +68,12 @@ class Here:
         """See `Bidders`."""
         self._parts = dict(parts)
 
-    def ask(self, asks: Mapping[int, Ask]) -> dict[int, Bids]:
+    def ask(self, asks: Mapping[int, Message]) -> dict[int, Bids]:
         """See `Bidders`."""
         return {k: bid(self._bidders[k], take(self._parts[k], ask), ask.jobs) for k, ask in asks.items()}
 
 
-def take(part: Environment, ask: Ask) -> Environment:
+def take(part: Environment, ask: Message) -> Environment:
     """Place what is awarded."""
     if ask.award is not None:
         job, rows = ask.award
@@ -110,7 +110,7 @@ def sound(answer: Any, jobs: Iterable[int], servers: int) -> Bids:
 class Agent:
     """An agent that is elsewhere: it holds its racks' state itself, and learns the rest from messages."""
 
-    def __init__(self, case: Case, local: Local) -> None:
+    def __init__(self, case: InterferenceCase, local: Local) -> None:
         self._part, self._bidder = Environment(case), local(case)
         bid(self._bidder, self._part, np.flatnonzero(case.fewest <= case.fleet.n_nodes)[:1].tolist())  # compiles
 
@@ -142,7 +142,7 @@ class Remote(ABC):
         self.lost, self.wire = set[int](), 0
         self._deadline, self._owing = deadline, set[int]()
         self._now, self._done = 0.0, dict[int, dict[int, float]]()
-        self._collect(self._post({k: Ask(()) for k in range(agents)}), None)  # until all are there
+        self._collect(self._post({k: Message(()) for k in range(agents)}), None)  # until all are there
 
     @abstractmethod
     def _send(self, k: int, message: bytes) -> None:
@@ -166,14 +166,14 @@ class Remote(ABC):
             self._now = part.now
             self._done[k] = dict(zip(part.running, part.done_epochs[part.running].tolist(), strict=True))
 
-    def ask(self, asks: Mapping[int, Ask]) -> dict[int, Bids]:
+    def ask(self, asks: Mapping[int, Message]) -> dict[int, Bids]:
         """See `Bidders`."""
         late = self._owing & asks.keys()
         for k in self._ready(late, 0.0) if late else ():
             self._take(k)
         return self._collect(self._post(asks), self._deadline)
 
-    def _post(self, asks: Mapping[int, Ask]) -> set[int]:
+    def _post(self, asks: Mapping[int, Message]) -> set[int]:
         asked = set(asks) - self._owing - self.lost
         for k in sorted(asked):
             message = pickle.dumps((self._now, self._done.pop(k, None), asks[k]))
@@ -220,7 +220,7 @@ class Processes(Remote):
         pids: of the processes.
     """
 
-    def __init__(self, cases: Sequence[Case], local: Local, deadline: float = DEADLINE) -> None:
+    def __init__(self, cases: Sequence[InterferenceCase], local: Local, deadline: float = DEADLINE) -> None:
         self._pipes, children = list[Connection](), list[Child]()
         for case in cases:
             here, there = Pipe()
@@ -242,7 +242,7 @@ class Processes(Remote):
         return self._pipes[k].recv_bytes()
 
 
-def _serve(case: Case, local: Local, pipe: Connection) -> None:
+def _serve(case: InterferenceCase, local: Local, pipe: Connection) -> None:
     agent = Agent(case, local)
     while True:
         pipe.send_bytes(agent.answer(pipe.recv_bytes()))
@@ -265,7 +265,7 @@ class Actors(Remote):
         InstanceError: if Ray is not installed.
     """
 
-    def __init__(self, cases: Sequence[Case], local: Local, deadline: float = DEADLINE) -> None:
+    def __init__(self, cases: Sequence[InterferenceCase], local: Local, deadline: float = DEADLINE) -> None:
         try:
             import ray
         except ImportError:

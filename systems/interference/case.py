@@ -24,14 +24,14 @@ from gangplan.instances.placement import Fleet
 from gangplan.simulator.snapshots import Truth
 
 from .speeds import servers_for
-from .truths import HiddenTruth, Jobs, contention
+from .truths import HiddenTruth, TrueJobs, contention
 
 INTERVAL = 1200.0
 """Seconds between decisions: 20 minutes, as published."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Case:
+class InterferenceCase:
     """What is simulated.
 
     Attributes:
@@ -44,7 +44,7 @@ class Case:
     """
 
     fleet: Fleet
-    jobs: Jobs
+    jobs: TrueJobs
     truth: Truth
     interval: float = INTERVAL
     alike: NDArray[np.intp] = field(init=False)
@@ -72,7 +72,7 @@ class Case:
         )
         return np.array([servers_for(most, *asked) for asked in each])[group], group
 
-    def at(self, servers: slice) -> Case:
+    def at(self, servers: slice) -> InterferenceCase:
         """Return the case of some servers alone; a job that they cannot hold needs more in `fewest` than there are."""
         found = copy(self)
         truth = self.truth.at(servers) if isinstance(self.truth, HiddenTruth) else self.truth
@@ -170,7 +170,7 @@ def centre_truth(fleet: Fleet, seed: int) -> HiddenTruth:
 
 
 def moved(
-    make: Callable[..., Case],
+    make: Callable[..., InterferenceCase],
     network: str,
     seed: int,
     jobs: int,
@@ -179,7 +179,7 @@ def moved(
     *,
     wide: int = 1,
     **words: Any,
-) -> Case:
+) -> InterferenceCase:
     """Return a case of the testbed in a data centre.
 
     Args:
@@ -205,9 +205,9 @@ def moved(
     return found if interval is None else replace(found, interval=interval)
 
 
-def centres(make: Callable[..., Case]) -> dict[str, Callable[..., Case]]:
+def centres(make: Callable[..., InterferenceCase]) -> dict[str, Callable[..., InterferenceCase]]:
     """Return cases by name, of the arrivals of `make`: 64 servers, 256, and 64 with jobs of up to 16 workers."""
-    found: dict[str, Callable[..., Case]] = {}
+    found: dict[str, Callable[..., InterferenceCase]] = {}
     for name in _NETWORKS:
         at = partial(moved, make, name, load=1.5)
         found[name] = partial(at, jobs=400, servers=64)

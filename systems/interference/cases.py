@@ -17,8 +17,19 @@ from gangplan.instances.published import DATA, published
 from gangplan.instances.readers.gavel import read_gavel_trace
 from gangplan.instances.readers.traces import read_trace
 
-from .case import Case, centres, harmony_fleet, moved
-from .truths import EPOCH, MEASURED, TESTBED, HiddenTruth, Jobs, JobTypes, contention, gangs_of, gpu_pairs, link_pairs
+from .case import InterferenceCase, centres, harmony_fleet, moved
+from .truths import (
+    EPOCH,
+    MEASURED,
+    TESTBED,
+    HiddenTruth,
+    JobTypes,
+    TrueJobs,
+    contention,
+    gangs_of,
+    gpu_pairs,
+    link_pairs,
+)
 
 """Where published data is, unless said otherwise."""
 VALIDATION, TRAINING = 1_000_000, 2_000_000
@@ -47,7 +58,7 @@ def poisson(
     load: float = 0.7,
     share: float = 1.0,
     cluster: int = 0,
-) -> Case:
+) -> InterferenceCase:
     """Return a Poisson mix of the eight types on servers of two GPUs.
 
     Args:
@@ -69,7 +80,7 @@ def poisson(
     return case if share == 1.0 else replace(case, jobs=replace(case.jobs, worker=worker))
 
 
-def gavel_mix(path: str, seed: int, jobs: int = 100, servers: int = 6, **words: Any) -> Case:
+def gavel_mix(path: str, seed: int, jobs: int = 100, servers: int = 6, **words: Any) -> InterferenceCase:
     """Return jobs drawn from a trace of Gavel, each as the type of the testbed that is nearest to its model.
 
     Args:
@@ -88,7 +99,7 @@ def gavel_mix(path: str, seed: int, jobs: int = 100, servers: int = 6, **words: 
     return _of_testbed(rng, types, workers, _seconds(rng, jobs), None, servers, **words)
 
 
-def philly(path: str, seed: int, jobs: int = 100, servers: int = 6, **words: Any) -> Case:
+def philly(path: str, seed: int, jobs: int = 100, servers: int = 6, **words: Any) -> InterferenceCase:
     """Return a stretch of Philly's trace: its gaps, its numbers of GPUs and its durations, with types drawn evenly.
 
     Gaps are shortened or lengthened alike to the load; a job has at most eight workers, and runs 5 minutes to 12 hours.
@@ -111,7 +122,7 @@ def philly(path: str, seed: int, jobs: int = 100, servers: int = 6, **words: Any
 
 def gavel_pairs(
     folder: str, seed: int, jobs: int = 100, servers: int = 12, *, gpu: str = "p100", load: float = 0.9
-) -> Case:
+) -> InterferenceCase:
     """Return jobs of a trace of Gavel under the speeds that Gavel measured of them: two may share each server's GPU.
 
     Args:
@@ -129,7 +140,7 @@ def gavel_pairs(
     return _of_table(rng, types, fleet, kinds, truth, load, share=0.5)
 
 
-def deepshare(folder: str, seed: int, jobs: int = 100, servers: int = 6, *, load: float = 0.7) -> Case:
+def deepshare(folder: str, seed: int, jobs: int = 100, servers: int = 6, *, load: float = 0.7) -> InterferenceCase:
     """Return DeepShare's gangs, drawn evenly, on servers of four GPUs under the shares that it measured on links.
 
     Args:
@@ -164,7 +175,7 @@ def _of_testbed(
     kind: str = "mixed",
     load: float = 0.7,
     cluster: int = 0,
-) -> Case:
+) -> InterferenceCase:
     require_choice(kind, "kind", SYNCHRONISATION)
     fleet, jobs = harmony_fleet(servers), len(types)
     serving = rng.integers((workers + 1) // 2, workers + 1, dtype=np.int32)
@@ -174,7 +185,9 @@ def _of_testbed(
         serving[rng.random(jobs) < 0.5] = 0
     epochs = np.maximum(1.0, np.round(seconds * workers / (MEASURED[1] * TESTBED.batches)[types]))
     submit = _arrivals(rng, seconds * workers, load, fleet, submit)
-    return Case(fleet, Jobs(TESTBED, submit, types, workers, serving, epochs), contention(fleet, cluster))
+    return InterferenceCase(
+        fleet, TrueJobs(TESTBED, submit, types, workers, serving, epochs), contention(fleet, cluster)
+    )
 
 
 def _of_table(
@@ -185,13 +198,13 @@ def _of_table(
     truth: HiddenTruth,
     load: float,
     share: float,
-) -> Case:
+) -> InterferenceCase:
     seconds, workers = _seconds(rng, len(kinds)), np.array(gangs_of(types.names), dtype=np.int32)[kinds]
     epochs = np.maximum(1.0, np.round(seconds / EPOCH))
     submit = _arrivals(rng, seconds * workers, load, fleet, None)
     worker = np.tile((share, 2.0, 8e9), (len(kinds), 1))
-    jobs = Jobs(types, submit, kinds, workers, np.zeros_like(workers), epochs, worker)
-    return Case(fleet, jobs, truth)
+    jobs = TrueJobs(types, submit, kinds, workers, np.zeros_like(workers), epochs, worker)
+    return InterferenceCase(fleet, jobs, truth)
 
 
 def _arrivals(
@@ -206,7 +219,7 @@ def _arrivals(
     return np.asarray(submit * (gap * jobs / submit[-1]) if submit[-1] > 0 else submit)
 
 
-def _in_centre(make: Callable[..., Case], path: str, seed: int, jobs: int = 400) -> Case:
+def _in_centre(make: Callable[..., InterferenceCase], path: str, seed: int, jobs: int = 400) -> InterferenceCase:
     """Return a case of the testbed that needs data, on 64 servers of a data centre."""
     return moved(partial(make, path), "leaf-spine", seed, jobs, 64, load=1.5)
 
@@ -219,7 +232,7 @@ _DATA_CENTRES = {
 }
 OF_AGENTS = (*CENTRES, *_DATA_CENTRES)
 """Names of all cases that are data centres."""
-CASES: dict[str, Callable[..., Case]] = {
+CASES: dict[str, Callable[..., InterferenceCase]] = {
     "poisson": poisson,
     "ps": partial(poisson, kind="ps"),
     "ring": partial(poisson, kind="ring"),
@@ -228,7 +241,7 @@ CASES: dict[str, Callable[..., Case]] = {
     **CENTRES,
 }
 """Cases that need no data, by name: functions of a seed."""
-DATA_CASES: dict[str, tuple[str, Callable[..., Case]]] = {
+DATA_CASES: dict[str, tuple[str, Callable[..., InterferenceCase]]] = {
     "gavel-mix": ("gavel/max_min_fairness.trace", gavel_mix),
     "philly": ("philly/philly.csv.gz", philly),
     "gavel-pairs": ("gavel", gavel_pairs),
@@ -238,7 +251,7 @@ DATA_CASES: dict[str, tuple[str, Callable[..., Case]]] = {
 """Those that need data: where it is in a folder of it, and functions of that path and a seed."""
 
 
-def maker(name: str, data: Path | str = DATA, **words: Any) -> Callable[[int], Case]:
+def maker(name: str, data: Path | str = DATA, **words: Any) -> Callable[[int], InterferenceCase]:
     """Return what makes the case of a seed, by the name of the case.
 
     Args:

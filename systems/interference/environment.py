@@ -23,7 +23,7 @@ from gangplan.instances import InstanceError
 from gangplan.instances.arrays import BoolArray, FloatArray
 from gangplan.simulator.snapshots import Snapshots, Truth
 
-from .case import Case
+from .case import InterferenceCase
 from .speeds import Where, advance, servers_for, task_mask
 from .truths import HiddenTruth
 
@@ -55,7 +55,7 @@ class Environment:
         placements: tasks placed so far.
     """
 
-    def __init__(self, case: Case) -> None:
+    def __init__(self, case: InterferenceCase) -> None:
         n = len(case.jobs)
         self.case, self.free = case, case.capacity
         self.size = np.maximum(case.capacity.max(axis=0), 1e-9)
@@ -146,7 +146,7 @@ class Environment:
         found._rows = dict(self._rows)
         return found
 
-    def part(self, case: Case, servers: slice, waiting: list[int], running: list[int]) -> Environment:
+    def part(self, case: InterferenceCase, servers: slice, waiting: list[int], running: list[int]) -> Environment:
         """Return what the owner of some servers sees: these, and jobs of its own; it cannot be run on.
 
         Args:
@@ -267,7 +267,7 @@ class InterferenceOutcome:
         where: all jobs, in one snapshot.
     """
 
-    case: Case
+    case: InterferenceCase
     start: FloatArray
     finish: FloatArray
     where: Snapshots

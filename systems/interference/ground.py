@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from gangplan.instances.published import DATA
 from gangplan.simulator.ground import Figure, Ground, Maker, refuse, setting
-from gangplan.simulator.picking import WAIT, Picks, Scene, ask, refuse_to_wait
+from gangplan.simulator.picking import WAIT, DecisionView, Picks, ask, refuse_to_wait
 
 if TYPE_CHECKING:
-    from .case import Case
+    from .case import InterferenceCase
     from .environment import Environment
 
 
@@ -49,19 +49,19 @@ class Interference(Ground):
     case: str = setting("poisson", "what arrives, see docs/interference.md", many=True)
     data: str = setting(DATA, "folder of data, for cases made of it", metavar="FOLDER")
     jobs: int | None = setting(None, "how many  [default: as the case says]")
-    make: Callable[[int], Case] | None = field(default=None, repr=False)
+    make: Callable[[int], InterferenceCase] | None = field(default=None, repr=False)
 
     @cached_property
-    def _maker(self) -> Callable[[int], Case]:
+    def _maker(self) -> Callable[[int], InterferenceCase]:
         from .cases import maker
 
         return self.make or maker(self.case, self.data, **({} if self.jobs is None else {"jobs": self.jobs}))
 
-    def draw(self, seed: int) -> Case:
+    def draw(self, seed: int) -> InterferenceCase:
         """See `Ground`."""
         return self._maker(seed)
 
-    def arrays(self, drawn: Case) -> Sequence[NDArray[Any]]:
+    def arrays(self, drawn: InterferenceCase) -> Sequence[NDArray[Any]]:
         """See `Ground`."""
         jobs, hidden = drawn.jobs, drawn.truth.hidden  # type: ignore[attr-defined]
         return (
@@ -69,7 +69,7 @@ class Interference(Ground):
             *(hidden.host, hidden.socket, hidden.quality),
         )
 
-    def about(self, drawn: Case) -> str:
+    def about(self, drawn: InterferenceCase) -> str:
         """See `Ground`."""
         from .cases import OF_AGENTS
 
@@ -96,9 +96,9 @@ class Interference(Ground):
         """See `Ground`; a job goes where `alone` would put it."""
         return InterferencePick(policy)
 
-    def play(self, policy: Any, drawn: Case) -> Mapping[str, float]:
+    def play(self, policy: Any, drawn: InterferenceCase) -> Mapping[str, float]:
         """See `Ground`."""
-        from .agents import Team, Traffic
+        from .agents import AgentTraffic, Team
         from .baselines import run
         from .environment import check
 
@@ -107,7 +107,7 @@ class Interference(Ground):
         seconds, outcome = process_time() - begin, env.outcome()
         refuse(check(outcome))
         jct = outcome.jct
-        told = policy.traffic if isinstance(policy, Team) else Traffic(0, 0, [])
+        told = policy.traffic if isinstance(policy, Team) else AgentTraffic(0, 0, [])
         figures = (
             *(float(jct.mean()), float(np.quantile(jct, 0.95)), outcome.makespan),
             env.placements / max(seconds, 1e-9),
@@ -116,7 +116,7 @@ class Interference(Ground):
         )
         return dict(zip(self.figures, figures, strict=True))
 
-    def bound(self, drawn: Case, time_limit: float) -> float:
+    def bound(self, drawn: InterferenceCase, time_limit: float) -> float:
         """See `Ground`: alone, without synchronisation, on GPUs that are counted, from the next interval on."""
         from gangplan.instances.workload import Workload
         from gangplan.solvers.schedule.clairvoyant import clairvoyant
@@ -146,7 +146,7 @@ class InterferencePick:
             columns = {"gpus": workers, "seconds": env.profiled[jobs], "waited": env.now - env.case.jobs.submit[jobs]}
             fits = np.array([bool(rule.offer(env, job)[0]) for job in jobs], dtype=bool)
             idle = int(np.maximum(env.free[:, 0], 0).sum())
-            at = ask(self._policy, Scene(env.now, idle, env.case.fleet.n_gpus, columns, fits))
+            at = ask(self._policy, DecisionView(env.now, idle, env.case.fleet.n_gpus, columns, fits))
             if at == WAIT:
                 refuse_to_wait(env.stuck and bool(fits.any()))
                 return

@@ -17,9 +17,9 @@ from gangplan.instances.arrays import BoolArray
 from gangplan.instances.errors import InstanceError
 
 from .agents import AWARD, BID, JOB, Team
-from .baselines import Rule
-from .bidders import Ask, Bidders, Bids, Here, Local, sound
-from .case import Case
+from .baselines import ScoreRule
+from .bidders import Bidders, Bids, Here, Local, Message, sound
+from .case import InterferenceCase
 from .environment import Environment
 from .greedy import Rows
 
@@ -47,14 +47,14 @@ class Market(Team):
 
     def __init__(
         self,
-        case: Case,
+        case: InterferenceCase,
         local: Local,
         *,
         ask: int | None = None,
-        bidders: Callable[[Sequence[Case], Local], Bidders] = Here,
+        bidders: Callable[[Sequence[InterferenceCase], Local], Bidders] = Here,
         **words: Any,
     ) -> None:
-        super().__init__(case, lambda part: Rule("first"), **words)
+        super().__init__(case, lambda part: ScoreRule("first"), **words)
         self.bidders = bidders(self.cases, local)
         self._ask = len(self.servers) if ask is None else ask
 
@@ -73,7 +73,7 @@ class Market(Team):
                 asked.setdefault(k, []).append(job)
         self.bidders.begin(self.parts(env, asked))
         bids: dict[int, Bids] = {job: {} for job in jobs}
-        self._hear({k: Ask(mine) for k, mine in asked.items()}, bids)
+        self._hear({k: Message(mine) for k, mine in asked.items()}, bids)
         placed: list[tuple[int, int, Rows]] = []
         while jobs := [job for job in jobs if bids.get(job)]:
             jobs.sort(key=lambda job: min(more for _, more in bids[job].values()))
@@ -82,7 +82,7 @@ class Market(Team):
             self.traffic.count(len(offers), AWARD)
             awarded = {job for job, _ in offers.values()}
             again = {k: [job for job in jobs if k in bids[job] and job not in awarded] for k in offers}
-            answered = self._hear({k: Ask(again[k], offer) for k, offer in offers.items()}, bids)
+            answered = self._hear({k: Message(again[k], offer) for k, offer in offers.items()}, bids)
             for k, (job, rows) in offers.items():
                 if k in answered:
                     placed.append((k, job, rows))
@@ -101,7 +101,7 @@ class Market(Team):
             elif self.owner[job] != k:
                 self.hand(env, job, k)
 
-    def _hear(self, asks: Mapping[int, Ask], bids: Mapping[int, Bids]) -> list[int]:
+    def _hear(self, asks: Mapping[int, Message], bids: Mapping[int, Bids]) -> list[int]:
         """Put bids in the place of older ones; return who answered."""
         begin = perf_counter()
         found = self.bidders.ask(asks)

@@ -16,7 +16,7 @@ from ..harmony.colocate.policy import Joint, Slowdowns
 from .agents import Team
 from .baselines import CONSOLIDATE, PATIENCE, Maker, Places, alone, baselines, tuned
 from .bidders import Actors, Local, Processes
-from .case import Case
+from .case import InterferenceCase
 from .greedy import Greedy, Packing
 from .market import Market
 
@@ -26,7 +26,7 @@ SLACK = 0.4
 """Of its `Packing`: between .3 and .6, the best on validation seeds 0 to 2 of Poisson's and of Gavel's mix."""
 
 
-def _bidder(case: Case) -> Greedy:
+def _bidder(case: InterferenceCase) -> Greedy:
     return Greedy(alone(case.truth), consolidate=CONSOLIDATE)
 
 
@@ -42,7 +42,7 @@ def _market(bidder: Local = _bidder, **given: Any) -> Callable[..., Places]:
     return lambda case, **words: Market(case, bidder, **given, **words)
 
 
-def learned_bidder(case: Case) -> Greedy:
+def learned_bidder(case: InterferenceCase) -> Greedy:
     """Return what bids, by learned speeds, for places that break up least.
 
     Raises:

@@ -7,7 +7,7 @@ samples.now.kind, samples.now.rows, samples.speed    # ragged, see `Snapshots`
 A sample is one running job in one interval: its type, its rows (workers and parameter servers on each server), all
 other jobs of the same snapshot with theirs, and its speed. Which links two jobs share follows from the fleet's
 topology (`truths.links`), which everybody knows. A model of speeds is a `Truth`: ``model.speeds(now)`` returns epochs a
-second of each job, so that ``Greedy(model)`` and ``Case(..., truth=model)`` take it as it is.
+second of each job, so that ``Greedy(model)`` and ``InterferenceCase(..., truth=model)`` take it as it is.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from gangplan.instances.arrays import FloatArray, require_number
 from gangplan.instances.placement import Fleet
 from gangplan.instances.readers.measured import Pairs
 from gangplan.instances.readers.together import Together
-from gangplan.learned.interference.samples import Samples, Setting
+from gangplan.learned.interference.samples import KnownSetting, Samples
 from gangplan.simulator.snapshots import Long, Snapshots
 
 from .baselines import Places
-from .case import Case
+from .case import InterferenceCase
 from .environment import Environment
 from .truths import JobTypes, links
 
@@ -50,7 +50,7 @@ class Log:
         return cls(Snapshots.join([x.now for x in parts]), np.concatenate([x.speed for x in parts]))
 
 
-def log(case: Case, policy: Places, limit: int = 1_000_000, noise: float = 0.0, seed: int = 0) -> Log:
+def log(case: InterferenceCase, policy: Places, limit: int = 1_000_000, noise: float = 0.0, seed: int = 0) -> Log:
     """Return the samples of a case under a policy, no more than `limit` but for the last snapshot.
 
     Args:
@@ -71,7 +71,7 @@ def log(case: Case, policy: Places, limit: int = 1_000_000, noise: float = 0.0, 
     return Log.join(parts)
 
 
-def cluster_setting(fleet: Fleet, types: JobTypes) -> Setting:
+def cluster_setting(fleet: Fleet, types: JobTypes) -> KnownSetting:
     """Return what everybody knows of a simulated cluster, speeds in epochs a second.
 
     Types that are one model with several batch sizes or gangs are alike by their names, too.
@@ -84,10 +84,10 @@ def cluster_setting(fleet: Fleet, types: JobTypes) -> Setting:
     if len(set(words)) < len(words):
         numbers = [[float(x or 1) for x in part.groups()[1:]] if part else [] for part in parts]
         features = np.concatenate([features, type_features(words, numbers)], axis=1)
-    return Setting(features, 1 / (types.compute * types.batches), links(fleet))
+    return KnownSetting(features, 1 / (types.compute * types.batches), links(fleet))
 
 
-def log_samples(case: Case, made: Log) -> Samples:
+def log_samples(case: InterferenceCase, made: Log) -> Samples:
     """Return a log of the cluster of a case."""
     return Samples.measured(cluster_setting(case.fleet, case.jobs.types), made.now, made.speed)
 
@@ -116,7 +116,7 @@ def _at_one_place(features: FloatArray, kind: Long, group: Long, speed: FloatArr
         speed: relative to that alone, float64 (n,).
     """
     n = len(kind)
-    setting = Setting(features, np.ones(len(features)), np.zeros((1, 1), dtype=np.int64))
+    setting = KnownSetting(features, np.ones(len(features)), np.zeros((1, 1), dtype=np.int64))
     first = np.concatenate([[0], np.flatnonzero(np.diff(group)) + 1, [n]]).astype(np.int64)
     one, none = np.ones(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
     return Samples(setting, Snapshots(first, kind.astype(np.int64), np.arange(n + 1), none, one, none), speed)

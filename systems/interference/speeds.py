@@ -64,7 +64,7 @@ class Where(NamedTuple):
     ps: Ints
 
 
-class Scratch(NamedTuple):
+class SpeedScratch(NamedTuple):
     """What is written to between two snapshots.
 
     Attributes:
@@ -83,10 +83,10 @@ class Scratch(NamedTuple):
 
 
 @inner
-def scratch(hidden: Hidden) -> Scratch:
+def scratch(hidden: Hidden) -> SpeedScratch:
     """Return empty scratch."""
     links, types = len(hidden.quality), len(hidden.step)
-    return Scratch(
+    return SpeedScratch(
         np.zeros((len(hidden.socket), 2 * types)),
         np.zeros(links),
         np.zeros(links, dtype=np.bool_),
@@ -124,7 +124,7 @@ def crossed(link: Ints2, where: Where, job: int, begin: int, links: Ints, behind
 
 
 @inner
-def enter(hidden: Hidden, where: Where, begin: int, end: int, use: Scratch, sign: float) -> None:
+def enter(hidden: Hidden, where: Where, begin: int, end: int, use: SpeedScratch, sign: float) -> None:
     """Add the tasks and the duties of jobs, or take them off."""
     types = len(hidden.step)
     for job in range(begin, end):
@@ -137,7 +137,7 @@ def enter(hidden: Hidden, where: Where, begin: int, end: int, use: Scratch, sign
 
 
 @inner
-def suffers(hidden: Hidden, where: Where, job: int, part: int, use: Scratch) -> float:
+def suffers(hidden: Hidden, where: Where, job: int, part: int, use: SpeedScratch) -> float:
     """Return by what the slowest worker (`part` 0) or parameter server (1) of a job is slowed down, 1 being alone."""
     types, kind, worst = len(hidden.step), where.kind[job], 1.0
     for row in range(where.rows[job], where.rows[job + 1]):
@@ -153,7 +153,7 @@ def suffers(hidden: Hidden, where: Where, job: int, part: int, use: Scratch) -> 
 
 
 @inner
-def synchronises(hidden: Hidden, where: Where, job: int, use: Scratch) -> float:
+def synchronises(hidden: Hidden, where: Where, job: int, use: SpeedScratch) -> float:
     """Return the seconds of synchronisation of a job, through the link on which it takes longest."""
     kind, worst, workers, servers = where.kind[job], 0.0, 0, 0
     for row in range(where.rows[job], where.rows[job + 1]):
@@ -174,7 +174,7 @@ def synchronises(hidden: Hidden, where: Where, job: int, use: Scratch) -> float:
 
 
 @inner
-def on_servers(hidden: Hidden, where: Where, job: int, use: Scratch) -> float:
+def on_servers(hidden: Hidden, where: Where, job: int, use: SpeedScratch) -> float:
     """Return the seconds of a step by the table of pairs on a server: each task there takes its share, one by one."""
     kind, worst = where.kind[job], 1.0
     for row in range(where.rows[job], where.rows[job + 1]):
@@ -198,7 +198,7 @@ def spread(where: Where, job: int) -> int:
 
 
 @inner
-def on_links(hidden: Hidden, where: Where, begin: int, end: int, job: int, use: Scratch) -> float:
+def on_links(hidden: Hidden, where: Where, begin: int, end: int, job: int, use: SpeedScratch) -> float:
     """Return the seconds of a step by the table of pairs on links: each job that shares one takes its share."""
     mine = hidden.row[where.kind[job], spread(where, job)]
     seconds = hidden.alone[mine]
@@ -215,7 +215,7 @@ def on_links(hidden: Hidden, where: Where, begin: int, end: int, job: int, use: 
 
 
 @inner
-def write_speeds(hidden: Hidden, where: Where, begin: int, end: int, use: Scratch, out: Floats) -> None:
+def write_speeds(hidden: Hidden, where: Where, begin: int, end: int, use: SpeedScratch, out: Floats) -> None:
     """Write the epochs a second of the jobs of one snapshot."""
     enter(hidden, where, begin, end, use, 1.0)
     for job in range(begin, end):

@@ -79,7 +79,7 @@ servers, one of each on both; on one server, float64 (3, 8)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Jobs:
+class TrueJobs:
     """What owners submit, n jobs.
 
     Attributes:

@@ -19,8 +19,8 @@ except ImportError as error:
 
 from gangplan.simulator.envs.single import Observation
 
-from ..interference.agents import Ask, Table
-from ..interference.case import Case
+from ..interference.agents import AgentTable, Ask
+from ..interference.case import InterferenceCase
 from ..interference.cases import CENTRES, TRAINING
 from ..interference.environment import Environment, InterferenceOutcome
 
@@ -56,11 +56,11 @@ class ManyEnv(ParallelEnv[str, Observation, np.int64]):
     metadata: ClassVar[dict[str, Any]] = {"name": "gangplan_many_v1", "render_modes": []}
     render_mode: ClassVar[None] = None
 
-    def __init__(self, cases: Callable[[int], Case] | None = None, *, horizon: float = 1e8) -> None:
+    def __init__(self, cases: Callable[[int], InterferenceCase] | None = None, *, horizon: float = 1e8) -> None:
         self._cases = partial(CENTRES["leaf-spine"], jobs=60, servers=24) if cases is None else cases
         self._horizon, self._rng = horizon, np.random.default_rng()
         case = self._cases(TRAINING)
-        table = Table(case)
+        table = AgentTable(case)
         self._fleet, n = case.fleet, len(table.servers)
         self.groups = table.servers[0].stop
         if any(own.stop - own.start != self.groups for own in table.servers):
@@ -99,7 +99,7 @@ class ManyEnv(ParallelEnv[str, Observation, np.int64]):
 
         Args:
             seed: of all cases, and of whose jobs are whose, from here on.
-            options: ``{"case": case}`` plays that `Case` instead of drawing one.
+            options: ``{"case": case}`` plays that `InterferenceCase` instead of drawing one.
 
         Raises:
             InstanceError: if the case is on another fleet.
@@ -108,9 +108,9 @@ class ManyEnv(ParallelEnv[str, Observation, np.int64]):
             self._rng = np.random.default_rng(seed)
         case = (options or {}).get("case")
         case = self._cases(TRAINING + int(self._rng.integers(2**31))) if case is None else case
-        if not isinstance(case, Case) or case.fleet.n_nodes != self._fleet.n_nodes:
+        if not isinstance(case, InterferenceCase) or case.fleet.n_nodes != self._fleet.n_nodes:
             raise InstanceError("case", f"is not one on {self._fleet.n_nodes} groups of GPUs")
-        self._env, self._table, self._passed = Environment(case), Table(case, int(self._rng.integers(2**31))), 0.0
+        self._env, self._table, self._passed = Environment(case), AgentTable(case, int(self._rng.integers(2**31))), 0.0
         self.agents = list(self.possible_agents)
         self._seek(self._env)
         seen = self._observe(self._env)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from gangplan.instances.arrays import FloatArray
-from gangplan.learned.interference.models import Model
+from gangplan.learned.interference.models import SpeedPredictor
 from gangplan.learned.training.actor_critic import ActorCritic, Lesson
 from gangplan.learned.training.imitation import Imitation
 from gangplan.learned.training.ppo import CLIP, advantages
@@ -18,19 +18,19 @@ from gangplan.learned.training.ragged import segment_sum
 from gangplan.learned.training.trainer import Trainer
 
 from ..harmony.episodes import Predicted, fitted, logged
-from ..interference.agents import Table
+from ..interference.agents import AgentTable
 from ..interference.baselines import baselines
 from ..interference.cases import TRAINING, VALIDATION
-from .network import Actor, Critic, racks_of
-from .policy import Interval, Lane, Step, batch, play
+from .network import Actor, CentralCritic, racks_of
+from .policy import JointStep, PlayedInterval, PlayedLane, batch, play
 from .recipe import MarlSettings
 
 _RULES = ("lif", "tetris", "lb", "lif-published", "tetris-published", "lb-published")
 
 
-def reward_models(settings: MarlSettings, seed: int) -> dict[str, Model]:
+def reward_models(settings: MarlSettings, seed: int) -> dict[str, SpeedPredictor]:
     """Return the model that pays in each case, fitted to what its true cluster reported under the rules."""
-    found = dict[str, Model]()
+    found = dict[str, SpeedPredictor]()
     for name in settings.cases:
         cases = [settings.make(name, TRAINING + 100 * seed + at) for at in range(len(_RULES))]
         rules = [baselines()[rule](case) for rule, case in zip(_RULES, cases, strict=True)]
@@ -40,14 +40,14 @@ def reward_models(settings: MarlSettings, seed: int) -> dict[str, Model]:
 
 
 def episodes(
-    settings: MarlSettings, models: Mapping[str, Model], seeds: Sequence[int], *, teach: bool = False
-) -> tuple[list[Lane], list[Model]]:
+    settings: MarlSettings, models: Mapping[str, SpeedPredictor], seeds: Sequence[int], *, teach: bool = False
+) -> tuple[list[PlayedLane], list[SpeedPredictor]]:
     """Return lanes that run by a model, the cases in turn, and the models."""
     names = [settings.cases[i % len(settings.cases)] for i in range(len(seeds))]
     cases = [settings.make(name, seed) for name, seed in zip(names, seeds, strict=True)]
     each = zip(names, cases, seeds, strict=True)
     lanes = [
-        Lane(Predicted(replace(case, truth=models[name])), Table(case, seed), settings.types, teach=teach)
+        PlayedLane(Predicted(replace(case, truth=models[name])), AgentTable(case, seed), settings.types, teach=teach)
         for name, case, seed in each
     ]
     return lanes, [models[name] for name in names]
@@ -60,7 +60,7 @@ PAY = 0.1
 class Training(Trainer[MarlSettings]):
     """Rounds of imitation and PPO, paid by one reward model a case."""
 
-    make, values = Actor, Critic
+    make, values = Actor, CentralCritic
 
     def __init__(self, settings: MarlSettings, seed: int) -> None:
         super().__init__(settings, seed)
@@ -73,10 +73,10 @@ class Training(Trainer[MarlSettings]):
         play(lanes, paying, network, keep=False)
         return {"score": mean_jct(lanes)}
 
-    def labelled(self, network: Actor | None = None, turn: int = 0, seed: int | None = None) -> list[Step]:
+    def labelled(self, network: Actor | None = None, turn: int = 0, seed: int | None = None) -> list[JointStep]:
         """Return steps with the teacher's word, of as many intervals as asked for; the network, if any, decides."""
         of, seed = self.settings, self.seed if seed is None else seed
-        found, first = list[Interval](), TRAINING + 500_000 + 10_000 * (seed * 10 + turn)
+        found, first = list[PlayedInterval](), TRAINING + 500_000 + 10_000 * (seed * 10 + turn)
         while len(found) < of.labels:
             lanes, paying = episodes(of, self.models, range(first, first + len(of.cases)), teach=True)
             play(lanes, paying, network)
@@ -98,38 +98,38 @@ class Training(Trainer[MarlSettings]):
         rate, updates = of.imitation_rate / (1 + turn), of.imitation_updates
         return Imitation(network, draw, self.validate, rate=rate, updates=updates, seed=self.seed)
 
-    def rl(self, network: Actor) -> Agents:
+    def rl(self, network: Actor) -> AgentsLearner:
         """Return what trains a network by PPO."""
-        return Agents(self, network)
+        return AgentsLearner(self, network)
 
 
-def mean_jct(lanes: Sequence[Lane]) -> float:
+def mean_jct(lanes: Sequence[PlayedLane]) -> float:
     """Return the mean JCT of lanes that were played to their ends, minutes."""
     return float(np.mean([(x.env.finish - x.env.case.jobs.submit).mean() / 60 for x in lanes]))
 
 
-class Agents(ActorCritic):
+class AgentsLearner(ActorCritic):
     """Train agents that share a network by PPO, see `ActorCritic`: 16 intervals, then 128 steps in a minibatch."""
 
     CRITIC_MINIBATCH, MINIBATCH = 16, 128
 
     training: Training
     network: Actor
-    critic: Critic
+    critic: CentralCritic
 
     def shuffled(self, count: int, size: int) -> Sequence[Tensor]:
         """Return the numbers below `count` in minibatches of about the same size."""
         parts: Sequence[Tensor] = torch.from_numpy(self.rng.permutation(count)).tensor_split(-(-count // size))
         return parts
 
-    def play(self, step: int) -> list[Lane]:
+    def play(self, step: int) -> list[PlayedLane]:
         """Return lanes that were played to their ends."""
         first = TRAINING + 1_000_000 + 500_000 * self.training.seed + (step - 1) * self.settings.lanes
         lanes, paying = episodes(self.settings, self.training.models, range(first, first + self.settings.lanes))
         play(lanes, paying, self.network, self.rng)
         return lanes
 
-    def lesson(self, played: Sequence[Lane]) -> Lesson:
+    def lesson(self, played: Sequence[PlayedLane]) -> Lesson:
         """Return intervals, which the critic learns, and steps, in which agents decide at the same time."""
         advantage, target = self.estimates([lane.played for lane in played])
         intervals = [x for lane in played for x in lane.played]
@@ -153,7 +153,7 @@ class Agents(ActorCritic):
         figures = {"jct": mean_jct(played), "decisions": float(sum(len(step.seen) for step, _ in steps))}
         return Lesson(len(intervals), error, len(steps), loss, figures)
 
-    def estimates(self, played: Sequence[Sequence[Interval]]) -> tuple[list[FloatArray], list[FloatArray]]:
+    def estimates(self, played: Sequence[Sequence[PlayedInterval]]) -> tuple[list[FloatArray], list[FloatArray]]:
         """Return advantages and targets of each agent in each interval."""
         of, advantage, target = self.settings, list[FloatArray](), list[FloatArray]()
         for one in played:
@@ -168,7 +168,7 @@ class Agents(ActorCritic):
             target += list(wanted.double().numpy())
         return advantage, target
 
-    def _values(self, intervals: Sequence[Interval]) -> Tensor:
+    def _values(self, intervals: Sequence[PlayedInterval]) -> Tensor:
         """Return the values of all agents in intervals, one interval after the other."""
         shapes = [shape for x in intervals for shape in x.plan.inside]
         racks = racks_of(shapes, np.concatenate([x.racks for x in intervals]))
@@ -177,7 +177,7 @@ class Agents(ActorCritic):
         core, extras = np.repeat(np.arange(len(pods)), pods), np.concatenate([x.extras for x in intervals])
         return self.critic(racks, torch.from_numpy(extras), torch.from_numpy(pod), torch.from_numpy(core))
 
-    def _loss(self, part: Sequence[Step], advantage: Tensor) -> tuple[Tensor, dict[str, float]]:
+    def _loss(self, part: Sequence[JointStep], advantage: Tensor) -> tuple[Tensor, dict[str, float]]:
         asked, told = batch(self.network, part)
         log = self.network(asked, told)
         first = torch.from_numpy(np.cumsum([0, *(len(d.mask) for x in part for d in x.seen)])[:-1])

@@ -16,7 +16,7 @@ from torch_geometric.nn import SAGEConv
 
 from gangplan.learned.training.ragged import segment_log_softmax
 
-from .observe import EXTRAS, STATE, Decision, Plan, widths
+from .observe import EXTRAS, STATE, AgentDecision, Plan, widths
 from .recipe import MarlSettings
 
 
@@ -77,7 +77,7 @@ def racks_of(shapes: Sequence[tuple[np.ndarray, np.ndarray]], groups: np.ndarray
     return Racks(given, tuple(torch.from_numpy(x) for x in (socket, server, rack[2])), torch.from_numpy(rack[0]))
 
 
-def asked_of(plans: Sequence[Plan], seen: Sequence[Decision], first: Sequence[int]) -> Asked:
+def asked_of(plans: Sequence[Plan], seen: Sequence[AgentDecision], first: Sequence[int]) -> Asked:
     """Return decisions as one batch.
 
     Args:
@@ -190,7 +190,7 @@ class Actor(nn.Module):
         return segment_log_softmax(found, asked.action, len(asked.job))
 
 
-class Critic(nn.Module):
+class CentralCritic(nn.Module):
     """Values of all agents from all racks: central, for training alone."""
 
     def __init__(self, settings: MarlSettings) -> None:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from gangplan.instances import InstanceError
 
-from ..interference.agents import Ask, Table
+from ..interference.agents import AgentTable, Ask
 from ..interference.baselines import least_interference
 from ..interference.case import NIC, owners
 from ..interference.environment import Environment
@@ -60,7 +60,7 @@ def plan_of(env: Environment) -> Plan:
     return Plan(tuple(inside), topology.group[above, first].astype(np.int64), (speed[0], speed[1], speed[2]))
 
 
-class Decision(NamedTuple):
+class AgentDecision(NamedTuple):
     """One decision.
 
     Attributes:
@@ -76,7 +76,7 @@ class Decision(NamedTuple):
     mask: NDArray[np.bool_]
 
 
-class Sight:
+class AgentSight:
     """One environment and its table, as the networks see them.
 
     Raises:
@@ -93,7 +93,7 @@ class Sight:
         still = [np.eye(types)[jobs.kind], asked / np.array([_TASKS, 1.0, _TASKS, 4.0]), long]
         self._still: Row = np.concatenate(still, axis=1, dtype=np.float32)
 
-    def told(self, table: Table) -> tuple[NDArray[np.float16], Row]:
+    def told(self, table: AgentTable) -> tuple[NDArray[np.float16], Row]:
         """Return what agents tell one another.
 
         Returns:
@@ -112,7 +112,7 @@ class Sight:
         found[:, :3], found[:, 3 : 3 + self.types] = env.free / env.size, env.tasks / 2
         return found
 
-    def decision(self, table: Table, ask: Ask) -> Decision:
+    def decision(self, table: AgentTable, ask: Ask) -> AgentDecision:
         """Return what is seen of a decision."""
         part, job, jobs = ask.part, ask.job, ask.part.case.jobs
         groups = self._groups(part)
@@ -129,7 +129,7 @@ class Sight:
             np.log1p(len(table.queue[ask.agent])) / 3, *self.plan.speed,
         ]  # fmt: skip
         row = np.concatenate([self._still[job], np.array(state, dtype=np.float32)]).astype(np.float16)
-        return Decision(ask.agent, groups.astype(np.float16), row, ask.mask)
+        return AgentDecision(ask.agent, groups.astype(np.float16), row, ask.mask)
 
     def extras(self, env: Environment, owner: NDArray[np.int64]) -> Row:
         """Return what the critic is shown of each agent besides its racks, float32 (agents, `EXTRAS`)."""

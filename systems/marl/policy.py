@@ -11,25 +11,25 @@ import torch
 from torch import Tensor
 
 from gangplan.instances.arrays import BoolArray, FloatArray
-from gangplan.learned.interference.models import Model
+from gangplan.learned.interference.models import SpeedPredictor
 from gangplan.learned.policy.network import NetworkPolicy
 from gangplan.solvers.processes import one_thread
 
 from ..harmony.episodes import end_intervals
-from ..interference.agents import Ask, Table
+from ..interference.agents import AgentTable, Ask
 from ..interference.baselines import CONSOLIDATE, alone
 from ..interference.environment import Environment
 from ..interference.greedy import Greedy, Rows
 from ..interference.market import Market
 from .network import Actor, Asked, asked_of, racks_of
-from .observe import Decision, Plan, Row, Sight
+from .observe import AgentDecision, AgentSight, Plan, Row
 from .recipe import NAME, MarlSettings
 
 SAME = 0.02
 """By what share a job must be faster elsewhere to be passed on though it fits."""
 
 
-class Teacher:
+class AgentTeacher:
     """Says what agents at a table should do.
 
     At an interval a market is cleared in which a job that was passed on is bid for by its owner alone. Agents do what
@@ -39,7 +39,7 @@ class Teacher:
         table: whose parts' truth, without interference, is searched by.
     """
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: AgentTable) -> None:
         self._table, self._rows, self._to = table, dict[int, Rows](), dict[int, tuple[int, float]]()
         self._alone = alone(table.case.truth)
         self._search = [Greedy(alone(part.truth), consolidate=CONSOLIDATE) for part in table.cases]
@@ -80,12 +80,12 @@ class Teacher:
         return found if found.any() else ask.mask
 
 
-class Step(NamedTuple):
+class JointStep(NamedTuple):
     """What agents of one cluster decided at the same time.
 
     Attributes:
         plan: of the cluster.
-        racks, state: what agents told one another, see `Sight.told`.
+        racks, state: what agents told one another, see `AgentSight.told`.
         seen: the decisions.
         action, behaviour: what was decided, and the logarithm of its probability.
         right: what the teacher would do, of each decision; empty without one.
@@ -94,14 +94,14 @@ class Step(NamedTuple):
     plan: Plan
     racks: np.ndarray
     state: Row
-    seen: list[Decision]
+    seen: list[AgentDecision]
     action: list[int]
     behaviour: list[float]
     right: list[BoolArray]
 
 
 @dataclass(slots=True)
-class Interval:
+class PlayedInterval:
     """One interval of one cluster.
 
     Attributes:
@@ -115,17 +115,17 @@ class Interval:
     plan: Plan
     racks: np.ndarray
     extras: Row
-    steps: list[Step] = field(default_factory=list)
+    steps: list[JointStep] = field(default_factory=list)
     reward: FloatArray = field(default_factory=lambda: np.zeros(0))
 
 
-class Lane:
+class PlayedLane:
     """One environment, its table, and what was played at it."""
 
-    def __init__(self, env: Environment, table: Table, types: int, *, teach: bool = False) -> None:
-        self.env, self.table, self.sight = env, table, Sight(env, types)
-        self.teacher = Teacher(table) if teach else None
-        self.played = list[Interval]()
+    def __init__(self, env: Environment, table: AgentTable, types: int, *, teach: bool = False) -> None:
+        self.env, self.table, self.sight = env, table, AgentSight(env, types)
+        self.teacher = AgentTeacher(table) if teach else None
+        self.played = list[PlayedInterval]()
 
     def begin(self, *, keep: bool = False) -> None:
         """Begin an interval."""
@@ -134,13 +134,13 @@ class Lane:
             self.teacher.begin()
         if keep:
             racks, extras = self.sight.told(self.table)[0], self.sight.extras(self.env, self.table.owner)
-            self.played.append(Interval(self.sight.plan, racks, extras))
+            self.played.append(PlayedInterval(self.sight.plan, racks, extras))
 
-    def look(self, asks: Sequence[Ask]) -> Step:
+    def look(self, asks: Sequence[Ask]) -> JointStep:
         """Return what agents see that are to decide, and what the teacher says."""
         seen = [self.sight.decision(self.table, ask) for ask in asks]
         right = [] if self.teacher is None else [self.teacher.label(ask) for ask in asks]
-        return Step(self.sight.plan, *self.sight.told(self.table), seen, [], [], right)
+        return JointStep(self.sight.plan, *self.sight.told(self.table), seen, [], [], right)
 
     def pay(self, before: FloatArray, jobs: list[int]) -> None:
         """Note down what an interval came to, of the jobs that ran in it."""
@@ -148,7 +148,7 @@ class Lane:
         self.played[-1].reward = np.bincount(self.table.owner[jobs], did, len(self.sight.plan.pod)).astype(np.float64)
 
 
-def batch(network: Actor, steps: Sequence[Step]) -> tuple[Asked, Tensor]:
+def batch(network: Actor, steps: Sequence[JointStep]) -> tuple[Asked, Tensor]:
     """Return the decisions of steps as one batch, and what agents told one another."""
     first = np.cumsum([0, *(len(x.plan.pod) for x in steps)])
     shapes = [shape for x in steps for shape in x.plan.inside]
@@ -159,7 +159,7 @@ def batch(network: Actor, steps: Sequence[Step]) -> tuple[Asked, Tensor]:
     return asked_of(plans, seen, begin), told
 
 
-def decide(network: Actor, steps: Sequence[Step], rng: np.random.Generator | None) -> None:
+def decide(network: Actor, steps: Sequence[JointStep], rng: np.random.Generator | None) -> None:
     """Enter actions and logarithms of their probabilities in steps; the best actions without a generator."""
     flat = network(*batch(network, steps)).double().numpy()
     sizes = np.cumsum([len(seen.mask) for x in steps for seen in x.seen])[:-1]
@@ -175,8 +175,8 @@ def decide(network: Actor, steps: Sequence[Step], rng: np.random.Generator | Non
 
 
 def play(
-    lanes: Sequence[Lane],
-    models: Sequence[Model],
+    lanes: Sequence[PlayedLane],
+    models: Sequence[SpeedPredictor],
     network: Actor | None,
     rng: np.random.Generator | None = None,
     *,
@@ -209,7 +209,7 @@ def play(
             _end([(lanes[i], models[i]) for i in sorted(fresh)], keep=keep)
 
 
-def _end(lanes: Sequence[tuple[Lane, Model]], *, keep: bool) -> None:
+def _end(lanes: Sequence[tuple[PlayedLane, SpeedPredictor]], *, keep: bool) -> None:
     """End the interval in some lanes; speeds are predicted for all those of a model at once."""
     for lane, _ in lanes:
         lane.table.end()
@@ -239,7 +239,7 @@ class MarlPolicy(NetworkPolicy):
     ) -> None:
         super().__init__(network, settings)
         self.seed, self.fails = seed, fails
-        self.lane: Lane | None = None
+        self.lane: PlayedLane | None = None
 
     def place(self, env: Environment) -> None:
         """Let all agents decide, once an interval.
@@ -248,7 +248,7 @@ class MarlPolicy(NetworkPolicy):
             InstanceError: if the environment has no racks, or other types than the policy is for.
         """
         if self.lane is None or self.lane.env is not env:
-            self.lane = Lane(env, Table(env.case, self.seed, self.fails), self.settings.types)
+            self.lane = PlayedLane(env, AgentTable(env.case, self.seed, self.fails), self.settings.types)
         lane, table = self.lane, self.lane.table
         if not env.waiting:
             return

@@ -9,13 +9,13 @@ from gangplan.instances import InstanceError
 from gangplan.instances.arrays import check_fields, limited, require_choice
 from gangplan.instances.lazy import Later
 from gangplan.learned.training.recipe import Recipe
-from gangplan.learned.training.trainer import Step, staged
+from gangplan.learned.training.trainer import StageSpec, staged
 from gangplan.simulator.ground import Maker
 
 from ..interference.ground import Agents
 
 if TYPE_CHECKING:
-    from ..interference.case import Case
+    from ..interference.case import InterferenceCase
 
 NAME = "marl"
 
@@ -80,7 +80,7 @@ class MarlSettings:
         if not self.cases:
             raise InstanceError("cases", "is empty")
 
-    def make(self, case: str, seed: int, jobs: int | None = None) -> Case:
+    def make(self, case: str, seed: int, jobs: int | None = None) -> InterferenceCase:
         """Return the case of a seed, with the true cluster."""
         from ..interference.cases import CENTRES
 
@@ -104,8 +104,8 @@ RECIPE = Recipe(
     stages=staged(
         f"{__package__}.learners:Training",
         lambda of: [
-            *(Step(f"imitation-{i}", of.imitation_updates, of.imitation_updates // 4) for i in range(of.rounds)),
-            Step("rl", of.rl_updates, of.validate_every),
+            *(StageSpec(f"imitation-{i}", of.imitation_updates, of.imitation_updates // 4) for i in range(of.rounds)),
+            StageSpec("rl", of.rl_updates, of.validate_every),
         ],
     ),
     load=Later(f"{__package__}.policy:MarlPolicy.load"),

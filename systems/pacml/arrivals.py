@@ -89,7 +89,7 @@ constant 2 blocking .5574 about 44% accept half; with the stated moments 36% wou
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Case:
+class ArrivalCase:
     """Jobs that arrive one after the other, n of them. Times are in the unit of the types.
 
     Attributes:
@@ -144,7 +144,7 @@ def arrivals(
     n: int = 1000,
     load: float = 1.0,
     poisson: bool = False,
-) -> Case:
+) -> ArrivalCase:
     """Draw a case: by default, of the five published models on the published cluster, by the published protocol.
 
     The first job arrives at 0 and the next ones at equal intervals; models are drawn without replacement from an
@@ -173,7 +173,7 @@ def arrivals(
     submit: FloatArray = np.arange(n, dtype=np.float64) * gap
     if poisson:
         submit = np.concatenate([[0.0], np.cumsum(rng.exponential(gap, n - 1))])
-    return Case(types, submit, model, beta, float(submit[-1]) + gap, name)
+    return ArrivalCase(types, submit, model, beta, float(submit[-1]) + gap, name)
 
 
 def interval(types: Sequence[JobType], load: float = 1.0) -> float:

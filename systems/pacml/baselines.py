@@ -9,7 +9,7 @@ import numpy as np
 
 from gangplan.instances import InstanceError
 
-from .simulate import Choice, Decides, RampState
+from .simulate import Acceptance, Decides, RampState
 
 Rule = Callable[[RampState], int | None]
 """From the state to the index of a degree, or None to reject."""
@@ -23,10 +23,10 @@ class Published:
 
     rule: Rule
 
-    def decide(self, state: RampState) -> Choice | None:
+    def decide(self, state: RampState) -> Acceptance | None:
         """Choose the degree of the rule."""
         degree = self.rule(state)
-        return None if degree is None else Choice(degree)
+        return None if degree is None else Acceptance(degree)
 
 
 @dataclass(slots=True)
@@ -41,7 +41,7 @@ class InOneBlock:
     rule: Kept
     best: bool = False
 
-    def decide(self, state: RampState) -> Choice | None:
+    def decide(self, state: RampState) -> Acceptance | None:
         """Choose the degree of the rule and its first or best block."""
         found = np.flatnonzero(state.acceptable)
         degree = self.rule(state, np.unique(state.blocks.degree[found]).tolist()) if len(found) else None
@@ -49,7 +49,7 @@ class InOneBlock:
             return None
         found = found[state.blocks.degree[found] == degree]
         lost = [int(state.fits[state.blocks.touching(b)].sum()) for b in found.tolist()] if self.best else [0]
-        return Choice(degree, int(found[int(np.argmin(lost))]))
+        return Acceptance(degree, int(found[int(np.argmin(lost))]))
 
 
 def _valid(state: RampState) -> list[int]:

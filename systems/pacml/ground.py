@@ -16,7 +16,7 @@ from gangplan.instances.intake import cluster_sizes
 from gangplan.simulator.ground import Figure, Ground, Maker, refuse, setting
 
 if TYPE_CHECKING:
-    from .arrivals import Case
+    from .arrivals import ArrivalCase
     from .check import Checker
     from .jobs import JobType
 
@@ -86,17 +86,17 @@ class Pacml(Ground):
 
         return Checker()
 
-    def draw(self, seed: int) -> Case:
+    def draw(self, seed: int) -> ArrivalCase:
         """See `Ground`."""
         from .arrivals import arrivals
 
         return arrivals(self.types, self.distribution, seed, n=self.jobs, load=self.load, poisson=self.poisson)
 
-    def arrays(self, drawn: Case) -> Sequence[NDArray[Any]]:
+    def arrays(self, drawn: ArrivalCase) -> Sequence[NDArray[Any]]:
         """See `Ground`."""
         return drawn.submit, drawn.model, drawn.limit
 
-    def about(self, drawn: Case) -> str:
+    def about(self, drawn: ArrivalCase) -> str:
         """See `Ground`."""
         models, servers = len(self.types), self.types[0].blocks.n_servers
         return f"{self.jobs} jobs of {models} models on {servers} servers, {self.units} units, load {self.load:g}"
@@ -115,7 +115,7 @@ class Pacml(Ground):
         make(0)  # a wrong name is told before the work begins
         return lambda drawn, seed: make(seed)
 
-    def play(self, policy: Any, drawn: Case) -> Mapping[str, float]:
+    def play(self, policy: Any, drawn: ArrivalCase) -> Mapping[str, float]:
         """See `Ground`."""
         from .simulate import simulate
 
@@ -126,7 +126,7 @@ class Pacml(Ground):
         figures = float(outcome.blocked_or_running), float(outcome.blocked), seconds
         return dict(zip(self.figures, figures, strict=True))
 
-    def bound(self, drawn: Case, time_limit: float) -> float:
+    def bound(self, drawn: ArrivalCase, time_limit: float) -> float:
         """See `Ground`: of policies that keep a job in one block; published first fit may let it spill out."""
         from .plans import clairvoyant
 

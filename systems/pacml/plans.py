@@ -14,9 +14,9 @@ import numpy as np
 
 from gangplan.instances.arrays import FloatArray, IntArray, ranges, require_number
 
-from .arrivals import Case
+from .arrivals import ArrivalCase
 from .jobs import Long
-from .simulate import Choice, RampOutcome, RampState, simulate
+from .simulate import Acceptance, RampOutcome, RampState, simulate
 
 PRICE = 0.005
 """Of a held server at an arrival, in jobs: 8 servers over five arrivals weigh a fifth of a job."""
@@ -37,13 +37,13 @@ class Plan:
     block: IntArray
     accepted: int
 
-    def decide(self, state: RampState) -> Choice | None:
+    def decide(self, state: RampState) -> Acceptance | None:
         """Give the job its block, as a policy of the case that was planned."""
         block = int(self.block[state.index])
-        return None if block < 0 else Choice(int(state.blocks.degree[block]), block)
+        return None if block < 0 else Acceptance(int(state.blocks.degree[block]), block)
 
 
-def search(case: Case, *, width: int = 200, by_horizon: bool = False, seed: int = 0) -> Plan:
+def search(case: ArrivalCase, *, width: int = 200, by_horizon: bool = False, seed: int = 0) -> Plan:
     """Plan a case.
 
     Args:
@@ -123,7 +123,9 @@ class _Runs(NamedTuple):
     until: Long
 
 
-def clairvoyant(case: Case, *, time_limit: float = 60.0, width: int = 200, by_horizon: bool = False) -> Clairvoyant:
+def clairvoyant(
+    case: ArrivalCase, *, time_limit: float = 60.0, width: int = 200, by_horizon: bool = False
+) -> Clairvoyant:
     """Bound the blocking of a case from below, and look for a schedule.
 
     Jobs start as they arrive. Choose for each at most one degree with an acceptable completion time, that of the
@@ -147,7 +149,7 @@ def clairvoyant(case: Case, *, time_limit: float = 60.0, width: int = 200, by_ho
     return Clairvoyant(float(bound), float(lp), outcome)
 
 
-def _runs(case: Case, by_horizon: bool) -> _Runs:
+def _runs(case: ArrivalCase, by_horizon: bool) -> _Runs:
     blocks, limit = case.blocks, case.limit
     of_degree = np.array([degree for degree, _ in blocks.shapes])
     fastest = np.full((len(case.types), len(blocks.degrees)), np.inf)
@@ -163,7 +165,7 @@ def _runs(case: Case, by_horizon: bool) -> _Runs:
     return _Runs(job, degree, np.array(blocks.degrees)[degree], np.maximum(until, job + 1))
 
 
-def _most(case: Case, runs: _Runs, time_limit: float | None) -> float:
+def _most(case: ArrivalCase, runs: _Runs, time_limit: float | None) -> float:
     """Return how many can be accepted at most; by the LP if there is no limit."""
     from scipy.optimize import Bounds, LinearConstraint, milp
     from scipy.sparse import csr_array

@@ -13,14 +13,14 @@ from gangplan.instances.workload import Workload
 from gangplan.simulator.asking import asking, converted
 from gangplan.simulator.outcome import Outcome
 
-from .arrivals import Case
+from .arrivals import ArrivalCase
 from .jobs import Blocks, JobType, Long, Placed
 
 PUBLISHED = -1
 """Instead of a block: published first fit on all free servers."""
 
 
-class Choice(NamedTuple):
+class Acceptance(NamedTuple):
     """What a policy does with a job that it does not reject.
 
     Attributes:
@@ -49,7 +49,7 @@ class RampState:
 
     __slots__ = ("_fits", "accepted", "blocks", "case", "ends", "fraction", "free", "index", "job", "limit", "now")
 
-    def __init__(self, case: Case, index: int, limit: float, ends: FloatArray, accepted: BoolArray) -> None:
+    def __init__(self, case: ArrivalCase, index: int, limit: float, ends: FloatArray, accepted: BoolArray) -> None:
         self.case, self.blocks = case, case.blocks
         self.index, self.now = index, float(case.submit[index])
         self.job: JobType = case.types[case.model[index]]
@@ -78,7 +78,7 @@ class RampState:
 class Decides(Protocol):
     """Decides on each job when it arrives."""
 
-    def decide(self, state: RampState) -> Choice | None:
+    def decide(self, state: RampState) -> Acceptance | None:
         """Return what to do with the job, or None to reject it.
 
         A job that then finds no place, or would take longer than its user accepts, is blocked.
@@ -101,7 +101,7 @@ class RampOutcome(Outcome):
         block: int32 (n,), in which the whole job was kept; -1 if first fit was free to spill, or it is blocked.
     """
 
-    case: Case
+    case: ArrivalCase
     reason: IntArray
     degree: IntArray
     block: IntArray
@@ -117,7 +117,7 @@ class RampOutcome(Outcome):
         return 1 - float((self.finish <= self.case.horizon).mean())
 
 
-def simulate(case: Case, policy: Decides) -> RampOutcome:
+def simulate(case: ArrivalCase, policy: Decides) -> RampOutcome:
     """Let the jobs arrive one by one; each is accepted at once or lost.
 
     Raises:
@@ -138,7 +138,7 @@ def simulate(case: Case, policy: Decides) -> RampOutcome:
         if choice is None:
             reason[i] = 1
             continue
-        choice = converted(choice, lambda answer: Choice(*map(int, Choice(*answer))), f"decisions[{i}]")
+        choice = converted(choice, lambda answer: Acceptance(*map(int, Acceptance(*answer))), f"decisions[{i}]")
         placed = _place(state, choice, blocks)
         if placed is None or placed.jct > limit[i]:
             reason[i] = 2 if placed is None else 3
@@ -155,7 +155,7 @@ def simulate(case: Case, policy: Decides) -> RampOutcome:
     return RampOutcome.unbroken(work, room, start, finish, server, 1, np.repeat(job, gpus[job]), **told)
 
 
-def _place(state: RampState, choice: Choice, blocks: Blocks) -> Placed | None:
+def _place(state: RampState, choice: Acceptance, blocks: Blocks) -> Placed | None:
     if not 0 <= choice.degree < len(blocks.degrees):
         raise InstanceError(f"decisions[{state.index}].degree", f"{choice.degree!r} is not the index of a degree")
     if choice.block == PUBLISHED:

@@ -22,7 +22,7 @@ OP_SECONDS: dict[str, float] = {"physical": 1.0, "as-published": 1e3}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Step:
+class TrainingStep:
     """When each sub-op runs in one training step.
 
     Attributes:
@@ -37,7 +37,9 @@ class Step:
     finish: FloatArray
 
 
-def training_step(split: SplitGraph, servers: IntArray, topology: RampTopology, *, units: Units = "physical") -> Step:
+def training_step(
+    split: SplitGraph, servers: IntArray, topology: RampTopology, *, units: Units = "physical"
+) -> TrainingStep:
     """Simulate one training step.
 
     A sub-op is ready when all its inputs have arrived. A server runs one at a time, always the ready one with the
@@ -57,7 +59,7 @@ def training_step(split: SplitGraph, servers: IntArray, topology: RampTopology, 
     start, finish = _Run(split, servers, cost, OP_SECONDS[units]).times()
     for times in (start, finish):
         times.setflags(write=False)
-    return Step(float((finish + cost.sync).max()), start, finish)
+    return TrainingStep(float((finish + cost.sync).max()), start, finish)
 
 
 class _Run:

@@ -16,7 +16,7 @@ from gangplan.simulator.engine import POLICIES, EngineScheduler
 from gangplan.simulator.engine.jobs import Long
 from gangplan.simulator.engine.rates import ApartRates
 from gangplan.simulator.engine.state import ClusterState
-from gangplan.simulator.envs.episode import Case, Reward, Throughput
+from gangplan.simulator.envs.episode import EpisodeCase, Reward, Throughput
 from gangplan.simulator.envs.observe import MOST_JOBS, Float32
 from gangplan.simulator.envs.single import SelectEnv
 from gangplan.simulator.gangs.allocate import Close
@@ -25,7 +25,7 @@ from gangplan.simulator.gangs.mixes import TRAINING
 
 from .batch import alone
 from .image import draw, require_frame
-from .suites import Suite, suite
+from .suites import ClusterSuite, suite
 
 
 class Picture:
@@ -81,7 +81,7 @@ class Picture:
         return {name: np.minimum(made[name][0], space.high) for name, space in self.spaces.items()}
 
 
-def topdrl(on: str | Suite = "small", allocator: str = "closest", reward: Reward | None = None) -> SelectEnv:
+def topdrl(on: str | ClusterSuite = "small", allocator: str = "closest", reward: Reward | None = None) -> SelectEnv:
     """Return the environment of a suite (Ayadi et al., JPDC 204, 2025), on seeds to learn from.
 
     `gangplan.systems.topdrl.batch.Batch` plays many episodes of it at once, in compiled code.
@@ -98,8 +98,8 @@ def topdrl(on: str | Suite = "small", allocator: str = "closest", reward: Reward
     if of.draw(TRAINING)[1] is not None:
         raise InstanceError("on", f"{of.name!r} does not tell durations, which the engine shows: play it in a Batch")
 
-    def cases(rng: np.random.Generator) -> Case:
-        return Case(of.draw(TRAINING + int(rng.integers(2**31)))[0])
+    def cases(rng: np.random.Generator) -> EpisodeCase:
+        return EpisodeCase(of.draw(TRAINING + int(rng.integers(2**31)))[0])
 
     scheduler = EngineScheduler((POLICIES["fifo"](), Close(allocator)))
     image = partial(Picture, width=of.width, step=of.step, backlog=of.backlog)

@@ -18,12 +18,12 @@ from gangplan.instances.published import DATA
 from gangplan.instances.workload import Workload
 from gangplan.learned.online.recipe import RECIPE as GNN
 from gangplan.simulator.ground import Figure, Ground, Maker, refuse, setting
-from gangplan.simulator.picking import WAIT, Picks, Scene, ask, refuse_to_wait
+from gangplan.simulator.picking import WAIT, DecisionView, Picks, ask, refuse_to_wait
 
 if TYPE_CHECKING:
     from gangplan.simulator.outcome import Outcome
 
-    from .suites import Suite
+    from .suites import ClusterSuite
 
 Drawn = tuple[Workload, NDArray[np.float64] | None]
 
@@ -52,7 +52,7 @@ class Topdrl(Ground):
     sees = ("gpus", "seconds", "waited")
     usual = ("fcfs", "sjf", "ljf", "random", "tetris", "smallest", "least_work")
 
-    suite: str | Suite = setting(  # noqa: RUF009
+    suite: str | ClusterSuite = setting(  # noqa: RUF009
         "small", "small, large, expensive, mixed, loaded, uncertain, rush, philly, pollux", many=True
     )
     data: str = setting(DATA, "folder of traces, for philly and pollux", metavar="FOLDER")
@@ -64,13 +64,13 @@ class Topdrl(Ground):
     draws: int | None = setting(0, "seed of policies that draw")
 
     @cached_property
-    def on(self) -> Suite:
+    def on(self) -> ClusterSuite:
         """The suite with these sizes."""
         from gangplan.simulator.gangs.mixes import MIXES
 
-        from .suites import TRACES, Suite, suite
+        from .suites import TRACES, ClusterSuite, suite
 
-        if isinstance(self.suite, Suite):
+        if isinstance(self.suite, ClusterSuite):
             return self.suite
         found, name = suite(self.suite, self.data), self.suite
         asked = {x: getattr(self, x) for x in ("jobs", "arrival", "length", "gpus")}
@@ -207,7 +207,7 @@ class TopdrlPick:
             now, idle = float(state.clock[NOW]), int(state.free.sum())
             gpus = jobs.gpus[waiting].astype(np.float64)
             columns = {"gpus": gpus, "seconds": jobs.expected[waiting], "waited": now - jobs.submit[waiting]}
-            at = ask(self._policy, Scene(now, idle, len(state.holder), columns, gpus <= idle))
+            at = ask(self._policy, DecisionView(now, idle, len(state.holder), columns, gpus <= idle))
             if at != WAIT:
                 allocate(CLOSEST, int(jobs.gpus[waiting[at]]), cluster, state.free, take)
                 start(jobs, cluster, state, at, take)
@@ -216,7 +216,7 @@ class TopdrlPick:
                 return
 
 
-def _last_cost(outcome: Outcome, suite: Suite) -> float:
+def _last_cost(outcome: Outcome, suite: ClusterSuite) -> float:
     """Return the mean communication cost of the jobs' last runs."""
     last = outcome.row_end == outcome.finish[outcome.row_job]
     by_job: dict[int, tuple[list[int], list[int]]] = {}

@@ -16,7 +16,7 @@ from .oracle import Oracle
 from .rollout import Rollout
 from .rules import DISCIPLINES, SCORES, Patient, rule
 from .simulate import Finishes
-from .suites import Suite
+from .suites import ClusterSuite
 
 PUBLISHED = ("fcfs", "sjf", "ljf", "random", "tetris", "smallest")
 """The rules that TopDRL was compared with."""
@@ -32,7 +32,7 @@ oracle knows all arrivals."""
 
 
 def make_policy(
-    name: str, seed: int = 0, suite: Suite | None = None, folder: Path = FOLDER
+    name: str, seed: int = 0, suite: ClusterSuite | None = None, folder: Path = FOLDER
 ) -> Finishes | EngineScheduler:
     """Return the policy of a name: ``RULE[+DISCIPLINE][+ALLOCATOR]``, one of `OTHERS`, or weights.
 
@@ -61,12 +61,12 @@ def make_policy(
     return _learned(name, path, suite)
 
 
-def weights_of(name: str, suite: Suite | None = None, folder: Path = FOLDER) -> Path | None:
+def weights_of(name: str, suite: ClusterSuite | None = None, folder: Path = FOLDER) -> Path | None:
     """Return the file of a policy's weights, if it has any: see `make_policy`."""
     return named(name.removesuffix(UNGUARDED).partition("+")[0], suite.name if suite else "", folder)
 
 
-def _learned(name: str, path: Path, suite: Suite | None) -> Finishes:
+def _learned(name: str, path: Path, suite: ClusterSuite | None) -> Finishes:
     found = load_policy(name, path, "finish")
     if suite is not None and hasattr(found, "step"):
         found.step = suite.step

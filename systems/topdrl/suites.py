@@ -23,7 +23,7 @@ SPLIT = {TRAINING: (0.0, 0.6), VALIDATION: (0.6, 0.7), 0: (0.7, 1.0)}
 """From which seed on which part of Philly's time is drawn from: what is learned from lies before what is tested on."""
 
 
-def philly(name: str, fleet: Fleet, data: str | PathLike[str]) -> Suite:
+def philly(name: str, fleet: Fleet, data: str | PathLike[str]) -> ClusterSuite:
     """Return windows of consecutive jobs of Microsoft's Philly (Jeon et al., ATC 2019)."""
     trace, proximity = read_jobs("philly", str(data))
 
@@ -33,10 +33,12 @@ def philly(name: str, fleet: Fleet, data: str | PathLike[str]) -> Suite:
         at = int(np.random.default_rng(seed).integers(low, high + 1))
         return fit(trace.take(np.arange(at, at + WINDOW)), fleet, proximity), None
 
-    return Suite(name, fleet, proximity, draw, width=fleet.n_gpus, step=float(np.quantile(trace.duration, 0.9)) / 30)
+    return ClusterSuite(
+        name, fleet, proximity, draw, width=fleet.n_gpus, step=float(np.quantile(trace.duration, 0.9)) / 30
+    )
 
 
-def pollux(name: str, fleet: Fleet, data: str | PathLike[str]) -> Suite:
+def pollux(name: str, fleet: Fleet, data: str | PathLike[str]) -> ClusterSuite:
     """Return Pollux's jobs in the order of its trace from a drawn one on, as long as `pollux_seconds` draws.
 
     How much each model pays for being apart is fitted to its measured steps.
@@ -52,11 +54,11 @@ def pollux(name: str, fleet: Fleet, data: str | PathLike[str]) -> Suite:
         submit = np.append(0.0, np.cumsum(gap[order])[:-1])
         return fit(replace(jobs, submit=submit), fleet, proximity), None
 
-    return Suite(name, fleet, proximity, draw, width=fleet.n_gpus, step=600.0)
+    return ClusterSuite(name, fleet, proximity, draw, width=fleet.n_gpus, step=600.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Suite:
+class ClusterSuite:
     """A cluster and its workloads.
 
     Attributes:
@@ -82,7 +84,7 @@ TRACES = ("philly", "pollux")
 SUITES = (*MIXES, *TRACES)
 
 
-def suite(name: str, data: str | PathLike[str] = DATA) -> Suite:
+def suite(name: str, data: str | PathLike[str] = DATA) -> ClusterSuite:
     """Return the suite of a name.
 
     Args:
@@ -101,4 +103,4 @@ def suite(name: str, data: str | PathLike[str] = DATA) -> Suite:
         proximity = Proximity(intensity={"": 4.0})
     draw = told_means(mix) if name == "uncertain" else lambda seed: (mix.draw(seed), None)
     slots, backlog = (100, 10) if name == "large" else (20, 5)
-    return Suite(name, fleet, proximity, draw, slots, backlog, mix.gpus, mix.step)
+    return ClusterSuite(name, fleet, proximity, draw, slots, backlog, mix.gpus, mix.step)

@@ -17,7 +17,7 @@ import torch
 
 from gangplan.cli.learn import means
 from gangplan.learned.policy import load, read_card
-from gangplan.learned.training import Stage
+from gangplan.learned.training import TrainingStage
 from gangplan.learned.training.recipe import RECIPES, Recipe
 
 
@@ -70,7 +70,7 @@ def toy(monkeypatch: pytest.MonkeyPatch) -> None:
         "toy",
         "goes to 1",
         Settings,
-        lambda settings, seed: [Stage("walk", lambda start: Toy(settings), settings.updates, 2)],
+        lambda settings, seed: [TrainingStage("walk", lambda start: Toy(settings), settings.updates, 2)],
         lambda path: load(path)[0]["x"],
         judge,
     )

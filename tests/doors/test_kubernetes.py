@@ -20,8 +20,8 @@ from kubernetes import client
 
 from gangplan import Scheduler
 from gangplan.doors.kubernetes.extender import Offers, serve
-from gangplan.doors.kubernetes.following import Loop, Server
-from gangplan.doors.kubernetes.objects import NODE, Rules, node_of, pod_of
+from gangplan.doors.kubernetes.following import FollowLoop, Server
+from gangplan.doors.kubernetes.objects import NODE, ReadingRules, node_of, pod_of
 from gangplan.doors.kubernetes.reconciler import Reconciler
 from gangplan.doors.kubernetes.requests import quantity
 from gangplan.instances import InstanceError
@@ -53,7 +53,7 @@ class Process:
     def __init__(self, server: ApiServer, make: Callable[[Fleet], Scheduler] | None = None, **given: Any) -> None:
         api = client.ApiClient(client.Configuration(host=server.url))
         self.reconciler = Reconciler(make or (lambda fleet: Scheduler(fleet, **given)))
-        self.loop = Loop(Server(api), self.reconciler, Rules())
+        self.loop = FollowLoop(Server(api), self.reconciler, ReadingRules())
         self.thread = threading.Thread(target=self.loop.run, daemon=True)
         self.thread.start()
 
@@ -332,7 +332,7 @@ def test_kube_scheduler_asks(server: ApiServer, whole: bool) -> None:
     answering = serve(offers, "127.0.0.1", 0)
     url = f"http://127.0.0.1:{answering.server_port}"
     api = client.ApiClient(client.Configuration(host=server.url))
-    loop = Loop(Server(api), reconciler, Rules("default-scheduler"), offers)
+    loop = FollowLoop(Server(api), reconciler, ReadingRules("default-scheduler"), offers)
     thread = threading.Thread(target=loop.run, daemon=True)
     thread.start()
     try:
@@ -369,9 +369,9 @@ def test_reading() -> None:
     ]
     thing = pod("p", 2, initContainers=init, overhead={"cpu": "250m"}, labels={"jobset.sigs.k8s.io/jobset-name": "s"})
     thing["metadata"] |= {"uid": "u", "creationTimestamp": "2026-11-27T10:00:00Z"}
-    found = pod_of(thing, Rules())
+    found = pod_of(thing, ReadingRules())
     assert found.needs == (2, 3.25, 2.0**30) and found.gang == "team/s"
-    at = node_of(node("n0"), Rules())
+    at = node_of(node("n0"), ReadingRules())
     terms = [
         ("kubernetes.io/hostname", "In", ["n0"], True),
         ("kubernetes.io/hostname", "NotIn", ["n0"], False),
@@ -383,4 +383,4 @@ def test_reading() -> None:
         term = {"matchExpressions": [{"key": key, "operator": operator, "values": values}]}
         required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
         thing["spec"]["affinity"] = {"nodeAffinity": required}
-        assert (not at.refuses(pod_of(thing, Rules()).where)) is right
+        assert (not at.refuses(pod_of(thing, ReadingRules()).where)) is right

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gangplan import Scheduler
-from gangplan.doors.kubernetes.objects import Rules, node_of, pod_of
+from gangplan.doors.kubernetes.objects import ReadingRules, node_of, pod_of
 from gangplan.doors.kubernetes.reconciler import Reconciler
 
 from .api_server import gang, node, pod
@@ -105,7 +105,7 @@ class World:
     def step(self) -> None:
         """Have the scheduler take a step, some of whose bindings fail, and check it."""
         self.now += self.rng.choice([0.1, 10.0, 1000.0])
-        rules = Rules()
+        rules = ReadingRules()
         pods = {uid: pod_of(each, rules) for uid, each in self.pods.items()}
         nodes = {name: node_of(each, rules) for name, each in self.nodes.items()}
         step = self.reconciler.step(pods, nodes, self.now)

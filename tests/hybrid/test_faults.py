@@ -13,7 +13,7 @@ import pytest
 
 from gangplan import PartitionPlan, solve, verify
 from gangplan.hybrid import Entry, MethodFailed, portfolio, processes, register, unregister
-from gangplan.hybrid.timetable import Slot
+from gangplan.hybrid.timetable import TimetableSlot
 from gangplan.instances.generators import generate
 from gangplan.solvers import Run
 from gangplan.solvers.method import Method
@@ -121,7 +121,7 @@ def test_who_overruns_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processes.time, "perf_counter", lambda: now[0])
     run = Run(generate("layered", ops=12, layers=6, devices=3), time_limit=60)
     monkeypatch.setattr(processes.Process, "_begin", lambda self: None)
-    watch = processes.Process(run, [Slot(Entry("throughput", "sleeps", Method(sleeps), share=0.5))])
+    watch = processes.Process(run, [TimetableSlot(Entry("throughput", "sleeps", Method(sleeps), share=0.5))])
     watch.take("begin", 0, 2.0)
     now[0] = 102.69
     assert not watch.overrun() and not watch.done

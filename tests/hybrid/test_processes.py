@@ -17,7 +17,7 @@ import pytest
 import gangplan
 from gangplan.hybrid import Entry, register, unregister, workers
 from gangplan.hybrid.processes import Process, guarded, listen
-from gangplan.hybrid.timetable import Slot
+from gangplan.hybrid.timetable import TimetableSlot
 from gangplan.instances.generators import generate
 from gangplan.solvers import Run, processes
 from gangplan.solvers.method import Method
@@ -158,7 +158,7 @@ def _tell_how_nice(run: Run, prepared: object) -> None:
 def test_what_only_proves_bounds_gives_way(beside: bool) -> None:
     """A process beside the search is nicer than it, and any other is as nice as its parent."""
     run = Run(generate("layered", **HARD), time_limit=60.0)
-    process = Process(run, [Slot(Entry("throughput", "told", Method(_tell_how_nice), beside=beside))])
+    process = Process(run, [TimetableSlot(Entry("throughput", "told", Method(_tell_how_nice), beside=beside))])
     while not process.done:
         listen([process])
     assert run.notes == [f"nice {min(19, os.nice(0) + 10 * beside)}"]

@@ -202,16 +202,16 @@ def test_an_idle_server_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "_LOOK", 0.01)
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        server.Server(theirs, os.getppid()).serve()
+        server.ForkServer(theirs, os.getppid()).serve()
 
 
 def test_a_server_whose_caller_has_gone_ends() -> None:
     """A server ends when another process than its caller is its parent, or its caller has closed the connection."""
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        server.Server(theirs, os.getppid() + 1).serve()
+        server.ForkServer(theirs, os.getppid() + 1).serve()
         ours.close()
-        server.Server(theirs, os.getppid()).serve()
+        server.ForkServer(theirs, os.getppid()).serve()
 
 
 def test_without_safe_forks_the_server_is_the_worker(monkeypatch: pytest.MonkeyPatch) -> None:

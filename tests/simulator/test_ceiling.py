@@ -14,7 +14,7 @@ from gangplan.instances.placement.job import Task
 from gangplan.instances.readers.openb import read_nodes, read_pods
 from gangplan.simulator.ceiling import ceiling
 from gangplan.simulator.replay import ceilings, replay, saturate
-from gangplan.solvers.placement.online import TASK_POLICIES, Mix, make_policy
+from gangplan.solvers.placement.online import TASK_POLICIES, TaskMix, make_policy
 
 SHARE, SMALL, WHOLE = Task(Demand(0.6, 1.0)), Task(Demand(0.4, 1.0)), Task(Demand(1.0, 1.0))
 
@@ -46,7 +46,7 @@ def test_no_policy_is_above(seed: int) -> None:
     most = ceilings(fleet, tasks, seeds=range(3))
     for name in TASK_POLICIES:
         for sample in range(3):
-            done = saturate(fleet, tasks, make_policy(name, Mix.of(tasks)), seed=sample)
+            done = saturate(fleet, tasks, make_policy(name, TaskMix.of(tasks)), seed=sample)
             assert done.ratio[-1] <= most[sample] + 1e-9, name
 
 

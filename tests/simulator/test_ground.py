@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gangplan.hybrid.bench.makers import Queue
+from gangplan.hybrid.bench.makers import QueueDraw
 from gangplan.instances.workload import Workload
 from gangplan.simulator.ground import Ground, check_ground
 from gangplan.systems import SYSTEMS, ground_of
 
 SMALL: dict[str, Callable[[], Ground]] = {
-    "queue": lambda: Queue("philly", 40, 8),
+    "queue": lambda: QueueDraw("philly", 40, 8),
     "topdrl": lambda: ground_of("topdrl")(jobs=15),
     "harmony": lambda: ground_of("harmony")(jobs=15),
     "marl": lambda: ground_of("marl")(jobs=15),
@@ -29,7 +29,7 @@ def test_grounds_hold(name: str) -> None:
     check_ground(SMALL[name])
 
 
-class Above(Queue):
+class Above(QueueDraw):
     """Its bound is too high."""
 
     def bound(self, drawn: Workload, time_limit: float) -> float:
@@ -37,7 +37,7 @@ class Above(Queue):
         return 10 * super().bound(drawn, time_limit)
 
 
-class Same(Queue):
+class Same(QueueDraw):
     """It draws the same from all seeds."""
 
     def draw(self, seed: int) -> Workload:
@@ -45,7 +45,7 @@ class Same(Queue):
         return super().draw(0)
 
 
-class Drifts(Queue):
+class Drifts(QueueDraw):
     """It draws something else each time."""
 
     def draw(self, seed: int) -> Workload:
@@ -53,7 +53,7 @@ class Drifts(Queue):
         return super().draw(int(np.random.default_rng().integers(1 << 30)))
 
 
-class Undeclared(Queue):
+class Undeclared(QueueDraw):
     """It has a figure that it does not declare."""
 
     def play(self, policy: Any, drawn: Workload) -> Mapping[str, float]:
@@ -70,7 +70,7 @@ class Undeclared(Queue):
         (Undeclared, "declared are"),
     ],
 )
-def test_what_is_wrong_is_named(kind: type[Queue], words: str) -> None:
+def test_what_is_wrong_is_named(kind: type[QueueDraw], words: str) -> None:
     """A bound that is none, seeds that do not matter or do not suffice, and figures not declared are refused."""
     with pytest.raises(AssertionError, match=words):
         check_ground(lambda: kind("philly", 20, 8))

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from gangplan import Scheduler
-from gangplan.hybrid.bench.makers import Queue
+from gangplan.hybrid.bench.makers import QueueDraw
 from gangplan.instances import InstanceError
 from gangplan.instances.placement import Fleet, GangJob
 from gangplan.scheduler.policies.picking import SchedulerPick
 from gangplan.simulator.ground import evaluate, values
-from gangplan.simulator.picking import WAIT, Scene, check_picks
+from gangplan.simulator.picking import WAIT, DecisionView, check_picks
 from gangplan.systems import ground_of
 
 
@@ -22,7 +22,7 @@ class Shortest:
 
     needs = ("seconds",)
 
-    def act(self, scene: Scene) -> int:
+    def act(self, scene: DecisionView) -> int:
         """Return its place."""
         return int(np.where(scene.fits, scene.columns["seconds"], np.inf).argmin())
 
@@ -30,7 +30,7 @@ class Shortest:
 class Longest(Shortest):
     """Start the longest job that fits."""
 
-    def act(self, scene: Scene) -> int:
+    def act(self, scene: DecisionView) -> int:
         """Return its place."""
         return int(np.where(scene.fits, scene.columns["seconds"], -np.inf).argmax())
 
@@ -38,7 +38,7 @@ class Longest(Shortest):
 GROUNDS: dict[str, tuple[Any, str]] = {
     "topdrl": (lambda: ground_of("topdrl")(jobs=60), "sjf"),
     "harmony": (lambda: ground_of("harmony")(jobs=60), "alone"),
-    "queue": (lambda: Queue(trace="philly", jobs=80, gpus=8), "sjf"),
+    "queue": (lambda: QueueDraw(trace="philly", jobs=80, gpus=8), "sjf"),
 }
 """Grounds, and the rule of each that is the shortest first."""
 
@@ -66,7 +66,7 @@ def test_what_a_ground_does_not_show() -> None:
     """What is needed and not shown is named, also where jobs do not wait at all."""
     policy = type("Prices", (Shortest,), {"needs": ("price",)})
     with pytest.raises(InstanceError, match="needs 'price'"):
-        Queue("philly", 9, 8).picks(policy)
+        QueueDraw("philly", 9, 8).picks(policy)
     with pytest.raises(InstanceError, match="shows no jobs that wait"):
         ground_of("pacml")(profiles=("none",)).picks(Shortest)
 
@@ -74,7 +74,7 @@ def test_what_a_ground_does_not_show() -> None:
 class First(Shortest):
     """Start the first job that fits: by the order of the jobs."""
 
-    def act(self, scene: Scene) -> int:
+    def act(self, scene: DecisionView) -> int:
         """Return its place."""
         return int(scene.fits.argmax())
 
@@ -82,7 +82,7 @@ class First(Shortest):
 class Any_(Shortest):  # noqa: N801
     """Start a job, whether it fits or not."""
 
-    def act(self, scene: Scene) -> int:
+    def act(self, scene: DecisionView) -> int:
         """Return its place."""
         return int(scene.columns["seconds"].argmin())
 
@@ -90,7 +90,7 @@ class Any_(Shortest):  # noqa: N801
 class Writes(Shortest):
     """Write into what it is shown."""
 
-    def act(self, scene: Scene) -> int:
+    def act(self, scene: DecisionView) -> int:
         """Spoil the seconds."""
         scene.columns["seconds"][:] = 0.0
         return WAIT
@@ -118,7 +118,7 @@ def test_a_policy_that_never_picks() -> None:
 class Nobody(Shortest):
     """Let all wait."""
 
-    def act(self, scene: Scene) -> int:
+    def act(self, scene: DecisionView) -> int:
         """Return nobody."""
         return WAIT
 

@@ -15,7 +15,7 @@ from gangplan.instances.placement import Demand, Fleet
 from gangplan.instances.placement.job import Task
 from gangplan.instances.readers.openb import read_nodes, read_pods
 from gangplan.simulator.replay import arrivals, replay, saturate
-from gangplan.solvers.placement.online import Mix, make_policy
+from gangplan.solvers.placement.online import TaskMix, make_policy
 from gangplan.solvers.placement.online.state import GPU
 
 SHARE, WHOLE, CORES = Task(Demand(0.6, 1.0)), Task(Demand(1.0, 1.0)), Task(Demand(0.0, 1.0))
@@ -49,7 +49,7 @@ def test_nodes_are_in_an_order_of_the_seed() -> None:
     fleet = Fleet.regular(1, 16, 1)
 
     def order(seed: int, name: str = "first_fit") -> list[str]:
-        done = saturate(fleet, [WHOLE], make_policy(name, Mix.of([WHOLE])), seed=seed)
+        done = saturate(fleet, [WHOLE], make_policy(name, TaskMix.of([WHOLE])), seed=seed)
         return list(done.state.fleet.names)
 
     assert order(0) == order(0, "fgd") != order(1)
@@ -60,7 +60,7 @@ def test_nodes_are_in_an_order_of_the_seed() -> None:
 def test_shares_that_do_not_pair() -> None:
     """Tasks of 0.6 go one to a GPU: at 60% of the load all 8 have arrived and fit, and no more do."""
     fleet = Fleet.regular(1, 2, 4)
-    done = saturate(fleet, [SHARE], make_policy("best_fit", Mix.of([SHARE])), marks=(0.6, 1.3))
+    done = saturate(fleet, [SHARE], make_policy("best_fit", TaskMix.of([SHARE])), marks=(0.6, 1.3))
     assert done.ratio.tolist() == pytest.approx([0.6, 0.6])
     assert (done.arrived, done.dropped) == (18, 10)  # 18 x 0.6 = 10.8 is the first multiple from 10.4 on
 
@@ -68,7 +68,7 @@ def test_shares_that_do_not_pair() -> None:
 def test_what_fits_nowhere_is_dropped_alone() -> None:
     """A task of 5 GPUs is dropped where nodes have 4; those of one GPU fill the cluster all the same."""
     done = saturate(
-        Fleet.regular(1, 2, 4), [Task(Demand(5.0)), WHOLE], make_policy("fgd", Mix.of([WHOLE])), marks=(9.0,)
+        Fleet.regular(1, 2, 4), [Task(Demand(5.0)), WHOLE], make_policy("fgd", TaskMix.of([WHOLE])), marks=(9.0,)
     )
     assert done.ratio.tolist() == [1.0]
     assert done.dropped == done.arrived - 8
@@ -91,7 +91,7 @@ def test_replay_is_repeated_by_its_seed() -> None:
 def test_marks_ascend(marks: tuple[float, ...]) -> None:
     """Marks that are no ascending positive numbers are refused."""
     with pytest.raises(InstanceError, match="marks"):
-        saturate(Fleet.regular(1, 1, 1), [WHOLE], make_policy("random", Mix.of([WHOLE])), marks=marks)
+        saturate(Fleet.regular(1, 1, 1), [WHOLE], make_policy("random", TaskMix.of([WHOLE])), marks=marks)
 
 
 def test_published_policies(data: Path) -> None:

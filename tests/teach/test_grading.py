@@ -16,7 +16,7 @@ from gangplan.instances import InstanceError
 from gangplan.teach import confined, grading
 from gangplan.teach.attempt import descendants
 from gangplan.teach.feedback import page, write_feedback
-from gangplan.teach.suite import Assignment, Suite, read_suite, write_starter
+from gangplan.teach.suite import Homework, SuiteProblem, read_suite, write_starter
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs processes that fork")
 
@@ -30,10 +30,10 @@ FAIR = gangplan.SchedulePlan(("a", "b"), [1, 0], [4.0, 0.0])
 PLAN = "import gangplan\nPLAN = gangplan.SchedulePlan(('a', 'b'), [0, 0], [0.0, 0.0])\n"
 
 
-def suite(proof: bool = False, **more: Any) -> Suite:
+def suite(proof: bool = False, **more: Any) -> Homework:
     """Return a suite of the one small problem."""
     fields = {"title": "Small", "seconds": 20.0, "memory": 8e8, "gaps": (0.0, 0.2, 0.5), "points": (10.0, 7.0, 3.0)}
-    return Suite(assignments=(Assignment("two", PROBLEM, BEST, True, 0.0, proof),), **(fields | more))
+    return Homework(assignments=(SuiteProblem("two", PROBLEM, BEST, True, 0.0, proof),), **(fields | more))
 
 
 def document(value: Any) -> Any:
@@ -52,7 +52,7 @@ def hand_in(folder: Path, code: str = "", **files: Any) -> Path:
     return own
 
 
-def mark(folder: Path, code: str = "", *, asked: Suite | None = None, **files: Any) -> grading.Mark:
+def mark(folder: Path, code: str = "", *, asked: Homework | None = None, **files: Any) -> grading.Mark:
     """Grade a submission and return the mark of its plan."""
     return grading.grade(hand_in(folder, code, **files), asked or suite()).marks[0]
 
@@ -251,7 +251,7 @@ def test_a_slow_check_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert plan.points == 10 and bound.note == "cannot be checked: took longer than 1.5 s"
 
 
-def _slow_for_bounds(request: Any, folder: Path, limits: confined.Limits) -> confined.Ended:
+def _slow_for_bounds(request: Any, folder: Path, limits: confined.WorkLimits) -> confined.Ended:
     """Answer as the process does, whose limit is over once it has judged one item."""
     done = confined.confined(request | {"items": request["items"][:1]}, folder, limits)
     return confined.Ended(done.rows, confined.FAULTS[70].format(seconds=limits.seconds), "")
@@ -317,7 +317,7 @@ def test_starter(tmp_path: Path) -> None:
     with pytest.raises(InstanceError, match="is not empty"):
         write_starter(HOMEWORK, tmp_path / "ann")
     kept = tuple(x for x in HOMEWORK.assignments if x.name == "placement-philly-toy-02")
-    small = Suite("", kept, 20.0, 4e9, HOMEWORK.gaps, HOMEWORK.points)
+    small = Homework("", kept, 20.0, 4e9, HOMEWORK.gaps, HOMEWORK.points)
     plan, bound = grading.grade(tmp_path / "ann", small).marks
     assert (plan.points, plan.note) == (3, "") and (bound.points, bound.note) == (0, "prove returned None")
 

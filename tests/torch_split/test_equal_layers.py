@@ -13,7 +13,7 @@ from torch import nn  # noqa: E402
 
 from gangplan.instances import Cluster, DeviceType, OpGraph, PartitionPlan, PartitionProblem, verify  # noqa: E402
 from gangplan.instances.torch_model.build import model_problem  # noqa: E402
-from gangplan.instances.torch_model.load import Model  # noqa: E402
+from gangplan.instances.torch_model.load import LoadedModel  # noqa: E402
 from gangplan.torch_split.equal_layers import (  # noqa: E402
     equal_layers,
     levels,
@@ -60,7 +60,7 @@ class Network(nn.Module):  # type: ignore[misc]
 
 def made(*widths: int, **options: Any) -> Any:
     """Return the problem of a network on two devices."""
-    model = Model("network", Network(widths), (torch.ones(4, 8),), {})
+    model = LoadedModel("network", Network(widths), (torch.ones(4, 8),), {})
     return model_problem(model, devices=2, **options)
 
 
@@ -115,7 +115,7 @@ def test_a_limit_that_is_not_memory_is_named() -> None:
 
 def test_what_another_cut_would_cost() -> None:
     """Of stages of 2 + 2 and 3 + 1 s, an op earlier makes 6 instead of 4 s, an op later 7; 16 bytes pass."""
-    model = Model("four", nn.Sequential(*(nn.Linear(4, 4) for _ in range(4))), (torch.ones(1, 4),), {})
+    model = LoadedModel("four", nn.Sequential(*(nn.Linear(4, 4) for _ in range(4))), (torch.ones(1, 4),), {})
     ops = model_problem(model, devices=2, training=False).ops
     zero, none = np.zeros(4), np.full(4, -1)
     graph = OpGraph(

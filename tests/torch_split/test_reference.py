@@ -13,14 +13,14 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 
 from gangplan.instances import InstanceError  # noqa: E402
-from gangplan.instances.torch_model.load import Model, load_model  # noqa: E402
+from gangplan.instances.torch_model.load import LoadedModel, load_model  # noqa: E402
 from gangplan.instances.torch_model.ops import Ops  # noqa: E402
 from gangplan.instances.torch_model.program import tensors  # noqa: E402
 from gangplan.instances.torch_model.trace import trace  # noqa: E402
 from gangplan.torch_split.launch import run_split  # noqa: E402
 from gangplan.torch_split.pieces import pieces  # noqa: E402
 from gangplan.torch_split.reference import (  # noqa: E402
-    Reference,
+    WholeModel,
     differences,
     reference,
 )
@@ -58,9 +58,9 @@ def anew(self: Any, x: Any) -> Any:
     return x * self.scale
 
 
-def whole_of(module: nn.Module) -> tuple[Ops, Reference]:
+def whole_of(module: nn.Module) -> tuple[Ops, WholeModel]:
     """Return the ops of a model and what the whole of it computes."""
-    model = Model("mine", module, (X,), {})
+    model = LoadedModel("mine", module, (X,), {})
     ops = Ops(trace(model))
     return ops, reference(model, ops, True, 0)
 
@@ -116,7 +116,7 @@ def test_a_buffer_that_only_the_model_changes_is_found() -> None:
             self.count.data = self.count.data + 1  # torch records no write
             return self.layer(x)
 
-    model = Model("lost", Lost(), (X,), {})
+    model = LoadedModel("lost", Lost(), (X,), {})
     try:
         ops = Ops(trace(model))
     except InstanceError:
@@ -137,7 +137,7 @@ def test_data_parallel_models() -> None:
 def test_another_number_of_outputs_is_said() -> None:
     """A model that returns more tensors than its trace is refused in one line."""
     module = Result(lambda self, x: (x, x) if getattr(self, "more", False) else (x,))
-    model = Model("more", module, (X,), {})
+    model = LoadedModel("more", module, (X,), {})
     ops = Ops(trace(model))
     module.more = True
     with pytest.raises(InstanceError, match="returns 2 tensors, and 1 when"):
@@ -146,7 +146,7 @@ def test_another_number_of_outputs_is_said() -> None:
 
 def test_weights_without_numbers_are_not_run() -> None:
     """A model on the meta device is refused before a process is started."""
-    model = Model("meta", nn.Linear(6, 6).to("meta"), (X.to("meta"),), {})
+    model = LoadedModel("meta", nn.Linear(6, 6).to("meta"), (X.to("meta"),), {})
     ops = Ops(trace(model))
     with pytest.raises(InstanceError, match="meta device"):
         run_split(model, ops, pieces(ops, [0], [0]), training=False)

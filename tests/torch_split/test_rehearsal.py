@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch")
 
 from torch import nn  # noqa: E402
 
-from gangplan.instances.torch_model.load import Model  # noqa: E402
+from gangplan.instances.torch_model.load import LoadedModel  # noqa: E402
 from gangplan.instances.torch_model.ops import Ops, boundaries  # noqa: E402
 from gangplan.instances.torch_model.trace import trace  # noqa: E402
 from gangplan.torch_split.rehearsal import rehearse  # noqa: E402
@@ -130,7 +130,7 @@ class Uncopied(Two):
 
 def rehearsed(module: nn.Module, at: str, *args: Any, **kwargs: Any) -> list[str]:
     """Rehearse with a cut before a module."""
-    model = Model("mine", module, args or (X,), kwargs)
+    model = LoadedModel("mine", module, args or (X,), kwargs)
     ops = Ops(trace(model))
     found = boundaries(ops)
     begin = next((i for i, points in found.items() if (at, "BEGINNING") in points), len(ops.ops) - 1)
@@ -230,7 +230,7 @@ def test_a_module_called_several_times_names_no_cut() -> None:
                 x = self.block(x)
             return x
 
-    ops = Ops(trace(Model("albert", Albert(), (X,), {})))
+    ops = Ops(trace(LoadedModel("albert", Albert(), (X,), {})))
     assert boundaries(ops) == {1: [("embedding", "END")]}
-    twice = Ops(trace(Model("twice", one_module(), (X,), {})))
+    twice = Ops(trace(LoadedModel("twice", one_module(), (X,), {})))
     assert {name for points in boundaries(twice).values() for name, _ in points} == {"1", "1.layer"}

@@ -19,8 +19,8 @@ from urllib3.exceptions import HTTPError
 from gangplan.instances.intake import decoded, parse_json
 
 from .extender import Offers
-from .objects import NODE, OBJECTS, Node, Pod, Rules, node_of, pod_of, size_of
-from .reconciler import Reconciler, Step
+from .objects import NODE, OBJECTS, KubeNode, Pod, ReadingRules, node_of, pod_of, size_of
+from .reconciler import Actions, Reconciler
 
 LOG = logging.getLogger("gangplan.kubernetes")
 _PAGE, _WATCH, _ANSWER = 500, 300, 30.0
@@ -88,7 +88,7 @@ class Server:
     def bind(self, pod: Pod, node: str) -> None:
         """Bind a pod; the server refuses it if there is another of its name by now."""
         space, _, name = pod.key.partition("/")
-        target = client.V1ObjectReference(api_version="v1", kind="Node", name=node)
+        target = client.V1ObjectReference(api_version="v1", kind="KubeNode", name=node)
         body = client.V1Binding(metadata=client.V1ObjectMeta(name=name, namespace=space, uid=pod.uid), target=target)
         self._core.create_namespaced_pod_binding(name, space, body, **_RAW).read()
 
@@ -148,7 +148,7 @@ def _follow(server: Server, kind: str, news: News, ended: threading.Event) -> No
         pause = min(2 * pause, _PAUSE[1])
 
 
-class Loop:
+class FollowLoop:
     """Schedule until told to end.
 
     Args:
@@ -158,11 +158,13 @@ class Loop:
         offers: where decisions are left for kube-scheduler, which binds the pods then; without it they are bound here.
     """
 
-    def __init__(self, server: Server, reconciler: Reconciler, rules: Rules, offers: Offers | None = None) -> None:
+    def __init__(
+        self, server: Server, reconciler: Reconciler, rules: ReadingRules, offers: Offers | None = None
+    ) -> None:
         self._server, self._reconciler, self._offers = server, reconciler, offers
         self._news: News = queue.SimpleQueue()
         self._ended = threading.Event()
-        self._pods, self._nodes, self._listed = dict[str, Pod](), dict[str, Node](), set[str]()
+        self._pods, self._nodes, self._listed = dict[str, Pod](), dict[str, KubeNode](), set[str]()
         self._sizes: dict[str, dict[str, int]] = {kind: {} for kind in OBJECTS}
         self._known: dict[str, dict[str, Any]] = {"pods": self._pods, "nodes": self._nodes, **self._sizes}
         self._readers: dict[str, Callable[[Any], Any]] = {kind: partial(size_of, kind) for kind in OBJECTS}
@@ -242,7 +244,7 @@ class Loop:
         step.waits |= {x.key: f"{act.__name__}: {why}" for (x, _), why in zip(step.binds, refused, strict=True) if why}
         return self._tell(step, threads) and failed.count(None) == len(failed) and step.all
 
-    def _tell(self, step: Step, threads: ThreadPoolExecutor) -> bool:
+    def _tell(self, step: Actions, threads: ThreadPoolExecutor) -> bool:
         news = {key: why for key, why in step.waits.items() if self._said.get(key) != why}
         self._said = step.waits
         if self._offers is not None:

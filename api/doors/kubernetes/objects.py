@@ -45,7 +45,7 @@ _SOURCES = (
 """Label that names a gang, annotation with its size, kind of the object with its size; the first that a pod has."""
 
 
-class Gang(NamedTuple):
+class PodGang(NamedTuple):
     """Say what a pod says of its gang: ``namespace/name``, pods that start together, the object that says so or ""."""
 
     name: str
@@ -53,17 +53,17 @@ class Gang(NamedTuple):
     kind: str = ""
 
 
-def gang_of(key: str, labels: Mapping[str, str], notes: Mapping[str, str], wrong: list[str]) -> Gang:
+def gang_of(key: str, labels: Mapping[str, str], notes: Mapping[str, str], wrong: list[str]) -> PodGang:
     """Return the gang of a pod, and append what is wrong with its size."""
     label, note, kind = next((row for row in _SOURCES if labels.get(row[0])), ("", "", ""))
     if not label:
-        return Gang(key, 1)
+        return PodGang(key, 1)
     stated = {name: x for name, x in ((SIZE, labels.get(SIZE)), (SIZE, notes.get(SIZE)), (note, notes.get(note))) if x}
     for name, text in stated.items():
         if not text.isdecimal() or not int(text):
             wrong.append(f"{name}: {text!r} is no number of pods")
     size = next((int(text) for text in stated.values() if text.isdecimal() and int(text)), None)
-    return Gang(f"{key.partition('/')[0]}/{labels[label]}", size, kind)
+    return PodGang(f"{key.partition('/')[0]}/{labels[label]}", size, kind)
 
 
 def size_of(kind: str, data: Mapping[str, Any]) -> int:
@@ -104,7 +104,7 @@ _GRACE = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class ReadingRules:
     """Say how pods and nodes are read.
 
     Attributes:
@@ -152,7 +152,7 @@ class Pod:
     phase: str
     leaving: bool
     ours: bool
-    group: Gang
+    group: PodGang
     asks: Amounts
     where: str
     seconds: float | None
@@ -177,7 +177,7 @@ class Pod:
         return self.group.name
 
 
-def pod_of(data: Mapping[str, Any], rules: Rules) -> Pod:
+def pod_of(data: Mapping[str, Any], rules: ReadingRules) -> Pod:
     """Read a pod.
 
     Raises:
@@ -209,7 +209,7 @@ def pod_of(data: Mapping[str, Any], rules: Rules) -> Pod:
     )  # fmt: skip
 
 
-def _counted(given: Amounts, rules: Rules) -> Amounts:
+def _counted(given: Amounts, rules: ReadingRules) -> Amounts:
     """Return amounts in which GPUs are called so."""
     return {GPU if name == rules.gpu else name: x for name, x in given.items()}
 
@@ -218,7 +218,7 @@ def _time(text: str) -> float:
     return datetime.fromisoformat(text).timestamp()
 
 
-def _topology(notes: Mapping[str, str], rules: Rules, wrong: list[str]) -> dict[str, str]:
+def _topology(notes: Mapping[str, str], rules: ReadingRules, wrong: list[str]) -> dict[str, str]:
     """Return what the pods of a gang are to share by Kueue's annotations; append what is not known of these."""
     domain = notes.get(REQUIRED) or notes.get(PREFERRED) or ""
     within = "node" if domain == HOST else "rack" if domain in rules.rack else ""
@@ -244,7 +244,7 @@ def _seconds(text: str | None) -> float | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class KubeNode:
     """A node: what pods may use of it, where it is, whether pods may start there."""
 
     name: str
@@ -260,20 +260,20 @@ class Node:
         return "not ready" if not self.open else refusal(self.name, self.labels, self.taints, where)
 
 
-def node_of(data: Mapping[str, Any], rules: Rules) -> Node:
+def node_of(data: Mapping[str, Any], rules: ReadingRules) -> KubeNode:
     """Read a node."""
     meta, spec, status = data["metadata"], data.get("spec") or {}, data.get("status") or {}
     labels = meta.get("labels") or {}
     ready = any(x["type"] == "Ready" and x["status"] == "True" for x in status.get("conditions") or ())
     has = KUBELET | amounts(status.get("allocatable") or status.get("capacity"))
-    return Node(
+    return KubeNode(
         meta["name"], _counted(has, rules),
         next((labels[name] for name in rules.rack if name in labels), ""), labels.get(PRODUCT, "gpu"),
         ready, dict(sorted(labels.items())), taints_of(spec),
     )  # fmt: skip
 
 
-def fleet_with(nodes: Sequence[Node], rows: Mapping[str, BoolArray], room: Mapping[str, Needs]) -> Fleet:
+def fleet_with(nodes: Sequence[KubeNode], rows: Mapping[str, BoolArray], room: Mapping[str, Needs]) -> Fleet:
     """Return the nodes as a scheduler sees them.
 
     Args:

@@ -17,9 +17,9 @@ from gangplan.instances import InstanceError
 from gangplan.instances.placement import Demand, Fleet, GangJob
 from gangplan.scheduler import Scheduler
 
-from .objects import Needs, Node, Pod, fleet_with, needs_of
+from .objects import KubeNode, Needs, Pod, fleet_with, needs_of
 from .requests import PODS, Amounts, less, short, total
-from .waiting import SHARED, Place, Sizes, Unit, place_of, sizes_of, units, unplaced
+from .waiting import SHARED, PodUnit, Sizes, UnitPlace, place_of, sizes_of, units, unplaced
 
 LOG = logging.getLogger("gangplan.kubernetes")
 _DEADLINE = 1.0
@@ -37,7 +37,7 @@ Seats = list[tuple[Pod, str]]
 
 
 @dataclass(slots=True)
-class Job:
+class PodJob:
     """A job of the scheduler: pods of a gang that are to start together.
 
     Attributes:
@@ -51,7 +51,7 @@ class Job:
     gang: str
     pods: list[str]
     key: str = ""
-    unit: Unit | None = None
+    unit: PodUnit | None = None
     most: int = 0
     seats: dict[str, str] = field(default_factory=dict)
     own: bool = True
@@ -59,7 +59,7 @@ class Job:
 
 
 @dataclass(slots=True)
-class Step:
+class Actions:
     """Say what is to be done: pods to bind to nodes, pods to delete, why pods wait; and whether that is all."""
 
     binds: Seats = field(default_factory=list)
@@ -77,14 +77,16 @@ class Reconciler:
 
     def __init__(self, make: Callable[[Fleet], Scheduler]) -> None:
         self._make, self._scheduler = make, None
-        self._jobs: dict[str, Job] = {}
+        self._jobs: dict[str, PodJob] = {}
         self._rows: dict[str, Any] = {}  # of the scheduler's nodes, by mark
         self._seen: Any = None  # what else they were made of
         self._gone: set[str] = set()  # pods that were told to go
 
     _scheduler: Scheduler | None
 
-    def step(self, pods: Mapping[str, Pod], nodes: Mapping[str, Node], now: float, sizes: Sizes | None = None) -> Step:
+    def step(
+        self, pods: Mapping[str, Pod], nodes: Mapping[str, KubeNode], now: float, sizes: Sizes | None = None
+    ) -> Actions:
         """Take in what there is, decide, and return what is to be done.
 
         Args:
@@ -93,7 +95,7 @@ class Reconciler:
             now: seconds since 1970.
             sizes: of gangs whose pods do not state them.
         """
-        step, sizes = Step(), sizes or {}
+        step, sizes = Actions(), sizes or {}
         self._gone &= pods.keys()
         if not nodes:
             step.waits = {x.key: "there is no node" for x in pods.values() if x.ours and x.live and not x.node}
@@ -143,7 +145,7 @@ class Reconciler:
         elif name in (*self._scheduler.running, *self._scheduler.waiting):
             self._scheduler.withdraw(name)
 
-    def _end(self, pods: Mapping[str, Pod], nodes: Mapping[str, Node]) -> None:
+    def _end(self, pods: Mapping[str, Pod], nodes: Mapping[str, KubeNode]) -> None:
         """End jobs whose pods have ended, and give the seats of pods that are gone to those that replace them."""
         free = unplaced(pods, self._placed)
         for name, job in [(name, job) for name, job in self._jobs.items() if job.seats]:
@@ -167,7 +169,7 @@ class Reconciler:
             if elsewhere or shut or torn:
                 self._drop(name)
 
-    def _resized(self, pods: Mapping[str, Pod], rows: Sequence[Node], places: Mapping[str, Place]) -> Scheduler:
+    def _resized(self, pods: Mapping[str, Pod], rows: Sequence[KubeNode], places: Mapping[str, UnitPlace]) -> Scheduler:
         """Return the scheduler, of the nodes as they are."""
         room = self._room(pods, rows)
         seen = [(x.name, x.rack, x.product, room[x.name]) for x in rows]
@@ -187,7 +189,7 @@ class Reconciler:
         assert self._scheduler is not None
         return self._scheduler
 
-    def _room(self, pods: Mapping[str, Pod], rows: Sequence[Node]) -> dict[str, Needs]:
+    def _room(self, pods: Mapping[str, Pod], rows: Sequence[KubeNode]) -> dict[str, Needs]:
         """Return GPUs, cores and memory of each node that gangs may use.
 
         All GPUs, and those that are held though the node has lost them; of the others what pods leave that are in no
@@ -217,7 +219,7 @@ class Reconciler:
             per = max(1, running.request.job.worker.grants) if running else 1
             seats = {names[i]: len(ids) // per for i, ids in running.nodes.items()} if running else {}
             if seats and Counter(x.node for x in there) == seats:
-                self._jobs[name] = Job(gang, [x.uid for x in there], seats={x.uid: x.node for x in there})
+                self._jobs[name] = PodJob(gang, [x.uid for x in there], seats={x.uid: x.node for x in there})
                 s.change(name, requires=())
             else:
                 s.withdraw(name)
@@ -226,7 +228,7 @@ class Reconciler:
                 s.undrain(window.nodes[0])
 
     def _enter(
-        self, s: Scheduler, some: Mapping[str, Unit], places: Mapping[str, Place], now: float, step: Step
+        self, s: Scheduler, some: Mapping[str, PodUnit], places: Mapping[str, UnitPlace], now: float, step: Actions
     ) -> None:
         """Have the units wait, and nothing else: those that do keep their place, new ones come the oldest first."""
         new = dict(sorted(some.items(), key=lambda row: row[1].created))
@@ -243,7 +245,7 @@ class Reconciler:
             try:
                 asks = GangJob(name, "any", (unit.count,), worker, requires=(unit.mark,), most_per_node=share)
                 s.submit(asks, unit.seconds, now=max(s.now, now), since=unit.created, **unit.terms)
-                self._jobs[name] = Job(gang, [x.uid for x in unit.pods], key, unit, most)
+                self._jobs[name] = PodJob(gang, [x.uid for x in unit.pods], key, unit, most)
             except InstanceError as error:
                 step.waits |= {pod.key: str(error) for pod in unit.pods}
 
@@ -288,11 +290,11 @@ class Reconciler:
             self._drop(name)
             return bool(terms) and self._take(s, some, now, {})
         seats = {x.uid: x.node for x in some}
-        self._jobs[name] = Job(gang if terms else f"{gang}#", [*seats], seats=seats, own=False)
+        self._jobs[name] = PodJob(gang if terms else f"{gang}#", [*seats], seats=seats, own=False)
         return True
 
     def _decide(
-        self, s: Scheduler, pods: Mapping[str, Pod], places: Mapping[str, Place], now: float, step: Step
+        self, s: Scheduler, pods: Mapping[str, Pod], places: Mapping[str, UnitPlace], now: float, step: Actions
     ) -> None:
         more = True
         while more:
@@ -322,7 +324,7 @@ class Reconciler:
             others = places[job.unit.mark].why if job.unit else ""
             step.waits |= {pods[uid].key: f"{why}; {others}" if others else why for uid in job.pods}
 
-    def _bind(self, pods: Mapping[str, Pod], left: dict[str, dict[str, float]], step: Step) -> None:
+    def _bind(self, pods: Mapping[str, Pod], left: dict[str, dict[str, float]], step: Actions) -> None:
         """Bind gangs all of whose pods have room by what the server shows: who was told to go may be there still.
 
         One that has none even without those is placed anew.
@@ -344,13 +346,13 @@ class Reconciler:
                 step.all = False
 
 
-def _unbound(jobs: Iterable[Job], pods: Mapping[str, Pod]) -> Seats:
+def _unbound(jobs: Iterable[PodJob], pods: Mapping[str, Pod]) -> Seats:
     """Return the pods of jobs that are to be bound, and where."""
     some = ((pods[uid], at) for job in jobs for uid, at in job.seats.items() if uid in pods)
     return [(pod, at) for pod, at in some if pod.live and not pod.node and not pod.leaving]
 
 
-def _left(pods: Mapping[str, Pod], nodes: Mapping[str, Node]) -> dict[str, dict[str, float]]:
+def _left(pods: Mapping[str, Pod], nodes: Mapping[str, KubeNode]) -> dict[str, dict[str, float]]:
     """Return what pods leave of each node: nothing if what one holds cannot be read."""
     left = {name: dict(node.has) for name, node in nodes.items()}
     for pod in pods.values():

@@ -14,7 +14,7 @@ import numpy as np
 from gangplan.instances.arrays import BoolArray
 from gangplan.instances.intake import parse_json
 
-from .objects import PODGROUPS, Needs, Node, Pod, incomplete, needs_of
+from .objects import PODGROUPS, KubeNode, Needs, Pod, incomplete, needs_of
 from .requests import CPU, GPU, MEMORY, ROUNDING, Amounts, left_of, most
 
 SHARED = ("within", "topology")
@@ -28,7 +28,7 @@ _REASONS = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Unit:
+class PodUnit:
     """Pods that are to start together; two are equal if they ask for the same.
 
     Attributes:
@@ -46,7 +46,7 @@ class Unit:
     terms: Mapping[str, Any]
 
     @classmethod
-    def of(cls, pods: Sequence[Pod], rest: bool) -> Unit:
+    def of(cls, pods: Sequence[Pod], rest: bool) -> PodUnit:
         """Return pods as a unit; `rest` tells whether others of their gang hold GPUs already."""
         asks = reduce(most, (x.asks for x in pods))
         placed = {name: x for name, x in asks.items() if name not in (CPU, MEMORY)}
@@ -75,7 +75,7 @@ def unplaced(pods: Mapping[str, Pod], placed: Container[str]) -> dict[str, list[
 
 def units(
     pods: Mapping[str, Pod], free: Mapping[str, Sequence[Pod]], sizes: Sizes, waits: dict[str, str]
-) -> Iterator[tuple[str, Unit]]:
+) -> Iterator[tuple[str, PodUnit]]:
     """Yield the units that may start, by name, and note why other pods do not.
 
     Args:
@@ -101,10 +101,10 @@ def units(
             continue
         size = next(iter(stated))
         if group.kind == PODGROUPS and seated >= size:
-            yield from ((f"{gang}#{pod.key}", Unit.of([pod], False)) for pod in pending)
+            yield from ((f"{gang}#{pod.key}", PodUnit.of([pod], False)) for pod in pending)
             continue
         if seated < size:
-            yield gang, Unit.of(pending[: size - seated], seated > 0)
+            yield gang, PodUnit.of(pending[: size - seated], seated > 0)
         waits |= {pod.key: f"the {size} pods of gang {gang} come first" for pod in pending[max(0, size - seated) :]}
 
 
@@ -114,7 +114,7 @@ def sizes_of(gang: Sequence[Pod], sizes: Sizes) -> set[int]:
     return {pod.group.size for pod in gang if pod.group.size} or ({known} if known else set())
 
 
-class Place(NamedTuple):
+class UnitPlace(NamedTuple):
     """Say where a unit may be: on which nodes, how many of its pods on each, and the reasons against others."""
 
     row: BoolArray
@@ -123,8 +123,8 @@ class Place(NamedTuple):
 
 
 def place_of(
-    mark: str, nodes: Sequence[Node], left: Mapping[str, Amounts], stoppable: Mapping[str, Sequence[Amounts]]
-) -> Place:
+    mark: str, nodes: Sequence[KubeNode], left: Mapping[str, Amounts], stoppable: Mapping[str, Sequence[Amounts]]
+) -> UnitPlace:
     """Return where a unit may be by constraints, and by what is left of resources that the scheduler does not count.
 
     As many of its pods may be on a node as let all find a place; nodes that take fewer are left out.
@@ -140,7 +140,7 @@ def place_of(
     steps = sorted({*room} - {0}, reverse=True) or [1]
     together = next((n for n in steps if n * sum(x >= n for x in room) >= count), steps[-1])
     words = (f"{n} of {len(nodes)} nodes: {why}" for why, n in reasons.most_common(_REASONS))
-    return Place(np.array(room) >= together, together, "; ".join(words))
+    return UnitPlace(np.array(room) >= together, together, "; ".join(words))
 
 
 def _room(asks: Amounts, count: int, left: Amounts, stoppable: Sequence[Amounts]) -> tuple[int, str]:

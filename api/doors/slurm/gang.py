@@ -7,7 +7,7 @@ from collections.abc import Container, Iterator, Mapping
 from typing import Any
 
 from .client import plain
-from .view import MIB, SlurmJob, View, gpus_in
+from .view import MIB, SlurmJob, SlurmView, gpus_in
 
 TIER = 2**32
 """Priority of a tier of partitions in nice values, of which there are fewer."""
@@ -26,7 +26,7 @@ class NotOursError(ValueError):
 
 
 def events_of(
-    job: SlurmJob, view: View, queues: Container[str], memory: bool, spread: bool
+    job: SlurmJob, view: SlurmView, queues: Container[str], memory: bool, spread: bool
 ) -> Iterator[dict[str, Any]]:
     """Yield the event by which a job that waits is submitted, but for its time, for each of its partitions that is up.
 

@@ -13,13 +13,13 @@ from gangplan.scheduler.queueing.queue_walk import in_order
 from gangplan.scheduler.starting.seating import FULL
 
 from .client import plain
-from .view import SlurmJob, View
+from .view import SlurmJob, SlurmView
 
 _COUNTED = 10
 """Number of jobs before one from which they are not counted, lest words change with each start."""
 
 
-def reasons(scheduler: Scheduler, view: View) -> dict[str, str]:
+def reasons(scheduler: Scheduler, view: SlurmView) -> dict[str, str]:
     """Return why jobs wait that depend on others, or that the scheduler has wait, by what `scontrol` calls them."""
     found = {
         job.id: f"waits: dependency {plain(job.row['dependency'])}"
@@ -49,7 +49,7 @@ def _reason(scheduler: Scheduler, name: str, before: int) -> str:
     return last if last != FULL else f"no room, {before if before < _COUNTED else f'{_COUNTED} or more'} before it"
 
 
-def job_of(name: str, view: View) -> tuple[SlurmJob | None, str]:
+def job_of(name: str, view: SlurmView) -> tuple[SlurmJob | None, str]:
     """Return the job of a name in the scheduler, and the node if it is a piece."""
     whole, _, node = name.partition("~")[0].partition("@")
     return view.jobs.get(whole), node
@@ -70,7 +70,7 @@ _REFUSAL = re.compile(r"Slurm says (.*), tried (\d+) times?; (?:again at (\S+)|h
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class SlurmRefusal:
     """Say why Slurm did not start a job.
 
     Attributes:
@@ -86,7 +86,7 @@ class Refusal:
     at: float = 0.0
 
     @classmethod
-    def next(cls, last: Refusal | None, reason: str, now: float) -> Refusal:
+    def next(cls, last: SlurmRefusal | None, reason: str, now: float) -> SlurmRefusal:
         """Return a further refusal of a job."""
         tries = 1 if last is None else last.tries + 1
         wait = min(LONGEST, REFUSED * 2.0 ** (tries - 1))
@@ -96,7 +96,7 @@ class Refusal:
         return cls(reason, tries, inf if held else now + wait, now)
 
     @classmethod
-    def read(cls, comment: str) -> Refusal | None:
+    def read(cls, comment: str) -> SlurmRefusal | None:
         """Return what a comment remembers."""
         if (note := _NOTE.search(comment)) is None or (found := _REFUSAL.search(note[1])) is None:
             return None

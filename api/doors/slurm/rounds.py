@@ -14,8 +14,8 @@ from gangplan.scheduler.journal.values import decode
 from ..core import Core, checked, encoded
 from .client import AwayError, booted, names_in, plain, run
 from .gang import NotOursError, events_of
-from .reasons import COMING, Refusal, job_of, noted, reasons
-from .view import HOLD, SlurmJob, View
+from .reasons import COMING, SlurmRefusal, job_of, noted, reasons
+from .view import HOLD, SlurmJob, SlurmView
 
 GRACE = 60.0
 """Seconds in which a released job has to start: then it is held again, and placed anew."""
@@ -27,7 +27,7 @@ DEADLINE = 1.0
 """Seconds of a decision; what it leaves is for the next round."""
 
 
-class Rounds:
+class SlurmRounds:
     """Tell a scheduler what Slurm says, and Slurm what the scheduler decides.
 
     There is no other memory than the scheduler's log and Slurm itself: each round compares the two, so that either may
@@ -44,7 +44,7 @@ class Rounds:
     def __init__(self, core: Core, mark: str | None, say: Callable[[str], object], **options: bool) -> None:
         self.core, self.mark, self._say, self._options = core, mark, say, options
         self._said = dict[str, str]()
-        self._refused = dict[str, Refusal]()
+        self._refused = dict[str, SlurmRefusal]()
         self._told = dict[str, dict[str, Any]]()  # how jobs were submitted
         self._asked = dict[str, str]()  # what gives jobs back the numbers of nodes that they asked for
         self._released = dict[str, tuple[float, Any]]()  # when, and after how many restarts
@@ -55,7 +55,7 @@ class Rounds:
         self._open = True  # whether there is something to decide
         self._silent = True  # whether comments may lack why their jobs wait
 
-    def round(self, view: View) -> list[str]:
+    def round(self, view: SlurmView) -> list[str]:
         """Bring both into agreement, decide, carry it out, and return what was done in words."""
         self._began = self.now
         self._resize(view.fleet)
@@ -88,7 +88,7 @@ class Rounds:
         """Return what was said of a job that is not placed."""
         return self._said.get(job.id) or str(self._refused.get(job.id, f"Slurm says {job.reason}"))
 
-    def _tell_why(self, view: View) -> None:
+    def _tell_why(self, view: SlurmView) -> None:
         """Have comments say why jobs wait, where that is other than before: what Slurm refused, they say already."""
         left = TOLD
         for name, words in reasons(self.core.scheduler, view).items():
@@ -123,7 +123,7 @@ class Rounds:
             self._tell("resize", fleet=data)
             self._fleet = data
 
-    def _nodes(self, view: View) -> None:
+    def _nodes(self, view: SlurmView) -> None:
         """Tell which nodes are up, closed or down."""
         scheduler = self.core.scheduler
         closed = {window.nodes[0] for window in scheduler.windows if window.drain}
@@ -134,7 +134,7 @@ class Rounds:
             if (node in closed) != (state == "closed"):
                 self._tell("undrain" if node in closed else "drain", node=node)
 
-    def _known(self, view: View) -> None:
+    def _known(self, view: SlurmView) -> None:
         """Compare what the scheduler believes of each job with what Slurm says."""
         told = {x.job for x in self.core.scheduler.stopping}
         self._signalled &= told
@@ -193,15 +193,17 @@ class Rounds:
         """Have a job that Slurm does not start give back its nodes, and wait before it is tried again."""
         if (job.id in self._released or not job.held) and not self._hold(job):
             return
-        refusal = Refusal.next(self._refused.get(job.id) or Refusal.read(job.row["comment"]), reason, self.now)
+        refusal = SlurmRefusal.next(
+            self._refused.get(job.id) or SlurmRefusal.read(job.row["comment"]), reason, self.now
+        )
         self._refused[job.id] = refusal
         self._tell("withdraw", job=name)
         self._note(job.id, str(refusal), job)
 
-    def _refusal(self, job: SlurmJob, view: View) -> Refusal | None:
+    def _refusal(self, job: SlurmJob, view: SlurmView) -> SlurmRefusal | None:
         """Return why a job is not to be tried yet, unless it was released or changed since."""
         found = self._refused.get(job.id)
-        if found is None and (found := Refusal.read(job.row["comment"])) is not None:
+        if found is None and (found := SlurmRefusal.read(job.row["comment"])) is not None:
             self._refused[job.id] = found
             self._told.setdefault(job.id, next(iter(self._events(job, view)), {}))
         if found is None or found.at >= self._began or (job.held and self._same(job, view)):
@@ -210,7 +212,7 @@ class Rounds:
         self._comment(job, "")
         return None
 
-    def _changed(self, view: View) -> None:
+    def _changed(self, view: SlurmView) -> None:
         """Forget what was noted of jobs that start; when one ends, try another that waits for a limit of its user's."""
         held, self._holders = self._holders, {name: job for name, job in view.jobs.items() if job.holds}
         for memory in (self._refused, self._told, self._asked, self._released):
@@ -227,7 +229,7 @@ class Rounds:
                     self._refused[name] = replace(refusal, until=self.now)
                     break
 
-    def _same(self, job: SlurmJob, view: View) -> bool:
+    def _same(self, job: SlurmJob, view: SlurmView) -> bool:
         """Return whether a job asks for what it was submitted with, as far as that is remembered.
 
         Of several partitions it is another as soon as that has room, and the one that was told has not.
@@ -246,7 +248,7 @@ class Rounds:
         """Return whether there is room for a job now."""
         return self.core.scheduler._state.placer.fits(decode(checked(event, self.core.most)[1]["job"]))
 
-    def _events(self, job: SlurmJob, view: View) -> list[dict[str, Any]]:
+    def _events(self, job: SlurmJob, view: SlurmView) -> list[dict[str, Any]]:
         state = self.core.scheduler._state
         if any(job.id in names for names in (state.running, state.waiting, state.later.held, state.finished)):
             job = replace(job, row={**job.row, "required_nodes": ""})  # which is of an earlier decision
@@ -258,7 +260,7 @@ class Rounds:
             self._note(job.id, f"{why}, and is placed anew")
             self._tell("withdraw", job=name)
 
-    def _new(self, view: View) -> None:
+    def _new(self, view: SlurmView) -> None:
         """Tell of jobs that the scheduler does not know: those that hold nodes, and those that are to wait."""
         scheduler = self.core.scheduler
         known = {name.partition("~")[0].partition("@")[0] for name in (*scheduler.running, *scheduler.waiting)}
@@ -279,7 +281,7 @@ class Rounds:
                 if refusal is None or refusal.until <= self.now:
                     self._submit(job, events)
 
-    def _adopt(self, job: SlurmJob, node: str, view: View) -> None:
+    def _adopt(self, job: SlurmJob, node: str, view: SlurmView) -> None:
         """Tell what a job holds on a node; jobs of ours that were to be there, and are not yet, make room."""
         gpus, cpus = job.parts()[node]
         name = self._name(f"{job.id}@{node}")
@@ -333,7 +335,7 @@ class Rounds:
             number += 1
         return found
 
-    def _apply(self, view: View) -> list[str]:
+    def _apply(self, view: SlurmView) -> list[str]:
         """Release each job that runs by decision, and that Slurm still holds, to its nodes."""
         done = []
         for name in self.core.scheduler.running:
@@ -354,7 +356,7 @@ class Rounds:
                 self._released |= {job.id: (self.now, job.row["restart_cnt"])} if self.mark is not None else {}
         return done
 
-    def _stop(self, stops: list[dict[str, Any]], view: View) -> None:
+    def _stop(self, stops: list[dict[str, Any]], view: SlurmView) -> None:
         """Requeue whom a decision stops, and have those end who are told to stop: they hold their nodes meanwhile."""
         stopped = [job for stop in stops if (job := job_of(stop["job"], view)[0]) is not None]
         self._leaving |= {job.id for job in stopped}  # the next round goes on with them if nobody answers

@@ -87,7 +87,7 @@ class SlurmJob:
 
 
 @dataclass(frozen=True)
-class View:
+class SlurmView:
     """Hold what Slurm says at one time.
 
     Attributes:
@@ -109,7 +109,7 @@ class View:
     switches: Sequence[Mapping[str, str]]
 
     @classmethod
-    def read(cls, last: View | None = None) -> View:
+    def read(cls, last: SlurmView | None = None) -> SlurmView:
         """Ask Slurm; switches and partitions, which seldom change, once a minute.
 
         Raises:

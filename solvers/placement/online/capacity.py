@@ -12,7 +12,7 @@ from gangplan.instances import InstanceError
 from gangplan.instances.arrays import BoolArray
 from gangplan.instances.placement import Demand, Fleet, GangJob, SpeedModel
 
-from ..prepare import Tree
+from ..prepare import GroupTree
 from .shared import Parts, Shared, SharedGang
 from .state import CPU, MOST, Long
 
@@ -84,7 +84,7 @@ class Nodes:
         self.free = np.floor(np.minimum(amounts, MOST) + 1e-3).astype(np.int64)
         self.taken = np.zeros(fleet.n_nodes, dtype=np.int64)
         self.guarded = np.zeros(fleet.n_nodes, dtype=bool)
-        self.tree = Tree(fleet)
+        self.tree = GroupTree(fleet)
         self._parts: dict[Shared, Parts] = {}
 
     def parts(self, shared: Shared) -> Parts:

@@ -20,14 +20,14 @@ CHUNK = 4_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Mix:
+class TaskMix:
     """Kinds of task and the share of each, float64, of all tasks, those without GPUs too; of no tasks, no kinds."""
 
     needs: tuple[Need, ...]
     share: FloatArray
 
     @classmethod
-    def of(cls, tasks: Iterable[Task]) -> Mix:
+    def of(cls, tasks: Iterable[Task]) -> TaskMix:
         """Count the kinds of task in a list."""
         count: dict[Need, int] = {}
         for task in tasks:
@@ -36,12 +36,12 @@ class Mix:
         total = max(1, sum(count.values()))
         return cls(tuple(count), np.array(list(count.values()), dtype=np.float64) / total)
 
-    def by_gpus(self) -> Mix:
+    def by_gpus(self) -> TaskMix:
         """Return the same kinds with the share of all GPUs asked for that each asks for, instead of that of tasks."""
         gpus = np.array([kind.gpu for kind in self.needs], dtype=np.float64) * self.share
-        return Mix(self.needs, gpus / max(gpus.sum(), 1e-300))
+        return TaskMix(self.needs, gpus / max(gpus.sum(), 1e-300))
 
-    def typical(self, part: float) -> Mix:
+    def typical(self, part: float) -> TaskMix:
         """Return the fewest kinds that make up `part` of all tasks, told apart by GPUs and cores alone, as a mix.
 
         They need no memory. Of kinds that come equally often the one with more cores is taken first.
@@ -53,10 +53,10 @@ class Mix:
         kinds = sorted(share, key=lambda k: (share[k], k.cpu, k.share, k.grants, k.gpu_types), reverse=True)
         amount = np.array([share[k] for k in kinds])
         few = 1 + int(np.searchsorted(amount.cumsum(), (part - 1e-9) * amount.sum()))
-        return Mix(tuple(kinds[:few]), amount[:few] / max(amount[:few].sum(), 1e-300))
+        return TaskMix(tuple(kinds[:few]), amount[:few] / max(amount[:few].sum(), 1e-300))
 
 
-class Fragmentation:
+class NodeFragments:
     """Expected fragmentation of nodes under a mix (Weng et al., ATC 2023, section 4).
 
     For a kind k of task, the fragment of node n is all that is free on its GPUs if k does not fit n, and otherwise what
@@ -69,7 +69,7 @@ class Fragmentation:
     is a table over the cores and amounts of memory in the mix, one for each hardware.
     """
 
-    def __init__(self, mix: Mix, state: Slots) -> None:
+    def __init__(self, mix: TaskMix, state: Slots) -> None:
         """Tabulate the mix for the GPU types of a cluster."""
         kinds = [(k, p) for k, p in zip(mix.needs, mix.share.tolist(), strict=True) if k.grants]
         self.asked = sum(p for _, p in kinds)
@@ -106,7 +106,7 @@ class Potential(Protocol):
     """What one does not want of nodes, as a function of what is free on them."""
 
     def __call__(self, hardware: Long, cpu: Long, memory: Long, free: Long) -> FloatArray:
-        """Return it for each node, float64 (k,); see `Fragmentation`."""
+        """Return it for each node, float64 (k,); see `NodeFragments`."""
         ...
 
 
@@ -173,7 +173,7 @@ class FGD(Gradient):
     that is free on GPUs is a fragment.
     """
 
-    def __init__(self, mix: Mix) -> None:
+    def __init__(self, mix: TaskMix) -> None:
         """Expect the typical tasks of `mix`."""
         super().__init__()
         self.mix = mix.typical(TYPICAL)
@@ -181,7 +181,7 @@ class FGD(Gradient):
 
     def potential(self, state: Slots) -> Potential:
         """Return the expected fragmentation, but for tasks without GPUs."""
-        return Fragmentation(self.mix, state)
+        return NodeFragments(self.mix, state)
 
     def score(self, state: Slots, wanted: Need, slots: Long) -> tuple[FloatArray, Long]:
         """Score slots by the growth of the fragmentation with the best GPU in each."""

@@ -9,9 +9,9 @@ import numpy as np
 from gangplan.instances.arrays import FloatArray, require_choice
 from gangplan.instances.placement.job import Task
 
-from .fgd import FGD, Mix
+from .fgd import FGD, TaskMix
 from .policy import Choice, Scored, TaskPolicy, free_gpus, hundredths, tightest
-from .state import GPU, Long, Need, Slots, State, kind_of, need
+from .state import GPU, FreeState, Long, Need, Slots, kind_of, need
 from .stranding import Stranding
 
 
@@ -22,7 +22,7 @@ class FirstFit(Scored):
         """Score all slots alike: which comes first changes with their members."""
         return np.zeros(len(slots)), np.zeros(len(slots), dtype=np.int64)
 
-    def choose(self, state: State, task: Task) -> Choice | None:
+    def choose(self, state: FreeState, task: Task) -> Choice | None:
         """Return a node and its GPUs, or None if the task fits nowhere."""
         wanted = need(task)
         slots = np.flatnonzero(self.refresh(state, wanted).score == 0)
@@ -32,7 +32,7 @@ class FirstFit(Scored):
         fitting = np.flatnonzero(state.share[node] >= wanted.share) if wanted.grants else np.zeros(0, dtype=np.int64)
         return node, tuple(self.order(fitting)[: wanted.grants].tolist())
 
-    def pick(self, state: State, slots: Long) -> int:
+    def pick(self, state: FreeState, slots: Long) -> int:
         """Return the node to take, of slots in which the task fits."""
         return int(state.first[slots].min())
 
@@ -49,7 +49,7 @@ class RandomFit(FirstFit):
         super().__init__()
         self.rng = np.random.default_rng(seed)
 
-    def pick(self, state: State, slots: Long) -> int:
+    def pick(self, state: FreeState, slots: Long) -> int:
         """Return any node of the slots."""
         ends = np.cumsum([len(state.members[i]) for i in slots.tolist()])
         at = int(self.rng.integers(ends[-1]))
@@ -139,7 +139,7 @@ class GpuClustering(Scored):
         return 26.0 * there - used, tightest(state.free[slots], wanted.share)
 
 
-TASK_POLICIES: Mapping[str, Callable[[Mix, int], TaskPolicy]] = {
+TASK_POLICIES: Mapping[str, Callable[[TaskMix, int], TaskPolicy]] = {
     "random": lambda mix, seed: RandomFit(seed),
     "least_loaded": lambda mix, seed: Weighed(left, most=True, emptiest=True),
     "tetris": lambda mix, seed: Weighed(aligned, most=True),
@@ -156,7 +156,7 @@ TASK_POLICIES: Mapping[str, Callable[[Mix, int], TaskPolicy]] = {
 Tetris puts the peaks of a task where a node has most. DotProd, as Weng et al. call it, goes where little is left."""
 
 
-def make_policy(name: str, mix: Mix, seed: int = 0) -> TaskPolicy:
+def make_policy(name: str, mix: TaskMix, seed: int = 0) -> TaskPolicy:
     """Return a policy of `TASK_POLICIES` that has seen nothing yet; `mix` are the tasks to expect."""
     require_choice(name, "policy", TASK_POLICIES)
     return TASK_POLICIES[name](mix, seed)

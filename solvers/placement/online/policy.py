@@ -10,7 +10,7 @@ import numpy as np
 from gangplan.instances.arrays import FloatArray
 from gangplan.instances.placement.job import Task
 
-from .state import GPU, Long, Need, Slots, State, need
+from .state import GPU, FreeState, Long, Need, Slots, need
 
 Choice = tuple[int, tuple[int, ...]]
 """A node and its GPUs."""
@@ -22,7 +22,7 @@ CLASSES = 1024
 class TaskPolicy(Protocol):
     """Chooses where a task goes, seeing what is there and never what comes."""
 
-    def choose(self, state: State, task: Task) -> Choice | None:
+    def choose(self, state: FreeState, task: Task) -> Choice | None:
         """Return a node and its GPUs, or None if, and only if, the task fits nowhere; `state` stays as it is."""
         ...
 
@@ -42,10 +42,10 @@ class Scored:
     """
 
     kinds = False
-    """Whether the policy needs `State.kinds`."""
+    """Whether the policy needs `FreeState.kinds`."""
 
     def __init__(self) -> None:
-        self._state: State | None = None
+        self._state: FreeState | None = None
         self._known: dict[Need, _Scores] = {}
 
     def score(self, state: Slots, wanted: Need, slots: Long) -> tuple[FloatArray, Long]:
@@ -55,7 +55,7 @@ class Scored:
         """
         raise NotImplementedError
 
-    def choose(self, state: State, task: Task) -> Choice | None:
+    def choose(self, state: FreeState, task: Task) -> Choice | None:
         """Return a node of the slot with the least score and the GPUs there, or None if the task fits nowhere."""
         wanted = need(task)
         known = self.refresh(state, wanted)
@@ -67,7 +67,7 @@ class Scored:
         node = state.members[slot][0]
         return node, state.gpus(node, wanted, int(known.level[slot]))
 
-    def refresh(self, state: State, wanted: Need) -> _Scores:
+    def refresh(self, state: FreeState, wanted: Need) -> _Scores:
         """Return the scores of all slots, infinite where the task does not fit; score those that are new."""
         if state is not self._state:
             self._state, self._known = state, {}

@@ -152,7 +152,7 @@ def kind_of(wanted: Need) -> int:
     return wanted.grants if wanted.whole else 0
 
 
-class State:
+class FreeState:
     """Free GPUs, cores and memory of m nodes with at most g GPUs each.
 
     Nodes of the same hardware with the same amounts free are one *slot*, and a policy scores slots, not nodes: an idle
@@ -233,9 +233,9 @@ class State:
             raise InstanceError("node", f"{self.fleet.names[node]!r} holds no such task")
         self._change(node, wanted, gpus, 1)
 
-    def copy(self) -> State:
+    def copy(self) -> FreeState:
         """Return a state of its own with the same nodes in the same slots."""
-        other = object.__new__(State)
+        other = object.__new__(FreeState)
         for name, value in vars(self).items():
             own = value.copy() if isinstance(value, np.ndarray | list | dict) else value
             setattr(other, name, own)

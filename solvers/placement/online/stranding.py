@@ -6,7 +6,7 @@ import numpy as np
 
 from gangplan.instances.arrays import FloatArray
 
-from .fgd import Fragmentation, Gradient, Mix, Potential
+from .fgd import Gradient, NodeFragments, Potential, TaskMix
 from .state import GPU, Long, Slots
 
 GRID = 1000
@@ -28,7 +28,7 @@ class Cuts:
         worth: float64 (GRID + 1,), of a free share of so many steps.
     """
 
-    def __init__(self, mix: Mix) -> None:
+    def __init__(self, mix: TaskMix) -> None:
         """Price the shares of a mix."""
         shares: dict[int, float] = {}
         for kind, p in zip(mix.needs, mix.share.tolist(), strict=True):
@@ -110,14 +110,14 @@ class Stranding(Gradient):
     published figure uses.
     """
 
-    def __init__(self, mix: Mix, *, shortage: float = 0.5, fragments: float = 0.05, types: float = 0.3) -> None:
+    def __init__(self, mix: TaskMix, *, shortage: float = 0.5, fragments: float = 0.05, types: float = 0.3) -> None:
         """Expect tasks of `mix`; weights, in GPUs wasted by cuts, of `Shortage`, fragmentation and `wantedness`."""
         super().__init__()
         self.mix, self.shortage, self.fragments, self.types = mix, shortage, fragments, types
 
     def potential(self, state: Slots) -> Potential:
         """Return what will be stranded."""
-        cuts, fragmentation = Cuts(self.mix), Fragmentation(self.mix.by_gpus(), state)
+        cuts, fragmentation = Cuts(self.mix), NodeFragments(self.mix.by_gpus(), state)
         cores, memories = Shortage(self.mix, state, "cpu"), Shortage(self.mix, state, "memory")
         uneven, wanted = Unevenness(self.mix, state), wantedness(self.mix, state)
 
@@ -132,7 +132,7 @@ class Stranding(Gradient):
         return stranded
 
 
-def wantedness(mix: Mix, state: Slots) -> FloatArray:
+def wantedness(mix: TaskMix, state: Slots) -> FloatArray:
     """Return how many GPUs each hardware is asked for, per GPU that it has, float64 (len(specs),), 0 for the least.
 
     When the mix has asked for as many GPUs as there are, and each kind of task is spread over all GPUs of the types
@@ -161,7 +161,7 @@ class Shortage:
     accept the node's type of GPU.
     """
 
-    def __init__(self, mix: Mix, state: Slots, resource: str) -> None:
+    def __init__(self, mix: TaskMix, state: Slots, resource: str) -> None:
         """Learn r and v for each hardware of a cluster; `resource` is ``cpu`` or ``memory``."""
         gpus = np.array([k.gpu / GPU for k in mix.needs])
         amount = np.array([getattr(k, resource) for k in mix.needs], dtype=np.float64)
@@ -189,7 +189,7 @@ class Unevenness:
     `WEIGHT` (M - R / r)^2 / M.
     """
 
-    def __init__(self, mix: Mix, state: Slots) -> None:
+    def __init__(self, mix: TaskMix, state: Slots) -> None:
         """Compare what the mix needs, by the time it asks for all GPUs, with what the cluster has."""
         gpus = np.array([k.gpu / GPU for k in mix.needs]) * mix.share
         cores = np.array([k.cpu for k in mix.needs], dtype=np.float64) * mix.share

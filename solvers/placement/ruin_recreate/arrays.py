@@ -12,7 +12,7 @@ SLOWDOWN, THROUGHPUT, COMMUNICATION, FRAGMENTATION = range(4)
 """Goals, see `gangplan.instances.placement.problem.GOALS`."""
 
 
-class Given(NamedTuple):
+class BatchArrays(NamedTuple):
     """What a batch is: J jobs, m nodes, q kinds of them, K models, M groups of all levels, D degrees, R rows at most.
 
     A group is a node, a rack, or what is above; T kinds of task are expected, where fragments are the goal.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...compiled.kernel import Ints2, lean
-from .arrays import COMMUNICATION, FRAGMENTATION, HIERARCHICAL, RING, SERVERS, THROUGHPUT, Given, Placement
+from .arrays import COMMUNICATION, FRAGMENTATION, HIERARCHICAL, RING, SERVERS, THROUGHPUT, BatchArrays, Placement
 
 
 @lean
@@ -23,7 +23,7 @@ def first_level(now: Placement, rows: Ints2, count: int) -> None:
 
 
 @lean
-def next_level(given: Given, now: Placement, low: int, count: int) -> int:
+def next_level(given: BatchArrays, now: Placement, low: int, count: int) -> int:
     """Put what is above the first `count` groups of scratch `low` into the other scratch; return how many they are."""
     high, found = 1 - low, 0
     for row in range(count):
@@ -45,7 +45,7 @@ def next_level(given: Given, now: Placement, low: int, count: int) -> int:
 
 
 @lean
-def cross(given: Given, now: Placement, rows: Ints2, count: int, duty: float, mark: int) -> None:
+def cross(given: BatchArrays, now: Placement, rows: Ints2, count: int, duty: float, mark: int) -> None:
     """Add a gang's duty to the links that it crosses, and `mark` to their marks."""
     if count < 2:
         return
@@ -60,7 +60,7 @@ def cross(given: Given, now: Placement, rows: Ints2, count: int, duty: float, ma
 
 
 @lean
-def meets(given: Given, now: Placement, rows: Ints2, count: int) -> bool:
+def meets(given: BatchArrays, now: Placement, rows: Ints2, count: int) -> bool:
     """Return whether a gang crosses a link that is marked."""
     if count < 2:
         return False
@@ -76,7 +76,7 @@ def meets(given: Given, now: Placement, rows: Ints2, count: int) -> bool:
 
 
 @lean
-def spans(given: Given, rows: Ints2, count: int) -> bool:
+def spans(given: BatchArrays, rows: Ints2, count: int) -> bool:
     """Return whether rows are in more than one rack."""
     for row in range(1, count):  # noqa: SIM110
         if given.above[rows[row, 0]] != given.above[rows[0, 0]]:
@@ -85,7 +85,7 @@ def spans(given: Given, rows: Ints2, count: int) -> bool:
 
 
 @lean
-def stands(given: Given, job: int, rows: Ints2, count: int) -> bool:
+def stands(given: BatchArrays, job: int, rows: Ints2, count: int) -> bool:
     """Return whether these rows are where the job runs already."""
     if count != given.standing_rows[job]:
         return False
@@ -111,7 +111,7 @@ def workers_of(rows: Ints2, count: int) -> int:
 
 
 @lean
-def moving(given: Given, job: int, rows: Ints2, count: int) -> float:
+def moving(given: BatchArrays, job: int, rows: Ints2, count: int) -> float:
     """Return what it costs that the job does not stay where it runs, 0 if it does."""
     if given.migration[job] > 0 and not stands(given, job, rows, count):
         return float(given.migration[job])
@@ -119,7 +119,7 @@ def moving(given: Given, job: int, rows: Ints2, count: int) -> float:
 
 
 @lean
-def compute_seconds(given: Given, now: Placement, job: int, rows: Ints2, count: int, there: bool) -> float:
+def compute_seconds(given: BatchArrays, now: Placement, job: int, rows: Ints2, count: int, there: bool) -> float:
     """Return the compute of the slowest worker; `there`: whether the job is among those on the nodes."""
     model, slowest = given.model[job], 0.0
     for row in range(count):
@@ -132,7 +132,7 @@ def compute_seconds(given: Given, now: Placement, job: int, rows: Ints2, count: 
 
 
 @lean
-def sync_seconds(given: Given, now: Placement, job: int, rows: Ints2, count: int, own: float) -> float:
+def sync_seconds(given: BatchArrays, now: Placement, job: int, rows: Ints2, count: int, own: float) -> float:
     """Return the synchronisation of a job on these rows; `own`: its duty if it is in the loads, else 0."""
     size, collective = given.gradient[job], given.collective[job]
     workers, most, local, worst = 0, 0, np.inf, 0.0
@@ -178,7 +178,7 @@ def sync_seconds(given: Given, now: Placement, job: int, rows: Ints2, count: int
 
 
 @lean
-def timed_cost(given: Given, job: int, compute: float, sync: float, workers: int) -> float:
+def timed_cost(given: BatchArrays, job: int, compute: float, sync: float, workers: int) -> float:
     """Return what a job adds to the goal with such seconds, but for moving it."""
     step = max(compute, (1.0 - given.overlap[job]) * compute + sync)
     slowdown = given.best[job] * step / workers
@@ -188,7 +188,7 @@ def timed_cost(given: Given, job: int, compute: float, sync: float, workers: int
 
 
 @lean
-def communication_cost(given: Given, now: Placement, job: int, rows: Ints2, count: int) -> float:
+def communication_cost(given: BatchArrays, now: Placement, job: int, rows: Ints2, count: int) -> float:
     """Return the weighted seconds of a gigabyte between all pairs of GPUs of a job."""
     gpus, total, below = given.need[job, 0] if given.together[job] == 0 else 1.0, 0.0, 0.0
     for row in range(count):
@@ -211,7 +211,7 @@ def communication_cost(given: Given, now: Placement, job: int, rows: Ints2, coun
 
 
 @lean
-def job_cost(given: Given, now: Placement, job: int) -> float:
+def job_cost(given: BatchArrays, now: Placement, job: int) -> float:
     """Return what a job costs as it is, its seconds noted; one that is nowhere costs what leaving it out does."""
     count, rows = now.count[job], now.rows[job]
     if count == 0:

@@ -15,7 +15,7 @@ from gangplan.instances.verify import TOLERANCE
 
 from ..best_case import BestCase
 from ..prepare import Batch, Indices, Rows
-from .arrays import COMMUNICATION, FRAGMENTATION, SLOWDOWN, Given, Placement
+from .arrays import COMMUNICATION, FRAGMENTATION, SLOWDOWN, BatchArrays, Placement
 from .search import RUIN, search
 
 CHUNK = 64
@@ -28,7 +28,7 @@ _CROWD = 16
 """Jobs on a node, squared, that take as long as this many nodes."""
 
 
-class Walk(NamedTuple):
+class RuinWalk(NamedTuple):
     """A search under way, in arrays that it goes on to change: `now`, the best rows, how many, and their cost."""
 
     now: Placement
@@ -88,7 +88,7 @@ class RuinRecreate:
             best = walk
         return _rows(best.best, best.held), best.cost
 
-    def walk(self, rows: Sequence[Rows], rounds: int, seed: int = 0, few: int | None = None) -> Iterator[Walk]:
+    def walk(self, rows: Sequence[Rows], rounds: int, seed: int = 0, few: int | None = None) -> Iterator[RuinWalk]:
         """Yield the search of `improve` after every `few` rounds, by default as many as between two looks at a clock.
 
         Numbers are drawn anew after each: another `few` is another walk.
@@ -101,7 +101,7 @@ class RuinRecreate:
                 return
             last = min(first + step, rounds)
             cost = search(self.given, now, best, count, none, first, last, max(1, rounds), seed + first)
-            yield Walk(now, best, count, cost)
+            yield RuinWalk(now, best, count, cost)
 
     def _empty(self, rows: Sequence[Rows]) -> Placement:
         on = np.bincount([node for row in rows for node in row], minlength=1)
@@ -124,7 +124,7 @@ def _rows(best: Indices, count: Indices) -> list[Rows]:
     ]
 
 
-def empty(given: Given, here: int) -> Placement:
+def empty(given: BatchArrays, here: int) -> Placement:
     """Return the arrays of a placement with no job, for up to `here` jobs on a node."""
     jobs, most, _ = given.standing.shape
     nodes, groups, models = len(given.kind), len(given.above), len(given.host)
@@ -165,7 +165,7 @@ def most_here(batch: Batch) -> int:
     return most
 
 
-def given_of(batch: Batch) -> Given:
+def given_of(batch: Batch) -> BatchArrays:
     """Return the arrays of a batch."""
     problem, jobs, count = batch.problem, batch.jobs, len(batch.jobs)
     goal, fleet = GOALS.index(problem.goal), problem.fleet
@@ -199,7 +199,7 @@ def given_of(batch: Batch) -> Given:
     accepts = [[not x.task.gpu_types or kind in x.task.gpu_types for kind in type_of] for x in tasks]
     chance = np.array([x.share for x in tasks], dtype=float)
     whole = np.int64
-    return Given(
+    return BatchArrays(
         goal=goal, sharing=bool(shared.any()), above=above, level=level, bandwidth=bandwidth,
         inside=inside.astype(float), across=across.astype(float), kind=batch.kind.astype(whole),
         link=np.array(batch.link, dtype=float), gpus=fleet.gpus.astype(whole),

@@ -7,11 +7,11 @@ import numpy as np
 from gangplan.instances.verify import TOLERANCE
 
 from ...compiled.kernel import lean
-from .arrays import FRAGMENTATION, Given, Placement
+from .arrays import FRAGMENTATION, BatchArrays, Placement
 
 
 @lean
-def renew_node(given: Given, now: Placement, node: int) -> None:
+def renew_node(given: BatchArrays, now: Placement, node: int) -> None:
     """Share the GPUs of a node out anew, among those who are there; note what is idle and its fragments."""
     gpus = given.gpus[node] - now.whole[node]
     used = 0
@@ -32,7 +32,7 @@ def renew_node(given: Given, now: Placement, node: int) -> None:
 
 
 @lean
-def shares_room(given: Given, now: Placement, job: int, node: int, most: int) -> int:
+def shares_room(given: BatchArrays, now: Placement, job: int, node: int, most: int) -> int:
     """Return how many workers of a job, each a share of a GPU, fit beside the shares on a node, `most` at most."""
     gpus = given.gpus[node] - now.whole[node]
     count = _sharers(given, now, node, job)
@@ -45,7 +45,7 @@ def shares_room(given: Given, now: Placement, job: int, node: int, most: int) ->
 
 
 @lean
-def _sharers(given: Given, now: Placement, node: int, job: int) -> int:
+def _sharers(given: BatchArrays, now: Placement, node: int, job: int) -> int:
     """List the jobs on a node that share GPUs as places in `here`, large shares first, and `many` for another job."""
     count = 0
     for one in range(now.many[node] + (job >= 0)):
@@ -68,7 +68,7 @@ def _sharers(given: Given, now: Placement, node: int, job: int) -> int:
 
 
 @lean
-def _filled(given: Given, now: Placement, node: int, count: int, gpus: int, job: int, workers: int) -> int:
+def _filled(given: BatchArrays, now: Placement, node: int, count: int, gpus: int, job: int, workers: int) -> int:
     """Put the shares, with `workers` of another job, on as few GPUs as is easy; return how many, -1 if too many."""
     used = 0
     for place in range(count):
@@ -93,7 +93,7 @@ def _filled(given: Given, now: Placement, node: int, count: int, gpus: int, job:
 
 
 @lean
-def _apart(given: Given, now: Placement, node: int, count: int, gpus: int) -> int:
+def _apart(given: BatchArrays, now: Placement, node: int, count: int, gpus: int) -> int:
     """Put each job's shares on GPUs of its own, then where jobs interfere least; return how many GPUs, -1 if none."""
     used = 0
     for place in range(count):
@@ -128,7 +128,7 @@ def _open(now: Placement, gpu: int) -> None:
 
 
 @lean
-def _share(given: Given, now: Placement, place: int, job: int, gpu: int) -> None:
+def _share(given: BatchArrays, now: Placement, place: int, job: int, gpu: int) -> None:
     now.inside[gpu, now.filled[gpu]] = place
     now.bins[gpu] += given.share[job]
     now.filled[gpu] += 1
@@ -141,7 +141,7 @@ def _has(now: Placement, gpu: int, place: int) -> bool:
 
 
 @lean
-def _dislike(given: Given, job: int, other: int) -> float:
+def _dislike(given: BatchArrays, job: int, other: int) -> float:
     """Return what it costs two jobs to share a GPU rather than a node, alone and at best."""
     one, two = given.model[job], given.model[other]
     more = given.weight[job] * (given.gpu[one, two] - given.host[one, two])
@@ -150,7 +150,7 @@ def _dislike(given: Given, job: int, other: int) -> float:
 
 
 @lean
-def _meetings(given: Given, now: Placement, node: int, count: int, used: int) -> None:
+def _meetings(given: BatchArrays, now: Placement, node: int, count: int, used: int) -> None:
     for place in range(count):
         now.met[place] = -1
     for place in range(count):
@@ -169,7 +169,7 @@ def _meetings(given: Given, now: Placement, node: int, count: int, used: int) ->
 
 
 @lean
-def _fragments(given: Given, now: Placement, node: int, idle: int, used: int) -> float:
+def _fragments(given: BatchArrays, now: Placement, node: int, idle: int, used: int) -> float:
     """Return the expected fragments of a node with so many idle GPUs and `used` that are shared, see the verifier's."""
     free, total = idle * 1.0, 0.0
     if not given.usable[given.kind[node]]:

@@ -7,7 +7,7 @@ import numpy as np
 from gangplan.instances.verify import TOLERANCE
 
 from ...compiled.kernel import Ints2, lean
-from .arrays import COMMUNICATION, FRAGMENTATION, Given, Placement
+from .arrays import COMMUNICATION, FRAGMENTATION, BatchArrays, Placement
 from .costs import (
     communication_cost,
     compute_seconds,
@@ -26,7 +26,7 @@ _MANY = 2.0**31 - 1
 
 
 @lean
-def add(given: Given, now: Placement, job: int, rows: Ints2, count: int) -> None:
+def add(given: BatchArrays, now: Placement, job: int, rows: Ints2, count: int) -> None:
     """Put a job, which is nowhere, on these rows."""
     put_down(given, now, job, rows, count)
     for row in range(count):
@@ -34,7 +34,7 @@ def add(given: Given, now: Placement, job: int, rows: Ints2, count: int) -> None
 
 
 @lean
-def put_down(given: Given, now: Placement, job: int, rows: Ints2, count: int) -> None:
+def put_down(given: BatchArrays, now: Placement, job: int, rows: Ints2, count: int) -> None:
     """Do what `add` does, but leave it to `renew_node` to share the GPUs of the nodes out."""
     model = given.model[job]
     for row in range(count):
@@ -55,7 +55,7 @@ def put_down(given: Given, now: Placement, job: int, rows: Ints2, count: int) ->
 
 
 @lean
-def remove(given: Given, now: Placement, job: int) -> None:
+def remove(given: BatchArrays, now: Placement, job: int) -> None:
     """Take a job off its nodes."""
     model, count, rows = given.model[job], now.count[job], now.rows[job]
     cross(given, now, rows, count, -given.duty[job], 1)
@@ -80,7 +80,7 @@ def remove(given: Given, now: Placement, job: int) -> None:
 
 
 @lean
-def _use(given: Given, now: Placement, job: int, node: int, workers: int, servers: int, sign: int) -> None:
+def _use(given: BatchArrays, now: Placement, job: int, node: int, workers: int, servers: int, sign: int) -> None:
     need = given.need[job]
     for resource in range(1, 4):
         now.left[node, resource] -= sign * (workers * need[resource] + servers * need[resource + 3])
@@ -90,7 +90,7 @@ def _use(given: Given, now: Placement, job: int, node: int, workers: int, server
 
 
 @lean
-def _stir(given: Given, now: Placement, job: int) -> None:
+def _stir(given: BatchArrays, now: Placement, job: int) -> None:
     """Note whose cost changes with a job where it is: those on its nodes, and on the links that are marked."""
     now.dirty[job] = True
     for row in range(now.count[job]):
@@ -104,7 +104,7 @@ def _stir(given: Given, now: Placement, job: int) -> None:
 
 
 @lean
-def settle(given: Given, now: Placement) -> float:
+def settle(given: BatchArrays, now: Placement) -> float:
     """Bring the costs up to date and return their sum; a job that is nowhere counts what leaving it out costs."""
     total = 0.0
     for job in range(len(now.count)):
@@ -119,7 +119,7 @@ def settle(given: Given, now: Placement) -> float:
 
 
 @lean
-def price(given: Given, now: Placement, job: int, rows: Ints2, count: int, limit: float) -> float:
+def price(given: BatchArrays, now: Placement, job: int, rows: Ints2, count: int, limit: float) -> float:
     """Return what the batch costs more with a job, which is nowhere, on these rows; no less than `limit` if that."""
     if given.goal == FRAGMENTATION or given.sharing:
         return _tried(given, now, job, rows, count)
@@ -153,7 +153,7 @@ def price(given: Given, now: Placement, job: int, rows: Ints2, count: int, limit
 
 
 @lean
-def _tried(given: Given, now: Placement, job: int, rows: Ints2, count: int) -> float:
+def _tried(given: BatchArrays, now: Placement, job: int, rows: Ints2, count: int) -> float:
     total = 0.0
     for row in range(count):
         total -= now.fragment[rows[row, 0]]
@@ -185,7 +185,7 @@ def _list(now: Placement, job: int, changed: int) -> int:
 
 
 @lean
-def _slowed(given: Given, now: Placement, model: int, rows: Ints2, count: int) -> int:
+def _slowed(given: BatchArrays, now: Placement, model: int, rows: Ints2, count: int) -> int:
     """Note whose compute one of this model on these rows would slow down, and to what; return how many they are."""
     changed = 0
     for row in range(count):
@@ -208,7 +208,7 @@ def _slowed(given: Given, now: Placement, model: int, rows: Ints2, count: int) -
 
 
 @lean
-def _delayed(given: Given, now: Placement, job: int, changed: int) -> int:
+def _delayed(given: BatchArrays, now: Placement, job: int, changed: int) -> int:
     """Note what synchronisation a job comes to under the loads as they are; return how many are noted."""
     if now.count[job] < 2:
         return changed
@@ -223,7 +223,7 @@ def _delayed(given: Given, now: Placement, job: int, changed: int) -> int:
 
 
 @lean
-def _more(given: Given, now: Placement, changed: int) -> float:
+def _more(given: BatchArrays, now: Placement, changed: int) -> float:
     total = 0.0
     for at in range(changed):
         job = now.changed[at]
@@ -242,14 +242,14 @@ def fit(left: float, has: float, need: float) -> float:
 
 
 @lean
-def closed(given: Given, now: Placement, job: int, node: int) -> bool:
+def closed(given: BatchArrays, now: Placement, job: int, node: int) -> bool:
     """Return whether a job may not be on a node for who is there, jobs to be kept apart not looked at."""
     alone = given.alone_on_nodes[job] and now.many[node] > 0
     return bool(alone or now.guarded[node] > 0 or now.many[node] >= now.here.shape[1])
 
 
 @lean
-def find_room(given: Given, now: Placement, job: int) -> int:
+def find_room(given: BatchArrays, now: Placement, job: int) -> int:
     """Note how many workers of a job, which is nowhere, each node in view could take; return their sum."""
     total, need, room = 0, given.need[job], now.room
     for at in range(now.seen[0]):

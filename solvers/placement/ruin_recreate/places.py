@@ -6,7 +6,7 @@ import numpy as np
 
 from ...compiled.kernel import Bools, Ints, Ints2, inner, lean
 from ...compiled.routines import argsort, below, uniform
-from .arrays import FRAGMENTATION, HIERARCHICAL, Given, Placement
+from .arrays import FRAGMENTATION, HIERARCHICAL, BatchArrays, Placement
 from .moves import closed, fit, price
 
 _RACKS = 6
@@ -33,7 +33,7 @@ def copy_rows(source: Ints2, rows: Ints2, count: int) -> None:
 
 
 @lean
-def _serve(given: Given, now: Placement, job: int, count: int, apart: bool) -> int:
+def _serve(given: BatchArrays, now: Placement, job: int, count: int, apart: bool) -> int:
     """Add servers beside the workers, evenly as room allows, or `apart`; return the number of rows, 0 without room."""
     left, rows = given.servers[job], now.trial
     for row in range(count):
@@ -65,7 +65,7 @@ def _serve(given: Given, now: Placement, job: int, count: int, apart: bool) -> i
 
 
 @lean
-def _server_room(given: Given, now: Placement, job: int, node: int, workers: int) -> float:
+def _server_room(given: BatchArrays, now: Placement, job: int, node: int, workers: int) -> float:
     if not np.isfinite(given.alone[job, given.kind[node]]) or closed(given, now, job, node):
         return 0.0
     if len(given.apart) == len(given.model):
@@ -80,7 +80,7 @@ def _server_room(given: Given, now: Placement, job: int, node: int, workers: int
 
 
 @lean
-def better(given: Given, now: Placement, job: int, count: int) -> None:
+def better(given: BatchArrays, now: Placement, job: int, count: int) -> None:
     """Keep the place of the first rows on trial, with the servers that it lacks, if it is the best so far."""
     if count == 0:
         return
@@ -125,7 +125,7 @@ def _fill(now: Placement, order: Ints, inside: Bools, most: int, degree: int, ti
 
 
 @lean
-def _at_best(given: Given, now: Placement, job: int) -> bool:
+def _at_best(given: BatchArrays, now: Placement, job: int) -> bool:
     """Return whether the best place so far is as good as any: there is nothing to gain by others."""
     if given.goal == FRAGMENTATION:
         return False
@@ -133,7 +133,7 @@ def _at_best(given: Given, now: Placement, job: int) -> bool:
 
 
 @inner
-def insert(given: Given, now: Placement, job: int, degree: int) -> None:
+def insert(given: BatchArrays, now: Placement, job: int, degree: int) -> None:
     """Look for the best place for so many workers, see `better`."""
     room, nodes = now.room, now.seen[0]
     widest = 1
@@ -155,7 +155,7 @@ def insert(given: Given, now: Placement, job: int, degree: int) -> None:
 
 
 @inner
-def _several(given: Given, now: Placement, job: int, degree: int, widest: int) -> None:
+def _several(given: BatchArrays, now: Placement, job: int, degree: int, widest: int) -> None:
     nodes, model, room, view = now.seen[0], given.model[job], now.room, now.window
     expensive, big, inside = np.empty(nodes), np.empty(nodes), np.empty(nodes, np.bool_)
     for place in range(nodes):
@@ -203,7 +203,7 @@ def _has(seen: Ints, count: int, value: int) -> bool:
 
 
 @inner
-def _shift(given: Given, now: Placement, job: int) -> bool:
+def _shift(given: BatchArrays, now: Placement, job: int) -> bool:
     """Move parts of the best place to other nodes, or together; return whether that helped."""
     nodes, before, parts, rows = now.seen[0], now.least[0], 0, now.trial
     step = max(1, nodes // _SOME)

@@ -6,7 +6,7 @@ import numpy as np
 
 from ...compiled.kernel import Floats, Ints, Ints3, by_reference, inner, kernel, lean
 from ...compiled.routines import below, sow, uniform
-from .arrays import FRAGMENTATION, Given, Placement
+from .arrays import FRAGMENTATION, BatchArrays, Placement
 from .gpus import renew_node
 from .moves import add, find_room, put_down, remove, settle
 from .places import better, copy_rows, insert
@@ -23,7 +23,7 @@ _MARGIN = 0.1
 
 @kernel
 def search(  # noqa: PLR0912, PLR0915
-    batch: Given,
+    batch: BatchArrays,
     moving: Placement,
     best: Ints3,
     count: Ints,
@@ -110,7 +110,7 @@ def search(  # noqa: PLR0912, PLR0915
 
 
 @lean
-def _look(given: Given, now: Placement, chosen: Ints, gone: int, most: int) -> None:
+def _look(given: BatchArrays, now: Placement, chosen: Ints, gone: int, most: int) -> None:
     """Choose the nodes that are looked at: those of the jobs that go, where they run, and others."""
     nodes, view, marked = len(now.window), now.window, now.room
     for at in range(now.seen[0]):  # elsewhere there is nothing
@@ -146,7 +146,7 @@ def _keep(now: Placement, best: Ints3, count: Ints) -> None:
 
 
 @lean
-def _slacks(given: Given, now: Placement, slack: Floats) -> float:
+def _slacks(given: BatchArrays, now: Placement, slack: Floats) -> float:
     """Note what each job that may move costs more than it must, fragments of its nodes included; return the sum."""
     total = 0.0
     for job in range(len(slack)):
@@ -161,7 +161,7 @@ def _slacks(given: Given, now: Placement, slack: Floats) -> float:
 
 
 @inner
-def _put_in(given: Given, now: Placement, job: int) -> bool:
+def _put_in(given: BatchArrays, now: Placement, job: int) -> bool:
     """Insert a job, on a large fleet among some of the nodes, or among all if they have no room for it."""
     if len(now.window) > _ALL:
         _look(given, now, now.changed, 0, _VIEW)
@@ -174,7 +174,7 @@ def _put_in(given: Given, now: Placement, job: int) -> bool:
 
 
 @lean
-def _may(given: Given, now: Placement, chosen: Ints, back: int, gone: int, most: float) -> bool:
+def _may(given: BatchArrays, now: Placement, chosen: Ints, back: int, gone: int, most: float) -> bool:
     """Return whether the batch may still cost no more than `most` once all that went are back.
 
     No job comes to cost less by others that come back, and each of these costs what it must. Of fragments that is not
@@ -193,7 +193,7 @@ def _may(given: Given, now: Placement, chosen: Ints, back: int, gone: int, most:
 
 
 @inner
-def _insert(given: Given, now: Placement, job: int) -> bool:
+def _insert(given: BatchArrays, now: Placement, job: int) -> bool:
     now.least[0], now.size[0] = given.value[job] + given.migration[job], 0
     total = find_room(given, now, job)
     if given.standing_rows[job] and not given.servers[job]:
@@ -214,7 +214,7 @@ def _insert(given: Given, now: Placement, job: int) -> bool:
 
 
 @lean
-def _draw(given: Given, now: Placement, slack: Floats, total: float, chosen: Ints) -> int:
+def _draw(given: BatchArrays, now: Placement, slack: Floats, total: float, chosen: Ints) -> int:
     left, job = uniform() * total, 0
     while job < len(slack) - 1 and left >= slack[job]:
         left -= slack[job]
@@ -249,7 +249,7 @@ def _draw(given: Given, now: Placement, slack: Floats, total: float, chosen: Int
 
 
 @lean
-def _order(given: Given, chosen: Ints, before: Ints3, size: Ints, count: int) -> None:
+def _order(given: BatchArrays, chosen: Ints, before: Ints3, size: Ints, count: int) -> None:
     largest = uniform() < 0.5
     for last in range(count - 1, 0, -1):
         at = below(last + 1)
@@ -272,5 +272,5 @@ def _note(now: Placement, chosen: Ints, count: int) -> None:
 
 
 @lean
-def _gpus(given: Given, job: int) -> float:
+def _gpus(given: BatchArrays, job: int) -> float:
     return float(given.degrees[job, 0] * given.need[job, 0])

@@ -11,14 +11,14 @@ from torch import Tensor, nn
 from torch.nn.functional import huber_loss, softplus
 
 from gangplan.instances.arrays import FloatArray
-from gangplan.learned.interference.networks import Batch, batch_of
+from gangplan.learned.interference.networks import RowBatch, batch_of
 from gangplan.learned.interference.pressure import Pressure
-from gangplan.learned.interference.samples import Samples, Setting
+from gangplan.learned.interference.samples import KnownSetting, Samples
 from gangplan.learned.training.imitation import Imitation
 from gangplan.learned.training.trainer import Trainer
 from gangplan.solvers.processes import one_thread
 
-from ...interference.baselines import Rule, run, tuned
+from ...interference.baselines import ScoreRule, run, tuned
 from ...interference.cases import TRAINING, VALIDATION
 from ...interference.environment import Environment
 from ...interference.samples import Log, log, log_samples
@@ -35,14 +35,14 @@ class Ensemble(nn.Module):
         settings: how many members, of how many kinds of pressure.
     """
 
-    def __init__(self, setting: Setting, settings: ColocateSettings) -> None:
+    def __init__(self, setting: KnownSetting, settings: ColocateSettings) -> None:
         super().__init__()
         self.members = nn.ModuleList(Pressure(setting, settings.kinds) for _ in range(settings.members))
         self.register_buffer("link", torch.from_numpy(setting.link))
         self.register_buffer("unit", torch.from_numpy(np.log(setting.unit)))
         self.register_buffer("way", torch.zeros((), dtype=torch.int64))
 
-    def forward(self, x: Batch) -> Tensor:
+    def forward(self, x: RowBatch) -> Tensor:
         """Return the logarithm of the relative speed of each job by each member, (E, n)."""
         return torch.stack([member(x) for member in self.members])
 
@@ -72,7 +72,7 @@ def log_of(settings: ColocateSettings, seed: int) -> Samples:
         return rng.random(len(env.free))
 
     number = TRAINING + 1000 * seed
-    random = Rule(anywhere, "shortest")
+    random = ScoreRule(anywhere, "shortest")
     for policy, until in ((random, settings.explore * settings.samples), (_LOGGED, settings.samples)):
         while size < until:
             case = settings.make(number)
@@ -104,7 +104,7 @@ class Training(Trainer[ColocateSettings]):
         """Choose the way; before the fit a rule places, with a score of 1."""
         return choose(network, self.settings) if self._fitted else {"score": 1.0}
 
-    def fit(self, network: Ensemble) -> Fit:
+    def fit(self, network: Ensemble) -> EnsembleFit:
         """Return what fits an ensemble by minibatches of the log."""
         samples, of = self.samples, self.settings
         pieces = max(1, round(len(samples.speed) / of.minibatch))
@@ -123,10 +123,10 @@ class Training(Trainer[ColocateSettings]):
             penalty = sum(member.penalty() for member in network.members)
             return (error * weight).sum() / weight[0].sum() + penalty / count
 
-        return Fit(network, draw, self.validate, rate=of.rate, updates=of.updates, seed=self.seed, clip=20.0)
+        return EnsembleFit(network, draw, self.validate, rate=of.rate, updates=of.updates, seed=self.seed, clip=20.0)
 
 
-class Fit(Imitation):
+class EnsembleFit(Imitation):
     """Imitate on one thread: of more most of the time is lost."""
 
     def update(self, step: int) -> dict[str, float]:

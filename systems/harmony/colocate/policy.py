@@ -15,7 +15,7 @@ from gangplan.learned.policy.weights import Tensors
 from gangplan.simulator.snapshots import Snapshots, Truth
 
 from ...interference.baselines import CONSOLIDATE, PATIENCE, Places, tuned
-from ...interference.case import Case
+from ...interference.case import InterferenceCase
 from ...interference.environment import Environment
 from ...interference.greedy import Greedy
 from ...interference.speeds import Where
@@ -135,14 +135,14 @@ class ColocatePolicy(NetworkPolicy):
 
         self.network, self.settings, self.fitted = network, settings, arrays(network, members)
         self.way = way or list(WAYS)[int(network.way)]
-        self._case: Case | None = None
+        self._case: InterferenceCase | None = None
         self._now = 0.0
         self._said: dict[int, float] = {}
 
     @classmethod
     def build(cls, settings: ColocateSettings, tensors: Tensors) -> Ensemble:
         """Return an ensemble for the cluster and the types of the weights."""
-        from gangplan.learned.interference.samples import Setting
+        from gangplan.learned.interference.samples import KnownSetting
 
         from .learners import Ensemble
 
@@ -151,7 +151,7 @@ class ColocatePolicy(NetworkPolicy):
             if name not in tensors:
                 raise InstanceError(f"tensors[{name!r}]", "is missing")
         features, unit, link = (tensors[x].numpy() for x in names)
-        return Ensemble(Setting(features.astype(np.float64), np.exp(unit), link), settings)
+        return Ensemble(KnownSetting(features.astype(np.float64), np.exp(unit), link), settings)
 
     @property
     def error(self) -> float:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 from gangplan.instances.arrays import check_fields, limited, require_choice
 from gangplan.instances.lazy import Later
 from gangplan.learned.training.recipe import Recipe
-from gangplan.learned.training.trainer import Step, staged
+from gangplan.learned.training.trainer import StageSpec, staged
 from gangplan.simulator.ground import Maker
 
 from ...interference.ground import Interference
 
 if TYPE_CHECKING:
-    from ...interference.case import Case
+    from ...interference.case import InterferenceCase
 
 NAME = "colocate"
 
@@ -51,7 +51,7 @@ class ColocateSettings:
         check_fields(self)
         require_choice(self.case, "case", (*CASES, *DATA_CASES))
 
-    def make(self, seed: int) -> Case:
+    def make(self, seed: int) -> InterferenceCase:
         """Return the case of a seed, with the true cluster."""
         from ...interference.cases import maker
 
@@ -75,7 +75,7 @@ RECIPE = Recipe(
     name=NAME,
     about="where gangs are placed that slow one another down, by speeds that a log tells",
     config=ColocateSettings,
-    stages=staged(f"{__package__}.learners:Training", lambda of: [Step("fit", of.updates, of.updates)]),
+    stages=staged(f"{__package__}.learners:Training", lambda of: [StageSpec("fit", of.updates, of.updates)]),
     load=Later(f"{__package__}.policy:ColocatePolicy.load"),
     judge=judge,
     data="a log of a case of gangplan.systems.interference: who was where, and how fast; training seeds from 2000000",

@@ -17,7 +17,7 @@ import numpy as np
 
 from gangplan.solvers.compiled.kernel import Bools, Floats, Ints, Ints2, Ints3, Singles, Singles2, kernel
 
-from .tables import DEGREES, Tables, Times, place_degree
+from .tables import DEGREES, BlockTables, TypeTimes, place_degree
 
 LEVELS = np.array([0.0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 25])
 """Within how many turns a block is available, see `turn_of`."""
@@ -53,7 +53,7 @@ WIDTH = 2 * CLASSES * N_LEVELS + len(CONTEXT) + len(JOB) + len(CANDIDATE)
 """Features of a row."""
 
 
-class Scratch(NamedTuple):
+class FeatureScratch(NamedTuple):
     """Arrays that are written anew at every decision; b blocks.
 
     Attributes:
@@ -85,14 +85,14 @@ class Scratch(NamedTuple):
     published: bool
 
 
-def scratch_of(tables: Tables, *, choose: bool = True, kinds: int = 0) -> Scratch:
+def scratch_of(tables: BlockTables, *, choose: bool = True, kinds: int = 0) -> FeatureScratch:
     """Return arrays for one cluster; without `choose` the candidates are degrees, and rows tell apart so many kinds."""
     b = len(tables.size)
     count, taken = (np.zeros((CLASSES, N_LEVELS), np.int64) for _ in range(2))
     left = np.zeros((MOST, CLASSES, N_LEVELS), np.int64)
     level, stamp, mark, choice, block, key = (np.zeros(k, np.int64) for k in (b, b, 1, MOST, MOST, MOST))
     row, time = np.zeros((MOST, WIDTH + kinds), np.float32), np.zeros(MOST)
-    return Scratch(level, stamp, mark, count, taken, left, row, choice, block, time, key, not choose)
+    return FeatureScratch(level, stamp, mark, count, taken, left, row, choice, block, time, key, not choose)
 
 
 @kernel
@@ -106,7 +106,14 @@ def level_of(turns: float) -> int:
 
 @kernel
 def find(
-    end: Floats, now: float, turn: float, tables: Tables, times: Times, m: int, limit: float, scratch: Scratch
+    end: Floats,
+    now: float,
+    turn: float,
+    tables: BlockTables,
+    times: TypeTimes,
+    m: int,
+    limit: float,
+    scratch: FeatureScratch,
 ) -> int:
     """Write the blocks of the candidates and what they leave into the scratch, and return their number.
 
@@ -137,7 +144,7 @@ def find(
 
 
 @kernel
-def see(end: Floats, now: float, turn: float, tables: Tables, scratch: Scratch) -> None:
+def see(end: Floats, now: float, turn: float, tables: BlockTables, scratch: FeatureScratch) -> None:
     """Find when each block is available, and count them by class and level."""
     scratch.count[:] = 0
     half = CLASSES // 2
@@ -165,7 +172,7 @@ def _accumulate(count: Ints2) -> None:
 
 
 @kernel
-def candidates(tables: Tables, jct: Floats, limit: float, scratch: Scratch) -> Bools:
+def candidates(tables: BlockTables, jct: Floats, limit: float, scratch: FeatureScratch) -> Bools:
     """Return which blocks are free and would do; of shapes with many, those that spoil the fewest free blocks."""
     blocks, shapes = len(tables.size), len(jct)
     allowed = np.zeros(blocks, np.bool_)
@@ -199,7 +206,7 @@ def candidates(tables: Tables, jct: Floats, limit: float, scratch: Scratch) -> B
 
 
 @kernel
-def take(block: int, until: int, tables: Tables, scratch: Scratch) -> None:
+def take(block: int, until: int, tables: BlockTables, scratch: FeatureScratch) -> None:
     """Count what a candidate takes: blocks that share a server with it and are available before level `until`."""
     half = CLASSES // 2
     for i in range(tables.size[block]):
@@ -219,7 +226,9 @@ def take(block: int, until: int, tables: Tables, scratch: Scratch) -> None:
 
 
 @kernel
-def find_degrees(turn: float, tables: Tables, times: Times, m: int, limit: float, scratch: Scratch) -> int:
+def find_degrees(
+    turn: float, tables: BlockTables, times: TypeTimes, m: int, limit: float, scratch: FeatureScratch
+) -> int:
     """Write the degrees at which published first fit finds a place that would do, as `find` does for blocks."""
     free = scratch.level == 0
     placed = np.zeros(len(DEGREES), np.int64)
@@ -242,7 +251,7 @@ def find_degrees(turn: float, tables: Tables, times: Times, m: int, limit: float
 
 
 @kernel
-def known(shape: int, k: int, scratch: Scratch) -> bool:
+def known(shape: int, k: int, scratch: FeatureScratch) -> bool:
     """Return whether a row before has the same shape and takes the same."""
     key = np.int64(shape) * np.int64(1000003)
     for q in range(CLASSES):
@@ -298,8 +307,8 @@ def write_context(sums: Floats, busy: float, servers: int, turn: float, out: Flo
 
 @kernel
 def write_rows(
-    end: Floats, now: float, turn: float, tables: Tables, times: Times, m: int, beta: float, sums: Floats,
-    scratch: Scratch,
+    end: Floats, now: float, turn: float, tables: BlockTables, times: TypeTimes, m: int, beta: float, sums: Floats,
+    scratch: FeatureScratch,
 ) -> int:  # fmt: skip
     """Write the rows of one decision into the scratch and return their number; row 0 rejects the job.
 

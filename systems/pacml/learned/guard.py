@@ -21,9 +21,9 @@ import numpy as np
 
 from gangplan.solvers.compiled.kernel import Bools, Floats, Floats2, Ints, Ints2, kernel
 
-from ..arrivals import Case
+from ..arrivals import ArrivalCase
 from ..simulate import RampState
-from .tables import DEGREES, Long, Tables, free_blocks, hold, times_of
+from .tables import DEGREES, BlockTables, Long, free_blocks, hold, times_of
 
 RULES = np.array([(i, constant) for i in range(1, len(DEGREES)) for constant in (1, 0)])
 """A degree as an index into `DEGREES`, and whether it is constant: then the job gets the first block of that degree, as
@@ -35,7 +35,7 @@ WIDE_RULES = np.array([(i, way) for i in range(1, len(DEGREES)) for way in (1, 2
 
 
 @kernel
-def by_rule(end: Floats, now: float, jct: Floats, limit: float, rule: Ints, tables: Tables) -> int:
+def by_rule(end: Floats, now: float, jct: Floats, limit: float, rule: Ints, tables: BlockTables) -> int:
     """Return the block that a rule gives a job, or -1.
 
     Args:
@@ -57,7 +57,7 @@ def by_rule(end: Floats, now: float, jct: Floats, limit: float, rule: Ints, tabl
 
 
 @kernel
-def go_on(ends: Floats2, block: Ints, now: float, jct: Floats, limit: float, rules: Ints2, tables: Tables) -> None:
+def go_on(ends: Floats2, block: Ints, now: float, jct: Floats, limit: float, rules: Ints2, tables: BlockTables) -> None:
     """Let a job arrive at clusters of which the first gets the block that it is given, and the others go by rules.
 
     Args:
@@ -74,7 +74,7 @@ def go_on(ends: Floats2, block: Ints, now: float, jct: Floats, limit: float, rul
 
 
 @kernel
-def _degree(free: Bools, jct: Floats, limit: float, rule: Ints, tables: Tables) -> int:
+def _degree(free: Bools, jct: Floats, limit: float, rule: Ints, tables: BlockTables) -> int:
     """Return the degree that a rule chooses of those that would do, -1 for none."""
     up, down = len(DEGREES), -1
     for b in range(len(free)):
@@ -90,7 +90,7 @@ def _degree(free: Bools, jct: Floats, limit: float, rule: Ints, tables: Tables) 
 
 
 @kernel
-def _lost(block: int, free: Bools, met: Ints, tables: Tables) -> int:
+def _lost(block: int, free: Bools, met: Ints, tables: BlockTables) -> int:
     """Return how many of the free blocks share a server with a block; `met` is written."""
     lost = 0
     for i in range(tables.size[block]):
@@ -117,14 +117,14 @@ Own = Callable[[RampState], int]
 """What the policy does in a state: the block, or -1."""
 
 
-class Guard:
+class CaseGuard:
     """Who decides in a case.
 
     Args:
         rules: that the policy is held against.
     """
 
-    def __init__(self, tables: Tables, rules: Long) -> None:
+    def __init__(self, tables: BlockTables, rules: Long) -> None:
         self.tables, self.rules = tables, rules
         self._case: Any = None
         self._index, self._leader = -1, 0
@@ -144,7 +144,7 @@ class Guard:
         jct = self._jct[state.case.model[state.index]]
         return int(by_rule(state.ends, state.now, jct, state.limit, self.rules[self._leader - 1], self.tables))
 
-    def begin(self, case: Case) -> None:
+    def begin(self, case: ArrivalCase) -> None:
         """Forget what another case has been like."""
         raise NotImplementedError
 
@@ -153,13 +153,13 @@ class Guard:
         raise NotImplementedError
 
 
-class LookBack(Guard):
+class LookBack(CaseGuard):
     """Compares what the policy and each rule have accepted so far, each on a cluster of its own."""
 
-    def __init__(self, tables: Tables) -> None:
+    def __init__(self, tables: BlockTables) -> None:
         super().__init__(tables, RULES)
 
-    def begin(self, case: Case) -> None:
+    def begin(self, case: ArrivalCase) -> None:
         """Empty the clusters in thought."""
         # as long as nobody else has led, the policy's own cluster in thought is the real one
         self._alone = True
@@ -188,13 +188,13 @@ class LookBack(Guard):
             self._leader, self._alone = best, False
 
 
-class LookAhead(Guard):
+class LookAhead(CaseGuard):
     """Compares what the policy and each rule would make of jobs like those so far, from the cluster as it is."""
 
-    def __init__(self, tables: Tables) -> None:
+    def __init__(self, tables: BlockTables) -> None:
         super().__init__(tables, WIDE_RULES)
 
-    def begin(self, case: Case) -> None:
+    def begin(self, case: ArrivalCase) -> None:
         """Compare when the first jobs have arrived."""
         self._due = FIRST
 
@@ -223,13 +223,13 @@ class LookAhead(Guard):
         return best if lead > MARGIN * (case.n_jobs - state.index) else self._leader
 
 
-def jobs_to_come(state: RampState, n: int) -> Case:
+def jobs_to_come(state: RampState, n: int) -> ArrivalCase:
     """Return the case so far and `n` jobs more, drawn from it, at its mean gap."""
     case, seen = state.case, state.index + 1
     drawn = np.random.default_rng(state.index).integers(seen, size=n)
     gap = (case.submit[state.index] - case.submit[0]) / state.index
     past = slice(0, seen)
-    return Case(
+    return ArrivalCase(
         case.types,
         np.concatenate([case.submit[past], state.now + gap * np.arange(1, n + 1)]),
         np.concatenate([case.model[past], case.model[drawn]]),

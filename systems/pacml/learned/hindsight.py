@@ -17,11 +17,11 @@ from gangplan.instances import InstanceError
 from gangplan.instances.arrays import FloatArray
 from gangplan.solvers.compiled.kernel import Floats, Ints, Ints2, Ints3, kernel
 
-from ..arrivals import Case
-from ..simulate import Choice, RampState
-from .features import MOST, Scratch, find, scratch_of
+from ..arrivals import ArrivalCase
+from ..simulate import Acceptance, RampState
+from .features import MOST, FeatureScratch, find, scratch_of
 from .parts import WHOLE, Part
-from .tables import Long, Tables, Times, tables, times_of
+from .tables import BlockTables, Long, TypeTimes, tables, times_of
 
 KEPT, FUTURES, HORIZON = 20, 16, 24
 """Partial plans kept, futures of each decision if nobody says else, jobs in a future."""
@@ -74,7 +74,7 @@ class Plans(NamedTuple):
     fresh: Ints
 
 
-def plans(tables: Tables) -> Plans:
+def plans(tables: BlockTables) -> Plans:
     """Return arrays for one cluster of at most 64 servers."""
     own = np.random.default_rng(0).integers(1, 2**40, tables.n)
     held = tables.servers >= 0
@@ -91,8 +91,8 @@ def plans(tables: Tables) -> Plans:
 
 @kernel
 def hindsight(
-    k: int, end: Floats, now: float, gap: float, m: int, future: Future, tables: Tables, times: Times,
-    scratch: Scratch, plans: Plans, futures: int, out: Floats,
+    k: int, end: Floats, now: float, gap: float, m: int, future: Future, tables: BlockTables, times: TypeTimes,
+    scratch: FeatureScratch, plans: Plans, futures: int, out: Floats,
 ) -> None:  # fmt: skip
     """Write what each of the k candidates on the scratch is worth: jobs accepted, in the mean over so many futures."""
     start, value = np.zeros(tables.n, np.int64), np.zeros(k)
@@ -107,8 +107,8 @@ def hindsight(
 
 @kernel
 def _plan(
-    k: int, start: Ints, gap: float, m: int, future: Future, tables: Tables, times: Times, scratch: Scratch,
-    plans: Plans, value: Floats,
+    k: int, start: Ints, gap: float, m: int, future: Future, tables: BlockTables, times: TypeTimes,
+    scratch: FeatureScratch, plans: Plans, value: Floats,
 ) -> None:  # fmt: skip
     """Write the most jobs accepted after each candidate, by a beam search over the jobs of one future."""
     blocks = len(tables.size)
@@ -192,7 +192,7 @@ def _trim(c: int, plans: Plans) -> int:
 
 
 @kernel
-def _keep(i: int, now: int, after: int, c: int, ways: Ints, until: Ints, tables: Tables, plans: Plans) -> int:
+def _keep(i: int, now: int, after: int, c: int, ways: Ints, until: Ints, tables: BlockTables, plans: Plans) -> int:
     """Make partial plans of the best of c ways, no two that hold the same servers equally long; return their number."""
     width, count = plans.held.shape[1], 0
     for j in np.argsort(-plans.score[:c]):
@@ -241,10 +241,10 @@ class Futures:
 
     def __init__(self, seed: int = 0, count: int = FUTURES) -> None:
         self._seed, self._count = seed, count
-        self._case: Case | None = None
+        self._case: ArrivalCase | None = None
         self._index = 0
 
-    def begin(self, state: RampState, cluster: Tables) -> None:
+    def begin(self, state: RampState, cluster: BlockTables) -> None:
         """Prepare for the case of a state, unless it goes on from that of the last one."""
         if self._case is not state.case or state.index < self._index:
             self._case = state.case
@@ -252,7 +252,7 @@ class Futures:
             _seed(self._seed)
         self._index = state.index
 
-    def value(self, k: int, state: RampState, cluster: Tables, scratch: Scratch) -> FloatArray:
+    def value(self, k: int, state: RampState, cluster: BlockTables, scratch: FeatureScratch) -> FloatArray:
         """Return the jobs accepted after each of the k candidates on the scratch, float64 (k,)."""
         case, i = state.case, state.index
         past = Future(case.model[: i + 1].astype(np.int64), np.array(case.fraction[: i + 1]))
@@ -292,9 +292,9 @@ class PastPlans:
 
     def __init__(self, seed: int = 0, count: int = FUTURES) -> None:
         self._futures = Futures(seed, count)
-        self._case: Case | None = None
+        self._case: ArrivalCase | None = None
 
-    def decide(self, state: RampState) -> Choice | None:
+    def decide(self, state: RampState) -> Acceptance | None:
         """Return degree and block for the job, or None to reject it.
 
         Raises:
@@ -310,4 +310,4 @@ class PastPlans:
         k = find(state.ends, state.now, gap(state), self._tables, times, m, state.limit, self._scratch)
         best = int(np.argmax(self._futures.value(k, state, self._tables, self._scratch))) if k > 1 else 0
         block = int(self._scratch.choice[best])
-        return None if block < 0 else Choice(int(state.blocks.degree[block]), block)
+        return None if block < 0 else Acceptance(int(state.blocks.degree[block]), block)

@@ -17,18 +17,18 @@ from gangplan.learned.training.trainer import Trainer
 from gangplan.solvers.compiled.kernel import Floats, Ints, kernel
 
 from ..arrivals import DISTRIBUTIONS
-from .features import MOST, SUMS, Scratch, remember, turn_of, write_rows
-from .network import Network, Weights, forward
+from .features import MOST, SUMS, FeatureScratch, remember, turn_of, write_rows
+from .network import BlockNetwork, Weights, forward
 from .recipe import VALIDATION, PacmlSettings
-from .tables import Tables, Times, start_job
-from .teacher import Labels, Taught, corrected, taught
-from .values import Episode, Scenario, published
+from .tables import BlockTables, TypeTimes, start_job
+from .teacher import Taught, TeacherLabels, corrected, taught
+from .values import ArrivalEpisode, Scenario, published
 
 
 @kernel
 def run_episode(
-    kind: Ints, beta: Floats, gap: Floats, tables: Tables, times: Times, weights: Weights, scratch: Scratch,
-    finish: Floats,
+    kind: Ints, beta: Floats, gap: Floats, tables: BlockTables, times: TypeTimes, weights: Weights,
+    scratch: FeatureScratch, finish: Floats,
 ) -> int:  # fmt: skip
     """Play a case by the best score, write each job's completion (nan: blocked), and return how many were accepted.
 
@@ -67,11 +67,11 @@ class Validation:
         episodes: in it; those of one name are averaged.
     """
 
-    def __init__(self, scenario: Scenario, episodes: Sequence[Episode], *, choose: bool = True) -> None:
+    def __init__(self, scenario: Scenario, episodes: Sequence[ArrivalEpisode], *, choose: bool = True) -> None:
         self._scenario, self._episodes = scenario, episodes
         self._scratch = scenario.scratch(choose=choose)
 
-    def __call__(self, network: Network) -> dict[str, float]:
+    def __call__(self, network: BlockNetwork) -> dict[str, float]:
         """Return the blocking rate of each setting, and their mean as ``score``."""
         found: dict[str, list[float]] = {}
         world, weights = self._scenario, network.compiled()
@@ -98,7 +98,7 @@ class Training(Trainer[PacmlSettings]):
         ]
         self._judge = Validation(scenario, cases, choose=settings.blocks)
 
-    def validate(self, network: Network) -> dict[str, float]:
+    def validate(self, network: BlockNetwork) -> dict[str, float]:
         """Return blocking rates, see `Validation`."""
         return self._judge(network)
 
@@ -107,17 +107,17 @@ class Training(Trainer[PacmlSettings]):
         """What the teachers say; a run that is resumed at the correction has them to make anew."""
         return taught(self.scenario, self.settings, self.seed)
 
-    def network(self) -> Network:
+    def network(self) -> BlockNetwork:
         """Return the network of the settings."""
-        graphs = Network.batch([x.graph for x in self.scenario.types]) if self.scenario.told else None
-        return Network(self.settings.width, self.settings.variant, graphs)
+        graphs = BlockNetwork.batch([x.graph for x in self.scenario.types]) if self.scenario.told else None
+        return BlockNetwork(self.settings.width, self.settings.variant, graphs)
 
-    def imitation(self, network: Network) -> Imitation:
+    def imitation(self, network: BlockNetwork) -> Imitation:
         """Return what trains a network on the teachers' labels."""
         of, labels = self.settings, [(*x.searched, *x.quick) for x in self.teachers]
         return imitation(network, labels, self.validate, of, of.imitation_rate, of.imitation_updates, self.seed)
 
-    def correction(self, network: Network) -> Imitation:
+    def correction(self, network: BlockNetwork) -> Imitation:
         """Return what trains it on those of states that it comes to as well, and no quick ones."""
         of = self.settings
         labels = [x.searched for x in corrected(self.teachers, network, of, self.seed)]
@@ -125,9 +125,9 @@ class Training(Trainer[PacmlSettings]):
 
 
 def imitation(
-    network: Network,
-    labelled: Sequence[Sequence[Labels]],
-    validate: Callable[[Network], dict[str, float]],
+    network: BlockNetwork,
+    labelled: Sequence[Sequence[TeacherLabels]],
+    validate: Callable[[BlockNetwork], dict[str, float]],
     settings: PacmlSettings,
     rate: float,
     updates: int,

@@ -40,7 +40,7 @@ class Weights(NamedTuple):
     last: Singles
 
 
-class Network(nn.Module):
+class BlockNetwork(nn.Module):
     """Scores rows: the first layer sums up the messages of the blocks, two more weigh what a candidate leaves."""
 
     def __init__(self, width: int = 64, variant: Variant = "all", graphs: Any = None) -> None:

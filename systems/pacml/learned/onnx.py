@@ -19,7 +19,7 @@ from gangplan.instances.outlet import write_whole
 
 from .features import WIDTH
 from .hindsight import Futures
-from .policy import Decider, Observation
+from .policy import RampDecider, RampObservation
 
 if TYPE_CHECKING:
     from .policy import RampPolicy
@@ -60,7 +60,7 @@ def export(policy: RampPolicy, path: str | Path) -> tuple[Path]:
     return (path,)
 
 
-class OnnxRampPolicy(Decider):
+class OnnxRampPolicy(RampDecider):
     """Decides as the policy that was exported does, on one core.
 
     Raises:
@@ -91,7 +91,7 @@ class OnnxRampPolicy(Decider):
             raise InstanceError("onnx", f"reads {', '.join(names)}: export it again", str(path))
         super().__init__(choose=blocks, futures=futures)
 
-    def rate(self, observation: Observation) -> FloatArray:
+    def rate(self, observation: RampObservation) -> FloatArray:
         """Return what the network says of each row, float64 (A,)."""
         (found,) = self._session.run(None, {"rows": observation.rows})
         return np.asarray(found, dtype=np.float64)

@@ -18,8 +18,8 @@ from gangplan.instances.arrays import IntArray
 from gangplan.instances.ramp import collective_cost, server_index
 
 from ..jobs import Blocks
-from .features import Scratch, scratch_of
-from .tables import Long, Tables, tables
+from .features import FeatureScratch, scratch_of
+from .tables import BlockTables, Long, tables
 
 WHOLE = 64
 """Servers up to which a cluster is one part."""
@@ -44,8 +44,8 @@ class Part:
     servers: Long
     block: Long
     shape: Long
-    tables: Tables
-    scratch: Scratch
+    tables: BlockTables
+    scratch: FeatureScratch
 
 
 def parts(blocks: Blocks, *, choose: bool) -> list[Part]:
@@ -109,7 +109,7 @@ def _size(blocks: Blocks) -> Extent:
     return topology.communication_groups, topology.racks, topology.servers
 
 
-def _part(whole: Tables, servers: Long) -> Part:
+def _part(whole: BlockTables, servers: Long) -> Part:
     """Return the part of some servers, with all blocks of the cluster that lie inside it."""
     local = np.full(whole.n + 1, -1, np.int32)
     local[servers] = np.arange(len(servers))
@@ -122,7 +122,7 @@ def _part(whole: Tables, servers: Long) -> Part:
     order = np.argsort(rows[held], kind="stable")
     first = np.searchsorted(rows[held][order], np.arange(len(servers) + 1)).astype(np.int64)
     holds = np.repeat(np.arange(len(block)), held.sum(axis=1))[order].astype(np.int64)
-    made = Tables(
+    made = BlockTables(
         np.ascontiguousarray(rows), whole.size[block], whole.degree[block], own.astype(np.int64), whole.fast[shape],
         first, holds, len(servers),
     )  # fmt: skip

@@ -13,8 +13,8 @@ from gangplan.instances.arrays import FloatArray
 from gangplan.learned.policy.network import NetworkPolicy, pick
 from gangplan.learned.policy.weights import Tensors
 
-from ..arrivals import Case
-from ..simulate import Choice, RampState
+from ..arrivals import ArrivalCase
+from ..simulate import Acceptance, RampState
 from .features import SUMS, remember, turn_of, write_rows
 from .guard import LookAhead, LookBack
 from .hindsight import Futures
@@ -23,7 +23,7 @@ from .recipe import NAME, PacmlSettings
 from .tables import tables, times_of
 
 if TYPE_CHECKING:
-    from .network import Network
+    from .network import BlockNetwork
 
 LOOKS = 16
 """Parts that are looked at for a job."""
@@ -33,7 +33,7 @@ _SOON = 2e-9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Observation:
+class RampObservation:
     """One decision.
 
     Attributes:
@@ -47,7 +47,7 @@ class Observation:
     part: NDArray[np.int64]
 
 
-class Decider:
+class RampDecider:
     """A policy for `gangplan.systems.pacml.simulate`; `rate` is left to those who inherit.
 
     Args:
@@ -61,14 +61,14 @@ class Decider:
         self._parts_of = cache(partial(parts, choose=choose))
         self._times_of = cache(lambda kind: times_of([kind], published=not choose))
         self._guard_of = cache(lambda of: (LookBack if len(self._parts_of(of)) == 1 else LookAhead)(tables(of)))
-        self._case: Case | None = None
+        self._case: ArrivalCase | None = None
         self._index, self._sums = -1, np.zeros(SUMS)
 
-    def rate(self, observation: Observation) -> FloatArray:
+    def rate(self, observation: RampObservation) -> FloatArray:
         """Return what the network says of each row, float64 (A,)."""
         raise NotImplementedError
 
-    def score(self, observation: Observation) -> FloatArray:
+    def score(self, observation: RampObservation) -> FloatArray:
         """Return a score a candidate, float64 (A,): how much better its part is with it than as it is."""
         rates = self.rate(observation)
         none = np.flatnonzero(observation.block < 0)
@@ -76,11 +76,11 @@ class Decider:
         kept[observation.part[none]] = rates[none]
         return rates - kept[observation.part]
 
-    def choose(self, observation: Observation, seed: int | None = None) -> int:
+    def choose(self, observation: RampObservation, seed: int | None = None) -> int:
         """Return the place of the best candidate, or of one drawn by that seed from the softmax of the scores."""
         return pick(self.score(observation), seed)
 
-    def observe(self, state: RampState) -> Observation:
+    def observe(self, state: RampState) -> RampObservation:
         """Return what there is to decide when a job arrives."""
         known = self._parts_of(state.blocks)
         self._remember(state)
@@ -100,14 +100,14 @@ class Decider:
             rows.append(part.scratch.row[kept])
             block.append(np.where(own < 0, -1, part.block[own]) if self._choose else own[kept])
             of.append(np.full(len(kept), i))
-        return Observation(np.concatenate(rows), np.concatenate(block), np.concatenate(of))
+        return RampObservation(np.concatenate(rows), np.concatenate(block), np.concatenate(of))
 
-    def decide(self, state: RampState) -> Choice | None:
+    def decide(self, state: RampState) -> Acceptance | None:
         """Return degree and block for the job, or None to reject it."""
         block = self._guard_of(state.blocks).decide(state, self._best) if self._guarded else self._best(state)
         if block < 0:
             return None
-        return Choice(int(state.blocks.degree[block]), block) if self._choose else Choice(block)
+        return Acceptance(int(state.blocks.degree[block]), block) if self._choose else Acceptance(block)
 
     def _best(self, state: RampState) -> int:
         seen, known = self.observe(state), self._parts_of(state.blocks)
@@ -128,14 +128,14 @@ class Decider:
         self._index = state.index
 
 
-class RampPolicy(NetworkPolicy, Decider):
+class RampPolicy(NetworkPolicy, RampDecider):
     """Decides by the best score of a network, which runs on one core."""
 
     recipe, config = NAME, PacmlSettings
 
     def __init__(
         self,
-        network: Network,
+        network: BlockNetwork,
         settings: PacmlSettings | None = None,
         *,
         guarded: bool = True,
@@ -143,17 +143,17 @@ class RampPolicy(NetworkPolicy, Decider):
     ) -> None:
         own = replace(settings or PacmlSettings(), width=network.width, variant=network.variant)
         NetworkPolicy.__init__(self, network, own)
-        Decider.__init__(self, choose=own.blocks, guarded=guarded, futures=futures)
+        RampDecider.__init__(self, choose=own.blocks, guarded=guarded, futures=futures)
         self._vector = cache(lambda kind: network.encode(network.batch([kind.graph])).detach().numpy())
 
     @classmethod
-    def build(cls, settings: PacmlSettings, tensors: Tensors) -> Network:
+    def build(cls, settings: PacmlSettings, tensors: Tensors) -> BlockNetwork:
         """Return the network of the settings."""
-        from .network import Network
+        from .network import BlockNetwork
 
-        return Network(settings.width, settings.variant)
+        return BlockNetwork(settings.width, settings.variant)
 
-    def observe(self, state: RampState) -> Observation:
+    def observe(self, state: RampState) -> RampObservation:
         """Return what there is to decide when a job arrives; rows end with the vector of its op graph if it is read."""
         seen = super().observe(state)
         if self.settings.variant != "op-graph":
@@ -161,7 +161,7 @@ class RampPolicy(NetworkPolicy, Decider):
         vector = self._vector(state.job)
         return replace(seen, rows=np.hstack([seen.rows, np.tile(vector, (len(seen.rows), 1))]))
 
-    def rate(self, observation: Observation) -> FloatArray:
+    def rate(self, observation: RampObservation) -> FloatArray:
         """Return what the network says of each row, float64 (A,)."""
         return np.asarray(self.scores(observation.rows), dtype=np.float64)
 

@@ -10,7 +10,7 @@ from gangplan.instances.arrays import check_fields, limited
 from gangplan.instances.lazy import Later
 from gangplan.instances.published import DATA
 from gangplan.learned.training.recipe import Recipe
-from gangplan.learned.training.trainer import Step, staged
+from gangplan.learned.training.trainer import StageSpec, staged
 from gangplan.simulator.ground import Maker
 
 from ..ground import Pacml
@@ -128,8 +128,8 @@ RECIPE = Recipe(
     stages=staged(
         f"{__package__}.learners:Training",
         lambda of: [
-            Step("imitation", of.imitation_updates, of.validate_every),
-            Step("correction", of.corrected_updates, of.validate_every),
+            StageSpec("imitation", of.imitation_updates, of.validate_every),
+            StageSpec("correction", of.corrected_updates, of.validate_every),
         ],
     ),
     load=Later(f"{__package__}.policy:RampPolicy.load"),

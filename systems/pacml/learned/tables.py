@@ -23,7 +23,7 @@ NEAR = 1.05
 """A shape is fast if its collectives cost at most this much more than on the best shape of the degree."""
 
 
-class Tables(NamedTuple):
+class BlockTables(NamedTuple):
     """The blocks of one cluster of n servers; b blocks of s shapes.
 
     Attributes:
@@ -46,7 +46,7 @@ class Tables(NamedTuple):
     n: int
 
 
-class Times(NamedTuple):
+class TypeTimes(NamedTuple):
     """Job types on one cluster; k types, s shapes. Times are in whatever unit the types have.
 
     Attributes:
@@ -64,7 +64,7 @@ class Times(NamedTuple):
     spread: Floats2
 
 
-def tables(blocks: Blocks) -> Tables:
+def tables(blocks: Blocks) -> BlockTables:
     """Return the arrays of a cluster.
 
     Raises:
@@ -77,13 +77,13 @@ def tables(blocks: Blocks) -> Tables:
     least = np.array([slope[degree == i].min() for i in degree])
     first, holds = blocks.incidence
     fast = (slope <= NEAR * least).astype(np.int64)
-    return Tables(
+    return BlockTables(
         np.ascontiguousarray(blocks.servers), blocks.size, blocks.degree, blocks.shape, fast,
         first.astype(np.int64), holds.astype(np.int64), blocks.n_servers,
     )  # fmt: skip
 
 
-def times_of(types: Sequence[JobType], *, published: bool = False) -> Times:
+def times_of(types: Sequence[JobType], *, published: bool = False) -> TypeTimes:
     """Return the arrays of some job types, all on one cluster; without `published` nothing of first fit."""
     jct = np.array([kind.jct for kind in types])
     sequential = np.array([kind.sequential for kind in types])
@@ -102,14 +102,14 @@ def times_of(types: Sequence[JobType], *, published: bool = False) -> Times:
             if found is not None:
                 spread[k, i] = found.jct
                 uses[k, i, [DEGREES.index(size) for size in sizes]] = 1
-    return Times(jct, sequential, efficiency, uses, spread)
+    return TypeTimes(jct, sequential, efficiency, uses, spread)
 
 
 _EPSILON = 1e-9
 
 
 @kernel
-def place_degree(free: Bools, q: int, m: int, tables: Tables, times: Times, placed: Ints) -> float:
+def place_degree(free: Bools, q: int, m: int, tables: BlockTables, times: TypeTimes, placed: Ints) -> float:
     """Write the first free block of each size that a job has at a degree, and return its time there, inf for none.
 
     Where one block holds all ops the time is that of its shape, else that on an empty cluster: shapes differ by less.
@@ -130,7 +130,9 @@ def place_degree(free: Bools, q: int, m: int, tables: Tables, times: Times, plac
 
 
 @kernel
-def start_job(end: Floats, now: float, choice: int, m: int, tables: Tables, times: Times, published: bool) -> float:
+def start_job(
+    end: Floats, now: float, choice: int, m: int, tables: BlockTables, times: TypeTimes, published: bool
+) -> float:
     """Let a job hold the servers that a choice gives it, and return until when."""
     if not published:
         until = now + times.jct[m, tables.shape[choice]]
@@ -146,7 +148,7 @@ def start_job(end: Floats, now: float, choice: int, m: int, tables: Tables, time
 
 
 @kernel
-def free_blocks(end: Floats, now: float, tables: Tables) -> Bools:
+def free_blocks(end: Floats, now: float, tables: BlockTables) -> Bools:
     """Return which blocks are free."""
     free = np.ones(len(tables.size), np.bool_)
     for s in range(tables.n):
@@ -157,7 +159,7 @@ def free_blocks(end: Floats, now: float, tables: Tables) -> Bools:
 
 
 @kernel
-def hold(end: Floats, block: int, until: float, tables: Tables) -> None:
+def hold(end: Floats, block: int, until: float, tables: BlockTables) -> None:
     """Let the servers of a block be held until then."""
     for i in range(tables.size[block]):
         end[tables.servers[block, i]] = until

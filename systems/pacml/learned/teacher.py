@@ -17,13 +17,13 @@ from joblib import Parallel, delayed
 from gangplan.solvers.compiled.kernel import Floats, Floats3, Ints, Singles, Singles2, kernel
 
 from ..arrivals import DISTRIBUTIONS
-from .features import MOST, SUMS, WIDTH, Scratch, remember, scratch_of, see, turn_of, write_rows
+from .features import MOST, SUMS, WIDTH, FeatureScratch, remember, scratch_of, see, turn_of, write_rows
 from .hindsight import FUTURES as PLANNED
 from .hindsight import Future, Plans, hindsight, plans
-from .network import Network, Weights, forward
+from .network import BlockNetwork, Weights, forward
 from .recipe import TRAINING, PacmlSettings
-from .tables import Tables, Times, start_job
-from .values import EPISODE, EXPLORE, GAMMA, SHAPE, Episode, Scenario, value_table, weigh, worth
+from .tables import BlockTables, TypeTimes, start_job
+from .values import EPISODE, EXPLORE, GAMMA, SHAPE, ArrivalEpisode, Scenario, value_table, weigh, worth
 
 TRIED, FUTURES, HORIZON = 6, 24, 24
 """Rows played on, futures of each, jobs in a future."""
@@ -41,7 +41,7 @@ NOBODY = Weights(*(np.zeros(shape, np.float32) for shape in ((WIDTH, 1), (1,), (
 """In place of a student."""
 
 
-class Labels(NamedTuple):
+class TeacherLabels(NamedTuple):
     """Decisions and what each of their rows is worth to the teacher; d decisions, A rows.
 
     Attributes:
@@ -69,18 +69,20 @@ class Teacher(NamedTuple):
     future: Future
     planned: bool
     plans: Plans
-    scratch: Scratch
+    scratch: FeatureScratch
 
 
-def teacher(scenario: Scenario, table: Floats3, ahead: Episode | None, *, planned: bool, choose: bool) -> Teacher:
+def teacher(
+    scenario: Scenario, table: Floats3, ahead: ArrivalEpisode | None, *, planned: bool, choose: bool
+) -> Teacher:
     """Return who knows a table and, to look ahead, jobs like those to come."""
     future = Future(np.zeros(0, np.int64), np.zeros(0)) if ahead is None else Future(ahead.kind, ahead.beta)
     return Teacher(table, future, planned, plans(scenario.tables), scratch_of(scenario.tables, choose=choose))
 
 
 def label(
-    scenario: Scenario, episode: Episode, knows: Teacher, keep: float, seed: int, student: Weights | None = None
-) -> Labels:
+    scenario: Scenario, episode: ArrivalEpisode, knows: Teacher, keep: float, seed: int, student: Weights | None = None
+) -> TeacherLabels:
     """Let a teacher play an episode, now and then at random, and label about a share `keep` of its decisions.
 
     A student, if any, takes every other decision, so that the states are those it comes to.
@@ -88,7 +90,7 @@ def label(
     n = len(episode.kind)
     size = round(n * keep * 45) + MOST
     scratch = scenario.scratch(choose=not knows.scratch.published)
-    out = Labels(
+    out = TeacherLabels(
         np.zeros((size, scratch.row.shape[1]), np.float32), np.zeros(n + 1, np.int64), np.zeros(size, np.float32)
     )
     d = _label(
@@ -96,13 +98,13 @@ def label(
         scratch, student or NOBODY, SHARE if student else 0.0, keep, seed, out,
     )  # fmt: skip
     k = out.first[d]
-    return Labels(out.rows[:k].copy(), out.first[: d + 1].copy(), out.value[:k].copy())
+    return TeacherLabels(out.rows[:k].copy(), out.first[: d + 1].copy(), out.value[:k].copy())
 
 
 @kernel
 def _label(
-    kind: Ints, beta: Floats, gap: Floats, tables: Tables, times: Times, teacher: Teacher, scratch: Scratch,
-    student: Weights, share: float, keep: float, seed: int, out: Labels,
+    kind: Ints, beta: Floats, gap: Floats, tables: BlockTables, times: TypeTimes, teacher: Teacher,
+    scratch: FeatureScratch, student: Weights, share: float, keep: float, seed: int, out: TeacherLabels,
 ) -> int:  # fmt: skip
     np.random.seed(seed)  # noqa: NPY002 - the generator of compiled code, which has no other
     end, sums, value = np.full(tables.n, -1.0), np.zeros(SUMS), np.zeros(MOST)
@@ -137,8 +139,8 @@ def _label(
 
 @kernel
 def judge(
-    end: Floats, now: float, turn: float, m: int, limit: float, tables: Tables, times: Times, teacher: Teacher,
-    scratch: Scratch, value: Floats,
+    end: Floats, now: float, turn: float, m: int, limit: float, tables: BlockTables, times: TypeTimes, teacher: Teacher,
+    scratch: FeatureScratch, value: Floats,
 ) -> int:  # fmt: skip
     """Write what each candidate is worth to a teacher, and return how many there are."""
     k = weigh(end, now, turn, tables, times, m, limit, teacher.table, scratch, value)
@@ -156,8 +158,8 @@ def judge(
 
 @kernel
 def look_ahead(
-    k: int, end: Floats, now: float, turn: float, m: int, tables: Tables, times: Times, teacher: Teacher,
-    scratch: Scratch, out: Floats,
+    k: int, end: Floats, now: float, turn: float, m: int, tables: BlockTables, times: TypeTimes, teacher: Teacher,
+    scratch: FeatureScratch, out: Floats,
 ) -> None:  # fmt: skip
     """Play on from the most promising rows by the table, and write what comes of them in place of what they seem worth.
 
@@ -217,10 +219,10 @@ class Taught:
     first_seed: int
     table: Floats3
     planned: bool
-    quick: tuple[Labels, ...] = ()
-    searched: tuple[Labels, ...] = ()
+    quick: tuple[TeacherLabels, ...] = ()
+    searched: tuple[TeacherLabels, ...] = ()
 
-    def draw(self, rng: np.random.Generator, n: int) -> Episode:
+    def draw(self, rng: np.random.Generator, n: int) -> ArrivalEpisode:
         """Return an episode of the setting."""
         return self.scenario.draw(self.unit, self.name, self.first_seed + int(rng.integers(2**30)), n)
 
@@ -232,7 +234,7 @@ class Taught:
         *,
         looks: bool,
         student: Weights | None = None,
-    ) -> tuple[Labels, ...]:
+    ) -> tuple[TeacherLabels, ...]:
         """Return so many labels, of states that a student comes to if there is one."""
         found, left = [], many
         ahead = self.draw(rng, AHEAD) if looks and many else None
@@ -259,7 +261,7 @@ def taught(scenario: Scenario, settings: PacmlSettings, seed: int) -> list[Taugh
     return list(Parallel(n_jobs=settings.processes)(jobs))
 
 
-def corrected(teachers: Sequence[Taught], network: Network, settings: PacmlSettings, seed: int) -> list[Taught]:
+def corrected(teachers: Sequence[Taught], network: BlockNetwork, settings: PacmlSettings, seed: int) -> list[Taught]:
     """Return the teachers with labels of states that a network comes to, too (DAgger: Ross et al., AISTATS 2011)."""
     jobs = [delayed(_correct)(x, network.compiled(), settings, seed + i) for i, x in enumerate(teachers)]
     return list(Parallel(n_jobs=settings.processes)(jobs))

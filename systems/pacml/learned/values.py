@@ -18,12 +18,12 @@ import numpy as np
 from gangplan.instances import RampTopology
 from gangplan.solvers.compiled.kernel import Floats, Floats2, Floats3, Ints, Ints2, kernel
 
-from ..arrivals import Case, Fractions, arrivals
+from ..arrivals import ArrivalCase, Fractions, arrivals
 from ..jobs import Blocks, JobType, read_types
 from ..step import Units
-from .features import LEVELS, MOST, SUMS, Scratch, find, remember, scratch_of, turn_of
+from .features import LEVELS, MOST, SUMS, FeatureScratch, find, remember, scratch_of, turn_of
 from .recipe import TRAINING
-from .tables import DEGREES, Tables, Times, start_job, tables, times_of
+from .tables import DEGREES, BlockTables, TypeTimes, start_job, tables, times_of
 
 EPISODE = 2000
 """Jobs of an episode to train on."""
@@ -31,7 +31,7 @@ SHORTEST = 0.15
 """Of its steps, that a model is trained for at least where it is for fewer."""
 
 
-class Episode(NamedTuple):
+class ArrivalEpisode(NamedTuple):
     """Jobs that arrive one after the other in a `Scenario`, n of them.
 
     Attributes:
@@ -69,32 +69,32 @@ class Scenario:
         return tuple(kind for types in self.sets.values() for kind in types)
 
     @cached_property
-    def tables(self) -> Tables:
+    def tables(self) -> BlockTables:
         """Return the cluster's arrays."""
         return tables(self.types[0].blocks)
 
     @cached_property
-    def times(self) -> Times:
+    def times(self) -> TypeTimes:
         """Return the types' arrays."""
         return times_of(self.types, published=True)
 
-    def scratch(self, *, choose: bool) -> Scratch:
+    def scratch(self, *, choose: bool) -> FeatureScratch:
         """Return arrays for decisions, see `scratch_of`."""
         return scratch_of(self.tables, choose=choose, kinds=len(self.types) if self.told else 0)
 
-    def episode(self, name: str, case: Case, label: str = "") -> Episode:
+    def episode(self, name: str, case: ArrivalCase, label: str = "") -> ArrivalEpisode:
         """Return a case of the set `name`, under another name if there is a `label`."""
         names = list(self.sets)
         start = sum(len(self.sets[other]) for other in names[: names.index(name)])
         gap = np.diff(case.submit, prepend=case.submit[0])
         # copies, for arrays that are read-only are of another type to the compiler
-        return Episode(
+        return ArrivalEpisode(
             label or name, start + np.array(case.model, np.int64), np.array(case.fraction), gap, case.horizon
         )
 
     def draw(
         self, name: str, fractions: Fractions | str, seed: int, n: int, *, load: float = 1.0, label: str = ""
-    ) -> Episode:
+    ) -> ArrivalEpisode:
         """Return an episode of a set, see `gangplan.systems.pacml.arrivals`."""
         return self.episode(name, arrivals(self.sets[name], fractions, seed, n=n, load=load), label)
 
@@ -116,7 +116,7 @@ def published(profiles: str | Path, units: Sequence[Units], shorter: int = 0, se
     return Scenario(topology, sets)
 
 
-Draw = Callable[[np.random.Generator], Episode]
+Draw = Callable[[np.random.Generator], ArrivalEpisode]
 """Draws an episode."""
 
 COUNTED = np.searchsorted(LEVELS, [1.0, 2, 3, 4, 5, 6, 7, 8, 9, 10, 13, 18])
@@ -174,8 +174,8 @@ def worth(count: Ints2, table: Floats3) -> float:
 
 @kernel
 def weigh(
-    end: Floats, now: float, turn: float, tables: Tables, times: Times, m: int, limit: float, table: Floats3,
-    scratch: Scratch, out: Floats,
+    end: Floats, now: float, turn: float, tables: BlockTables, times: TypeTimes, m: int, limit: float, table: Floats3,
+    scratch: FeatureScratch, out: Floats,
 ) -> int:  # fmt: skip
     """Write what each candidate of a decision is worth, the acceptance of the job included, and return their number."""
     k = find(end, now, turn, tables, times, m, limit, scratch)
@@ -186,7 +186,14 @@ def weigh(
 
 @kernel
 def watch(
-    kind: Ints, beta: Floats, gap: Floats, tables: Tables, times: Times, table: Floats3, scratch: Scratch, seed: int
+    kind: Ints,
+    beta: Floats,
+    gap: Floats,
+    tables: BlockTables,
+    times: TypeTimes,
+    table: Floats3,
+    scratch: FeatureScratch,
+    seed: int,
 ) -> tuple[Ints2, Floats]:
     """Play an episode, without chance if the seed is below 0.
 

@@ -15,9 +15,9 @@ from gangplan.solvers.compiled.kernel import Floats, Floats2, Ints, Ints2, Singl
 
 from ..arrivals import DISTRIBUTIONS, arrivals
 from ..learned.recipe import TRAINING, VALIDATION
-from ..learned.tables import Tables, Times, free_blocks, hold, place_degree
+from ..learned.tables import BlockTables, TypeTimes, free_blocks, hold, place_degree
 from ..learned.values import Scenario, published
-from .network import Critic, Policies, batch_of
+from .network import DegreeCritic, Policies, batch_of
 from .observe import ACTIONS, FEATURES, describe, job_rows, op_rows
 from .recipe import PublishedSettings
 
@@ -101,8 +101,8 @@ def describe_all(
 
 @kernel
 def accept(
-    kind: Ints2, beta: Floats2, at: Ints, end: Floats2, timely: Ints, submit: Floats, horizon: float, tables: Tables,
-    times: Times, action: Ints, reward: Floats,
+    kind: Ints2, beta: Floats2, at: Ints, end: Floats2, timely: Ints, submit: Floats, horizon: float,
+    tables: BlockTables, times: TypeTimes, action: Ints, reward: Floats,
 ) -> None:  # fmt: skip
     """Place the job of each episode by first fit at the degree that its action says, or block it, and go to the next.
 
@@ -144,9 +144,9 @@ class Training(Trainer[PublishedSettings]):
             network.graphs = self._graphs
         return made
 
-    def critic(self) -> Critic:
+    def critic(self) -> DegreeCritic:
         """Return a network for values."""
-        made = Critic(self.settings)
+        made = DegreeCritic(self.settings)
         made.graphs = self._graphs
         return made
 

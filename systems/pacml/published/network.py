@@ -56,7 +56,7 @@ def encode(rounds: Iterable[nn.Module], graphs: Any) -> Tensor:
     return global_mean_pool(z, graphs.batch, graphs.num_graphs)
 
 
-class Network(nn.Module):
+class DegreeNetwork(nn.Module):
     """Scores degrees, or gives a value.
 
     Attributes:
@@ -105,7 +105,7 @@ class Policies(nn.Module):
 
     def __init__(self, settings: PublishedSettings) -> None:
         super().__init__()
-        self.of = nn.ModuleDict({name: Network(settings) for name in DISTRIBUTIONS})
+        self.of = nn.ModuleDict({name: DegreeNetwork(settings) for name in DISTRIBUTIONS})
         self.distribution = next(iter(DISTRIBUTIONS))
 
     def forward(self, rows: Tensor) -> Tensor:
@@ -113,7 +113,7 @@ class Policies(nn.Module):
         return self.of[self.distribution](rows)
 
 
-class Critic(Network):
+class DegreeCritic(DegreeNetwork):
     """A value a state, by a network of the same form."""
 
     def __init__(self, settings: PublishedSettings) -> None:

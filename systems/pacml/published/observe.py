@@ -46,7 +46,7 @@ class OpRows:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Observation:
+class PublishedObservation:
     """One decision.
 
     Attributes:

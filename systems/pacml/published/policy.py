@@ -13,9 +13,9 @@ from gangplan.solvers.processes import one_thread
 
 from ..arrivals import DISTRIBUTIONS
 from ..jobs import JobType
-from ..simulate import Choice, RampState
+from ..simulate import Acceptance, RampState
 from .network import Policies, batch_of
-from .observe import ACTIONS, FEATURES, Observation, describe, job_rows, op_rows
+from .observe import ACTIONS, FEATURES, PublishedObservation, describe, job_rows, op_rows
 from .recipe import NAME, PublishedSettings
 
 GRAPHS = 256
@@ -34,31 +34,31 @@ class PublishedPolicy(NetworkPolicy):
         self._graph = lru_cache(GRAPHS)(lambda kind: op_rows(kind.graph))
         self._jobs = lru_cache(GRAPHS)(_rows)
 
-    def score(self, observation: Observation) -> FloatArray:
+    def score(self, observation: PublishedObservation) -> FloatArray:
         """Return a score an action, float64 (ACTIONS,), minus infinity where it is not allowed."""
         with torch.inference_mode(), one_thread():
             vector = self._vector(observation.graph, self.distribution)
             scores = self._of[self.distribution].head(vector, torch.from_numpy(observation.features[None]))[0].numpy()
         return np.where(observation.mask, scores.astype(np.float64), -np.inf)
 
-    def choose(self, observation: Observation, seed: int | None = None) -> int:
+    def choose(self, observation: PublishedObservation, seed: int | None = None) -> int:
         """Return the action of the best score, or one drawn by that seed from their softmax."""
         return pick(self.score(observation), seed)
 
-    def observe(self, state: RampState) -> Observation:
+    def observe(self, state: RampState) -> PublishedObservation:
         """Return what there is to decide when a job arrives."""
         rows, longest = self._jobs(state.case.types)
         row = np.zeros(FEATURES, np.float32)
         job = rows[state.case.model[state.index]]
         describe(job, state.limit / longest, state.fraction, np.array(state.ends), state.now, row)
-        return Observation(self._graph(state.job), row, row[-ACTIONS:] > 0)
+        return PublishedObservation(self._graph(state.job), row, row[-ACTIONS:] > 0)
 
-    def decide(self, state: RampState) -> Choice | None:
+    def decide(self, state: RampState) -> Acceptance | None:
         """Return a degree for the job, or None to reject it."""
         if state.case.distribution:
             self.distribution = state.case.distribution
         action = self.choose(self.observe(state))
-        return Choice(action - 1) if action else None
+        return Acceptance(action - 1) if action else None
 
 
 def _rows(types: tuple[JobType, ...]) -> tuple[FloatArray, float]:

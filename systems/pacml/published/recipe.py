@@ -10,7 +10,7 @@ from gangplan.instances.lazy import Later
 from gangplan.instances.published import DATA
 from gangplan.learned.policy.settings import PpoSettings
 from gangplan.learned.training.recipe import Recipe
-from gangplan.learned.training.trainer import Step, staged
+from gangplan.learned.training.trainer import StageSpec, staged
 from gangplan.simulator.ground import Maker
 
 from ..ground import Pacml
@@ -67,7 +67,7 @@ RECIPE = Recipe(
     config=PublishedSettings,
     stages=staged(
         f"{__package__}.learners:Training",
-        lambda of: [Step(f"ppo-{i}", of.rl_updates, of.validate_every) for i in range(4)],
+        lambda of: [StageSpec(f"ppo-{i}", of.rl_updates, of.validate_every) for i in range(4)],
     ),
     load=Later(f"{__package__}.policy:PublishedPolicy.load"),
     judge=judge,

@@ -18,7 +18,7 @@ from gangplan.simulator.gangs.arrays import WAITING
 from gangplan.simulator.gangs.mixes import TRAINING, VALIDATION
 
 from ..batch import Batch
-from .policy import Critic, Halves, Network, observe, set_aside
+from .policy import Halves, ImageCritic, ImageNetwork, observe, set_aside
 from .recipe import TopdrlSettings
 
 
@@ -111,9 +111,9 @@ TEMPERATURE = 0.05
 class Training(Trainer[TopdrlSettings]):
     """Imitation of a teacher, then PPO."""
 
-    make, values = Network, Critic
+    make, values = ImageNetwork, ImageCritic
 
-    def validate(self, network: Network) -> dict[str, float]:
+    def validate(self, network: ImageNetwork) -> dict[str, float]:
         """Return the mean JCT in seconds in workloads of validation seeds, by the best action, as ``score``."""
         of = self.settings
         seeds = range(VALIDATION, VALIDATION + of.validation_seeds)
@@ -124,7 +124,7 @@ class Training(Trainer[TopdrlSettings]):
                 episodes.take(np.where(mask, scores, -np.inf).argmax(axis=1))
         return {"score": float(np.mean([x.mean_jct for x in episodes.batch.finished]))}
 
-    def imitation(self, network: Network) -> Imitation:
+    def imitation(self, network: ImageNetwork) -> Imitation:
         """Return what trains a network on the teacher's decisions."""
         of, labels = self.settings, labelled(self.settings, self.seed)
 
@@ -138,7 +138,7 @@ class Training(Trainer[TopdrlSettings]):
         rate, updates = of.imitation_rate, of.imitation_updates
         return Imitation(network, draw, self.validate, rate=rate, updates=updates, seed=self.seed)
 
-    def rl(self, network: Network) -> Ppo:
+    def rl(self, network: ImageNetwork) -> Ppo:
         """Return what trains a network by PPO."""
         episodes = kind(self.settings)(self.settings, self.seed)
         stagger(episodes)
@@ -154,7 +154,7 @@ LANES = 8
 """Episodes side by side that are labelled: few, so that they are played to their ends."""
 
 
-class Labels(NamedTuple):
+class TaughtLabels(NamedTuple):
     """D decisions that were taught.
 
     Attributes:
@@ -168,7 +168,7 @@ class Labels(NamedTuple):
     regret: Tensor
 
 
-def labelled(settings: TopdrlSettings, seed: int) -> Labels:
+def labelled(settings: TopdrlSettings, seed: int) -> TaughtLabels:
     """Return decisions along episodes that the teacher plays, straying now and then."""
     import torch
 
@@ -182,7 +182,7 @@ def labelled(settings: TopdrlSettings, seed: int) -> Labels:
         noise = np.where(episodes.mask, episodes.rng.random(regret.shape), np.inf)
         strays = episodes.rng.random(len(regret)) < settings.strays
         episodes.take(np.where(strays, noise.argmin(axis=1), regret.argmin(axis=1)))
-    return Labels(torch.cat(rows), torch.cat(masks), torch.cat(regrets))
+    return TaughtLabels(torch.cat(rows), torch.cat(masks), torch.cat(regrets))
 
 
 def stagger(episodes: Picking) -> None:

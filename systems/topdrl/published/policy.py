@@ -27,7 +27,7 @@ FEW = 16
 """Outputs of the branch of the numbers."""
 
 
-class Network(nn.Module):
+class ImageNetwork(nn.Module):
     """Scores actions by images (Ayadi et al., JPDC 204, 2025; the sizes of layers are ours).
 
     The image of the cluster has a column a GPU, that of the queue a block of columns a slot, see
@@ -84,12 +84,12 @@ class Network(nn.Module):
         return nn.Sequential(nn.Flatten(), nn.Linear(self._of.channels * blocks, self._of.width), nn.ReLU())
 
 
-class Critic(nn.Module):
+class ImageCritic(nn.Module):
     """A value a state, by a network of the same form."""
 
     def __init__(self, settings: TopdrlSettings) -> None:
         super().__init__()
-        self.network = Network(settings, 1)
+        self.network = ImageNetwork(settings, 1)
 
     def forward(self, rows: Tensor) -> Tensor:
         """Return the values, (B,)."""
@@ -136,10 +136,15 @@ class TopdrlPolicy(NetworkPolicy):
         step: seconds of a row of its images, by default that of training: for jobs of another scale.
     """
 
-    recipe, config, make = NAME, TopdrlSettings, Network
+    recipe, config, make = NAME, TopdrlSettings, ImageNetwork
 
     def __init__(
-        self, network: Network, settings: TopdrlSettings, *, allocator: str | None = None, step: float | None = None
+        self,
+        network: ImageNetwork,
+        settings: TopdrlSettings,
+        *,
+        allocator: str | None = None,
+        step: float | None = None,
     ) -> None:
         name = allocator or settings.allocator
         require_choice(name, "allocator", ALLOCATORS)

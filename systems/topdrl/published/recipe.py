@@ -11,7 +11,7 @@ from gangplan.instances.lazy import Later
 from gangplan.instances.placement import Fleet
 from gangplan.learned.policy.settings import PpoSettings
 from gangplan.learned.training.recipe import Recipe
-from gangplan.learned.training.trainer import Step, staged
+from gangplan.learned.training.trainer import StageSpec, staged
 from gangplan.simulator.ground import Maker
 
 from ..ground import Topdrl
@@ -121,8 +121,8 @@ RECIPE = Recipe(
     stages=staged(
         f"{__package__}.learners:Training",
         lambda of: [
-            Step("imitation", of.imitation_updates, of.imitation_updates // 5),
-            Step("rl", of.rl_updates, of.validate_every),
+            StageSpec("imitation", of.imitation_updates, of.imitation_updates // 5),
+            StageSpec("rl", of.rl_updates, of.validate_every),
         ],
     ),
     load=Later(f"{__package__}.policy:TopdrlPolicy.load"),

@@ -25,7 +25,7 @@ from kubernetes import client
 
 from gangplan import Scheduler
 from gangplan.doors.kubernetes import following
-from gangplan.doors.kubernetes.objects import Rules
+from gangplan.doors.kubernetes.objects import ReadingRules
 from gangplan.doors.kubernetes.reconciler import Reconciler
 
 Thing = dict[str, Any]
@@ -122,7 +122,9 @@ class Talk:
         api = client.ApiClient(client.Configuration(host="http://server"))
         api.rest_client.pool_manager = self
         self.server = following.Server(api)
-        self.loop = following.Loop(self.server, Reconciler(lambda fleet: Scheduler(fleet, **self.given)), Rules())
+        self.loop = following.FollowLoop(
+            self.server, Reconciler(lambda fleet: Scheduler(fleet, **self.given)), ReadingRules()
+        )
         self.seen = dict.fromkeys(self.kinds, "")
 
     # what happens in the cluster

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gangplan import Scheduler
-from gangplan.doors.kubernetes.objects import Rules, node_of, pod_of
+from gangplan.doors.kubernetes.objects import ReadingRules, node_of, pod_of
 from gangplan.doors.kubernetes.reconciler import Reconciler
 
 from ..api_server import Thing, gang, node, pod
@@ -41,7 +41,7 @@ class Cluster:
 
     def step(self, seconds: float = 1.0, **sizes: Any) -> dict[str, str]:
         """Make a step, and return where pods are."""
-        self.now, rules = self.now + seconds, Rules()
+        self.now, rules = self.now + seconds, ReadingRules()
         pods = {uid: pod_of(x, rules) for uid, x in self.pods.items()}
         given = [{name: node_of(x, rules) for name, x in self.nodes.items()}, self.now, *([sizes] if sizes else [])]
         step = self.reconciler.step(pods, *given)

@@ -12,8 +12,8 @@ import pytest
 from benchmarks.slurm_daemons import Daemons, missing
 from gangplan.doors.core import Core
 from gangplan.doors.slurm import client, rounds, view
-from gangplan.doors.slurm.rounds import Rounds
-from gangplan.doors.slurm.view import View
+from gangplan.doors.slurm.rounds import SlurmRounds
+from gangplan.doors.slurm.view import SlurmView
 from gangplan.instances import InstanceError
 from gangplan.scheduler import Scheduler
 
@@ -33,13 +33,13 @@ class Door:
 
     def __init__(self, slurm: Daemons, log: Path, **arguments: Any) -> None:
         self.slurm, self.log, self.said = slurm, log, list[str]()
-        scheduler = Scheduler.open(log) if log.exists() else Scheduler(View.read().fleet, log=log, **arguments)
+        scheduler = Scheduler.open(log) if log.exists() else Scheduler(SlurmView.read().fleet, log=log, **arguments)
         self.core = Core(scheduler, log)
-        self.rounds = Rounds(self.core, "gangplan", self.said.append, memory=False, spread=False)
+        self.rounds = SlurmRounds(self.core, "gangplan", self.said.append, memory=False, spread=False)
 
     def round(self) -> list[str]:
         """Do a round."""
-        return self.rounds.round(View.read())
+        return self.rounds.round(SlurmView.read())
 
     def until(self, state: str, *jobs: str, act: bool = True) -> dict[str, dict[str, Any]]:
         """Do rounds until jobs are in a state; return what Slurm says of all jobs."""
@@ -125,8 +125,8 @@ class Played:
 
     def restart(self, **arguments: Any) -> None:
         """Start `gangplan slurm` anew, with an empty log and arguments of `Scheduler`."""
-        self.core = Core(Scheduler(View.read().fleet, **arguments))
-        self.door = rounds.Rounds(self.core, "gangplan", self.said.append, memory=False, spread=False)
+        self.core = Core(Scheduler(SlurmView.read().fleet, **arguments))
+        self.door = rounds.SlurmRounds(self.core, "gangplan", self.said.append, memory=False, spread=False)
 
     def submit(self, number: int, nodes: int = 1, **fields: Any) -> dict[str, Any]:
         """Add a held job for four GPUs on each of so many nodes; return what is said of it."""
@@ -161,7 +161,7 @@ class Played:
     def round(self, seconds: float = 2.0) -> list[str]:
         """Do a round so many seconds later; then Slurm starts whom it may, where it was told."""
         self.now += seconds
-        done = self.door.round(View.read())
+        done = self.door.round(SlurmView.read())
         for row in self.jobs:
             if row["priority"] and row["job_state"] == "PENDING" and row["state_reason"] == "None":
                 nodes = row["required_nodes"]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gangplan.doors.slurm.gang import TIER, NotOursError, events_of
-from gangplan.doors.slurm.view import View
+from gangplan.doors.slurm.view import SlurmView
 
 
 def event(name: str, queues: tuple[str, ...] = (), memory: bool = False, spread: bool = False) -> dict[str, Any]:
@@ -18,7 +18,7 @@ def event(name: str, queues: tuple[str, ...] = (), memory: bool = False, spread:
 
 def events(name: str, *options: Any) -> Iterator[dict[str, Any]]:
     """Return the events of a recorded job, one for each of its partitions."""
-    view = View.read()
+    view = SlurmView.read()
     return events_of(view.jobs[name], view, *options or ((), False, False))
 
 

@@ -7,7 +7,7 @@ import pytest
 from gangplan.cli import online as command
 from gangplan.doors.core import Core
 from gangplan.doors.slurm import rounds
-from gangplan.doors.slurm.view import View
+from gangplan.doors.slurm.view import SlurmView
 from gangplan.scheduler import Quota, Scheduler, Sharing
 
 from .conftest import Played
@@ -100,9 +100,9 @@ def test_a_dry_run_counts_what_queues_hold(
     played.submit(2, account="nlp")
     played.submit(3, dependency="afterok:1(unfulfilled)", account="cv")
     played.submit(4, account="cv", state_reason="JobHeldAdmin")
-    view = View.read()
+    view = SlurmView.read()
     core = Core(Scheduler(view.fleet, sharing=SHARING))
-    dry = rounds.Rounds(core, None, played.said.append, memory=False, spread=False)
+    dry = rounds.SlurmRounds(core, None, played.said.append, memory=False, spread=False)
     dry.round(view)
     monkeypatch.setattr(command, "run", lambda *words: "")
     command._compare(dry, view)

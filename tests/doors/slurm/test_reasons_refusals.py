@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gangplan.doors.slurm.reasons import LONGEST, REFUSED, TRIES, Refusal, noted
+from gangplan.doors.slurm.reasons import LONGEST, REFUSED, TRIES, SlurmRefusal, noted
 
 from .conftest import Played
 
@@ -197,13 +197,13 @@ def test_what_is_not_placed_says_why(played: Played) -> None:
 
 def test_a_comment_is_read_and_written() -> None:
     """What is written is read again; a user's own words stay as they are, brackets too."""
-    refusal = Refusal("scontrol: no, [not]; so", 3, 1.8e9)
+    refusal = SlurmRefusal("scontrol: no, [not]; so", 3, 1.8e9)
     comment = noted("gangplan [a] b", str(refusal))
-    assert Refusal.read(comment) == Refusal("scontrol: no, (not); so", 3, 1.8e9)
+    assert SlurmRefusal.read(comment) == SlurmRefusal("scontrol: no, (not); so", 3, 1.8e9)
     assert noted(comment, "") == "gangplan [a] b" and noted(noted(comment, "x"), "") == "gangplan [a] b"
-    assert Refusal.read("gangplan [gangplan: Slurm says X, tried 6 times; held]") == Refusal("X", 6, inf)
+    assert SlurmRefusal.read("gangplan [gangplan: Slurm says X, tried 6 times; held]") == SlurmRefusal("X", 6, inf)
     for text in ("", "[gangplan: x]", "[gangplan: Slurm says X, tried 1 time; again at noon]"):
-        assert Refusal.read(text) is None
+        assert SlurmRefusal.read(text) is None
 
 
 def test_of_several_partitions_slurm_may_name_one_that_is_full(played: Played) -> None:

@@ -16,7 +16,7 @@ from benchmarks.slurm_daemons import Daemons
 from gangplan.doors.core import Core
 from gangplan.doors.slurm import rounds
 from gangplan.doors.slurm.client import AwayError
-from gangplan.doors.slurm.view import View
+from gangplan.doors.slurm.view import SlurmView
 from gangplan.instances import InstanceError
 from gangplan.scheduler import Scheduler
 
@@ -325,10 +325,10 @@ def test_a_users_hold_after_the_release_is_kept(door: Door) -> None:
     slurm = door.slurm
     other = slurm.submit(600, "--nodes=8", "--gres=gpu:4")
     name = slurm.submit(1, *OURS, "--nodes=8", "--gres=gpu:4")
-    early = View.read()  # in which the other waits or runs not yet
+    early = SlurmView.read()  # in which the other waits or runs not yet
     slurm.wait(lambda: slurm.jobs()[other]["job_state"] == "RUNNING", "start of the other")
     while not any(line.startswith(f"{name} on") for line in door.rounds.round(early)):
-        early = View.read()
+        early = SlurmView.read()
         early.jobs.pop(other)  # type: ignore[attr-defined]
     slurm.ask("scontrol", "uhold", name)
     slurm.ask("scancel", other)
@@ -433,7 +433,7 @@ def test_who_starts_while_it_is_taken_back_stays(played: Played) -> None:
     assert played.round() == ["1 on n0"]
     other = played.submit(2, comment="", priority=9)
     played.set(other, "RUNNING", nodes="n0", gres_detail=["gpu:4"])
-    view = View.read()
+    view = SlurmView.read()
     played.set(other, "COMPLETED")
     played.set(row, "RUNNING", nodes="n0", gres_detail=["gpu:4"])
     played.door.round(view)
@@ -453,19 +453,19 @@ def test_who_cannot_be_requeued_is_not_stopped(played: Played) -> None:
 def test_nodes_that_change(recorded: dict[str, Any]) -> None:
     """A node that goes, and GPUs that are fewer than a job there holds: the scheduler has what Slurm has."""
     said = list[str]()
-    core = Core(Scheduler(View.read().fleet))
-    door = rounds.Rounds(core, None, said.append, memory=False, spread=False)
-    door.round(View.read())
+    core = Core(Scheduler(SlurmView.read().fleet))
+    door = rounds.SlurmRounds(core, None, said.append, memory=False, spread=False)
+    door.round(SlurmView.read())
     assert {"1@n0", "1@n1", "4"} <= {*core.scheduler.running} and "10" in core.scheduler.waiting
     recorded["sinfo --json"]["nodes"].pop()
-    door.round(View.read())
+    door.round(SlurmView.read())
     assert core.scheduler._state.fleet.names == tuple(f"n{i}" for i in range(7))
     recorded["sinfo --json"]["nodes"][0]["gres"] = "gpu:2"
-    door.round(View.read())
+    door.round(SlurmView.read())
     assert core.scheduler._state.fleet.gpus.tolist() == [2, *[4] * 6]
     assert "1@n1" in {name.partition("~")[0] for name in core.scheduler.running} and said
     wait = core.scheduler._count
-    door.round(View.read())
+    door.round(SlurmView.read())
     assert core.scheduler._count == wait  # nothing changed, so nothing is decided
 
 
@@ -473,14 +473,14 @@ def test_a_job_that_changes_is_told_anew(recorded: dict[str, Any]) -> None:
     """A job that waits and asks for more time, or loses its mark, is not what it was."""
     recorded["sinfo --json"]["nodes"] = recorded["sinfo --json"]["nodes"][:2]
     recorded["scontrol show topology --oneliner"] = ""
-    core = Core(Scheduler(View.read().fleet))
-    door = rounds.Rounds(core, None, list[str]().append, memory=False, spread=False)
-    door.round(View.read())
+    core = Core(Scheduler(SlurmView.read().fleet))
+    door = rounds.SlurmRounds(core, None, list[str]().append, memory=False, spread=False)
+    door.round(SlurmView.read())
     assert "2" in core.scheduler.waiting
     row = next(row for row in recorded["squeue --json"]["jobs"] if row["job_id"] == 2)
     row["time_limit"] = 5
-    door.round(View.read())
+    door.round(SlurmView.read())
     assert core.scheduler._state.waiting["2~2"].terms.limit == 300.0
     row["job_state"] = "CANCELLED"
-    door.round(View.read())
+    door.round(SlurmView.read())
     assert not {"2", "2~2"} & {*core.scheduler.waiting}

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from gangplan.doors.slurm.client import AwayError
-from gangplan.doors.slurm.view import View, gpus_in, tracks_memory
+from gangplan.doors.slurm.view import SlurmView, gpus_in, tracks_memory
 from gangplan.instances import InstanceError
 
 
 def test_nodes_and_racks(recorded: dict[str, Any]) -> None:
     """Eight nodes of four GPUs in two racks; one is down, one drained, which leaves the first rack the larger."""
-    view = View.read()
+    view = SlurmView.read()
     assert view.fleet.names == tuple(f"n{i}" for i in range(8)) and view.fleet.gpus.tolist() == [4] * 8
     assert [level.name for level in view.fleet.topology.levels] == ["rack", "switch 2", "cluster"]
     assert view.fleet.topology.group[0].tolist() == [0] * 4 + [1] * 4
@@ -24,7 +24,7 @@ def test_nodes_and_racks(recorded: dict[str, Any]) -> None:
 
 def test_jobs_and_tasks(recorded: dict[str, Any]) -> None:
     """Of an array of which two tasks may run, two are looked at; one that runs holds GPUs and cores by node."""
-    view = View.read()
+    view = SlurmView.read()
     assert {*view.jobs} == {"1", "2", "3", "4", "5_0", "5_1", "6", "7", "8", "9", "10"}
     assert view.jobs["1"].holds and view.jobs["1"].parts() == {"n0": (3, 2), "n1": (3, 2)}
     assert view.jobs["2"].waits and view.jobs["2"].held and view.jobs["2"].reason == "JobHeldUser"
@@ -37,7 +37,7 @@ def test_nodes_of_types_without_switches(recorded: dict[str, Any]) -> None:
     recorded["sinfo --json"]["nodes"][2]["gres"] = ""
     recorded["scontrol show topology --oneliner"] = ""
     recorded["scontrol show config"] = "SelectTypeParameters    = CR_CORE_MEMORY\n"
-    fleet = View.read().fleet
+    fleet = SlurmView.read().fleet
     assert fleet.gpu_types == ("a100", "gpu") and fleet.gpus.tolist() == [8, 8, 0, 4, 4, 4, 4, 4]
     assert fleet.gpu_type.tolist()[:4] == [0, 0, 0, 1] and fleet.topology.group[0].tolist() == [0] * 8
     assert "feature ib" in fleet.labels and tracks_memory()
@@ -46,17 +46,17 @@ def test_nodes_of_types_without_switches(recorded: dict[str, Any]) -> None:
 def test_a_node_under_no_switch_is_a_rack(recorded: dict[str, Any]) -> None:
     """It is nobody's neighbour."""
     recorded["scontrol show topology --oneliner"] = "SwitchName=r0 Level=0 LinkSpeed=1 Nodes=n[0-6]\n"
-    assert View.read().fleet.topology.group[0].tolist() in ([0] * 7 + [1], [1] * 7 + [0])
+    assert SlurmView.read().fleet.topology.group[0].tolist() in ([0] * 7 + [1], [1] * 7 + [0])
 
 
 def test_an_answer_with_errors_is_none(recorded: dict[str, Any]) -> None:
     """Slurm 22.05 says with exit code 0 that it found no job because nobody answered: no job is gone."""
     recorded["squeue --json"] = {"errors": [{"error": "Unspecified error", "error_number": -1}], "jobs": []}
     with pytest.raises(AwayError, match="squeue: slurmctld does not answer: Unspecified error"):
-        View.read()
+        SlurmView.read()
     recorded["squeue --json"] = '{"jobs": [{"job_id": 1'
     with pytest.raises(AwayError):
-        View.read()
+        SlurmView.read()
 
 
 def test_another_version_is_an_error(recorded: dict[str, Any]) -> None:
@@ -64,7 +64,7 @@ def test_another_version_is_an_error(recorded: dict[str, Any]) -> None:
     for told, problem in (("high", "priority: 'high' is no number"), (None, "a job has no priority")):
         recorded["squeue --json"]["jobs"][0]["priority"] = told
         with pytest.raises(InstanceError, match=problem):
-            View.read()
+            SlurmView.read()
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_dependencies(recorded: dict[str, Any], dependency: str, state: str, wai
     rows = recorded["squeue --json"]["jobs"]
     rows[0] |= {"job_state": state, "name": "single"}
     rows[1] |= {"dependency": dependency, "name": "single"}
-    view = View.read()
+    view = SlurmView.read()
     assert view.depends(view.jobs["2"]) is waits
 
 
@@ -121,4 +121,4 @@ def test_blocks_are_racks(recorded: dict[str, Any]) -> None:
         "BlockName=b1 BlockIndex=0 Nodes=n[0-3] BlockSize=4\nBlockName=b2 BlockIndex=1 Nodes=n[4-7] BlockSize=4\n"
         "AggregatedBlock=b[1-2] BlockIndex=2 Nodes=n[0-7] BlockSize=8\n"
     )
-    assert View.read().fleet.topology.group.tolist() == [[0] * 4 + [1] * 4, [0] * 8, [0] * 8]
+    assert SlurmView.read().fleet.topology.group.tolist() == [[0] * 4 + [1] * 4, [0] * 8, [0] * 8]

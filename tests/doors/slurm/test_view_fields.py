@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from gangplan.doors.core import Core, encoded
-from gangplan.doors.slurm.rounds import Rounds
-from gangplan.doors.slurm.view import View, job_row, node_row, number
+from gangplan.doors.slurm.rounds import SlurmRounds
+from gangplan.doors.slurm.view import SlurmView, job_row, node_row, number
 from gangplan.instances import InstanceError
 from gangplan.scheduler import Scheduler
 
@@ -78,9 +78,9 @@ VERSIONS = [v23_02, v23_11, v24_05, v24_11]
 @pytest.mark.parametrize("version", VERSIONS)
 def test_versions_are_read_alike(recorded: dict[str, Any], version: Callable[[dict[str, Any]], None]) -> None:
     """Nodes, what jobs hold, who is held and what is decided are those of 22.05."""
-    before, plans = View.read(), [_plan()]
+    before, plans = SlurmView.read(), [_plan()]
     version(recorded)
-    after = View.read()
+    after = SlurmView.read()
     assert encoded(after.fleet) == encoded(before.fleet)
     assert (after.states, after.rack) == (before.states, before.rack)
     for name, job in before.jobs.items():
@@ -92,8 +92,8 @@ def test_versions_are_read_alike(recorded: dict[str, Any], version: Callable[[di
 
 
 def _plan() -> dict[str, Any]:
-    core = Core(Scheduler(View.read().fleet))
-    Rounds(core, None, str, memory=True, spread=False).round(View.read())
+    core = Core(Scheduler(SlurmView.read().fleet))
+    SlurmRounds(core, None, str, memory=True, spread=False).round(SlurmView.read())
     return {name: core.scheduler._state.running[name].nodes for name in core.scheduler.running}
 
 
@@ -104,7 +104,7 @@ def test_a_later_version_is_scheduled(played: Played, version: Callable[[dict[st
     said = copy.deepcopy(played.told)
     version(said)
     played.told |= said
-    assert [line.split()[0] for line in played.door.round(View.read())] == ["1"]
+    assert [line.split()[0] for line in played.door.round(SlurmView.read())] == ["1"]
     assert first["priority"] and not second["priority"]
 
 
@@ -123,7 +123,7 @@ def test_a_later_version_is_scheduled(played: Played, version: Callable[[dict[st
 def test_states_of_a_job(recorded: dict[str, Any], states: list[str], holds: bool, waits: bool) -> None:
     """A state may have others beside it."""
     recorded["squeue --json"]["jobs"][0]["job_state"] = states
-    assert (View.read().jobs["1"].holds, View.read().jobs["1"].waits) == (holds, waits)
+    assert (SlurmView.read().jobs["1"].holds, SlurmView.read().jobs["1"].waits) == (holds, waits)
 
 
 def test_numbers() -> None:

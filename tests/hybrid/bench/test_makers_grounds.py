@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gangplan.hybrid.bench.makers import GROUNDS, SCHEDULERS, Ground
+from gangplan.hybrid.bench.makers import GROUNDS, SCHEDULERS, GroundDraw
 from gangplan.hybrid.bench.rows import FAILED, SKIPPED
 from gangplan.hybrid.bench.run import run
 from gangplan.hybrid.bench.submit import submit_plan
@@ -36,7 +36,7 @@ def breaks(case):
 @pytest.mark.parametrize("name", GROUNDS)
 def test_no_policy_is_below_the_bound(name: str) -> None:
     """Every usual policy is played, and the same again; its value is at least the bound, which is positive."""
-    ground: Ground = GROUNDS[name](**SMALL[name])
+    ground: GroundDraw = GROUNDS[name](**SMALL[name])
     bound, values = ground.bound(0.2), {}
     for policy in ground.usual:
         values[policy] = ground.play(ground.named(policy, 0))

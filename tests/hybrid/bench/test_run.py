@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from gangplan.cli.bench_report import write_report
-from gangplan.hybrid.bench.rows import FAILED, JOURNAL, Row, read_rows
+from gangplan.hybrid.bench.rows import FAILED, JOURNAL, BenchRow, read_rows
 from gangplan.hybrid.bench.run import run
 from gangplan.hybrid.bench.suite import read_manifest, suite
 from gangplan.hybrid.bench.task import BenchSettings
@@ -134,7 +134,7 @@ def test_what_comes_late_does_not_count(tmp_path: Path) -> None:
 
 def test_rows_of_before_a_column_was_added(tmp_path: Path) -> None:
     """A journal without the columns that have a default is read; one without another is not."""
-    row = Row("a", "sha256:0", "step", "random", "toy", 1, "auto", 0, 1.0, 1, "UNKNOWN")
+    row = BenchRow("a", "sha256:0", "step", "random", "toy", 1, "auto", 0, 1.0, 1, "UNKNOWN")
     data = asdict(row)
     (tmp_path / JOURNAL).write_text(json.dumps({k: x for k, x in data.items() if k != "gap"}) + "\n")
     assert [x.key for x in read_rows(tmp_path)] == [row.key]
@@ -146,7 +146,7 @@ def test_rows_of_before_a_column_was_added(tmp_path: Path) -> None:
 def test_the_page_has_every_column() -> None:
     """What a row holds is on the page."""
     page = (Path(__file__).parents[3] / "docs" / "gapbench.md").read_text(encoding="utf-8")
-    assert [f.name for f in fields(Row) if f"`{f.name}`" not in page] == []
+    assert [f.name for f in fields(BenchRow) if f"`{f.name}`" not in page] == []
 
 
 def test_the_ledger_has_verified_values(tmp_path: Path) -> None:

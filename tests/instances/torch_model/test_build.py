@@ -20,7 +20,7 @@ from gangplan.instances.graph import with_backward  # noqa: E402
 from gangplan.instances.torch_model import build as building  # noqa: E402
 from gangplan.instances.torch_model.build import model_problem  # noqa: E402
 from gangplan.instances.torch_model.cost import measure  # noqa: E402
-from gangplan.instances.torch_model.load import Model  # noqa: E402
+from gangplan.instances.torch_model.load import LoadedModel  # noqa: E402
 from gangplan.instances.torch_model.ops import op_flops, op_moved  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -136,7 +136,7 @@ def test_frozen_parameters_need_no_optimizer() -> None:
     """A parameter that is not trained takes its own bytes, and its op computes no gradient of it."""
     module = torch.nn.Sequential(torch.nn.Linear(3, 5), torch.nn.Linear(5, 2))
     module[0].requires_grad_(False)
-    made = model_problem(Model("frozen", module, (torch.ones(2, 3),), {}))
+    made = model_problem(LoadedModel("frozen", module, (torch.ones(2, 3),), {}))
     assert made.problem.graph.memory[:2].tolist() == [20 * 4 + 40, 12 * 16 + 16]
     assert op_flops(made.ops, backward=True)[0] == 0
 
@@ -145,7 +145,7 @@ def test_half_precision_counts_its_bytes() -> None:
     """Activations and parameters are counted in the model's own type."""
     module = torch.nn.Linear(3, 5).to(torch.bfloat16)
     graph = model_problem(
-        Model("half", module, (torch.ones(2, 3, dtype=torch.bfloat16),), {}), training=False
+        LoadedModel("half", module, (torch.ones(2, 3, dtype=torch.bfloat16),), {}), training=False
     ).problem.graph
     assert (graph.parameter_bytes[0], graph.activation_bytes[0], graph.memory[0]) == (40, 20, 60)
 
@@ -154,7 +154,7 @@ def test_time_to_start_kernels(load: Any) -> None:
     """A kernel takes no less than its start: once for a product, once for each step of a recurrent layer."""
     made = model_problem(load("linear"), launch=1.0, training=False)
     assert made.problem.graph.time.tolist() == [[1.0]]
-    lstm = Model("lstm", torch.nn.LSTM(12, 8), (torch.ones(32, 2, 12),), {})
+    lstm = LoadedModel("lstm", torch.nn.LSTM(12, 8), (torch.ones(32, 2, 12),), {})
     made = model_problem(lstm, launch=1.0, training=False)
     kernels = made.ops.profile.forward["lstm"]
     times = dict(zip(made.problem.graph.names, made.problem.graph.time[0].tolist(), strict=True))
@@ -166,7 +166,7 @@ def test_precision_of_the_model(kind: str, peak: float) -> None:
     """A product takes as long as the data sheet says for the numbers that the model computes with."""
     module = torch.nn.Linear(4096, 4096, bias=False, dtype=getattr(torch, kind))
     large = torch.ones(4096, 4096, dtype=getattr(torch, kind))
-    graph = model_problem(Model("large", module, (large,), {}), training=False, efficiency=1.0).problem.graph
+    graph = model_problem(LoadedModel("large", module, (large,), {}), training=False, efficiency=1.0).problem.graph
     assert graph.time[0, 0] == pytest.approx(2 * 4096**3 / peak)
 
 
@@ -188,7 +188,7 @@ def test_measured_times(load: Any) -> None:
 def test_measured_times_follow_the_work() -> None:
     """A product a thousand times as large takes longer, forward and backward."""
     module = torch.nn.Sequential(torch.nn.Linear(8, 512), torch.nn.Linear(512, 512), torch.nn.Linear(512, 8))
-    made = model_problem(Model("three", module, (torch.ones(256, 8),), {}), training=True)
+    made = model_problem(LoadedModel("three", module, (torch.ones(256, 8),), {}), training=True)
     for seconds in measure(made.ops.profile):
         assert seconds["linear_1"] > 2 * max(seconds["linear"], seconds["linear_2"])
 
@@ -220,7 +220,7 @@ def test_bad_options(options: dict[str, Any], words: str, load: Any) -> None:
 def test_a_model_without_ops_is_refused() -> None:
     """A model that computes nothing is no problem."""
     with pytest.raises(InstanceError, match="computes nothing"):
-        model_problem(Model("idle", torch.nn.Identity(), (torch.ones(2),), {}))
+        model_problem(LoadedModel("idle", torch.nn.Identity(), (torch.ones(2),), {}))
 
 
 def test_here_is_no_type_of_the_catalogue() -> None:

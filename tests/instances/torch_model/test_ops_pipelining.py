@@ -17,7 +17,7 @@ from gangplan import solve  # noqa: E402
 from gangplan.cli import main  # noqa: E402
 from gangplan.instances import InstanceError  # noqa: E402
 from gangplan.instances.torch_model.build import model_problem  # noqa: E402
-from gangplan.instances.torch_model.load import Model, load_model  # noqa: E402
+from gangplan.instances.torch_model.load import LoadedModel, load_model  # noqa: E402
 from gangplan.torch_split.equal_layers import equal_layers  # noqa: E402
 from gangplan.torch_split.mapping import cuts, obstacles, split_points  # noqa: E402
 from gangplan.torch_split.pieces import forward_part  # noqa: E402
@@ -56,7 +56,7 @@ def test_an_early_output_is_an_obstacle() -> None:
             y = self.a(x)
             return y, self.b(y)
 
-    made = model_problem(Model("two", Two(), (torch.ones(2, 3),), {}), devices=2, training=False)
+    made = model_problem(LoadedModel("two", Two(), (torch.ones(2, 3),), {}), devices=2, training=False)
     (words,) = obstacles(made.ops, [0, 1], cuts(made.ops, [0, 1]))
     assert "a/linear" in words and "return only" in words
     assert obstacles(made.ops, [0, 0], []) == []
@@ -73,7 +73,7 @@ def test_one_name_says_one_place() -> None:
         def forward(self, x: Any) -> Any:
             return torch.tanh(self.a(torch.tanh(x)))
 
-    made = model_problem(Model("between", Between(), (torch.ones(2, 3),), {}), devices=3, training=False)
+    made = model_problem(LoadedModel("between", Between(), (torch.ones(2, 3),), {}), devices=3, training=False)
     first, second = cuts(made.ops, [0, 1, 2])
     assert (first.module, first.point) == ("a", "BEGINNING")
     assert second.module is None and obstacles(made.ops, [0, 1, 2], [first, second])

@@ -14,7 +14,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel  # noqa: E402
 from torch.utils.flop_counter import FlopCounterMode  # noqa: E402
 
 from gangplan.instances import InstanceError  # noqa: E402
-from gangplan.instances.torch_model.load import Model  # noqa: E402
+from gangplan.instances.torch_model.load import LoadedModel  # noqa: E402
 from gangplan.instances.torch_model.ops import Ops, op_flops, op_moved, weights  # noqa: E402
 from gangplan.instances.torch_model.program import STATE, tensors  # noqa: E402
 from gangplan.instances.torch_model.trace import trace  # noqa: E402
@@ -174,7 +174,7 @@ def test_packed_weights_cost_what_they_are() -> None:
     """Weights of 8 bits that a quantized layer keeps packed are held, read and multiplied like others."""
     plain = torch.nn.Sequential(torch.nn.Linear(16, 8), torch.nn.ReLU(), torch.nn.Linear(8, 8))
     module = torch.ao.quantization.quantize_dynamic(plain, {torch.nn.Linear})
-    ops = Ops(trace(Model("packed", module, (torch.ones(4, 16),), {})))
+    ops = Ops(trace(LoadedModel("packed", module, (torch.ones(4, 16),), {})))
     owned, held = weights(ops, "copy", training=True)
     # a byte a weight and four a bias, neither of which is trained
     assert owned.tolist() == held.tolist() == [16 * 8 + 8 * 4, 0, 8 * 8 + 8 * 4]
@@ -193,7 +193,7 @@ def test_products_of_whole_numbers_are_products() -> None:
         def forward(self, x: Any) -> Any:
             return torch._int_mm(x, self.weight)
 
-    ops = Ops(trace(Model("small", Small(), (torch.ones(32, 16, dtype=torch.int8),), {})))
+    ops = Ops(trace(LoadedModel("small", Small(), (torch.ones(32, 16, dtype=torch.int8),), {})))
     assert op_flops(ops).tolist() == [2 * 32 * 16 * 8]
     assert weights(ops, "copy", training=False)[1].tolist() == [16 * 8]
 
@@ -221,7 +221,7 @@ def test_a_graph_that_chance_decides_is_refused(way: str) -> None:
     draw = {"python": random.random, "own": random.Random(0).random, "numpy": held.random}[way]
     module = Skipping(draw)
     module.generator = {"own": getattr(draw, "__self__", None), "numpy": held}.get(way)
-    model = Model("skipping", module, (torch.ones(2, 4),), {})
+    model = LoadedModel("skipping", module, (torch.ones(2, 4),), {})
     with pytest.raises(InstanceError, match=r"random or NumPy.*\.eval\(\)"):
         trace(model)
     module.eval()
@@ -254,5 +254,5 @@ def test_a_cache_among_the_outputs() -> None:
     """A model that returns an object torch does not know says what to set; without it the model is traced."""
     inputs = {"hidden": torch.ones(2, 4)}
     with pytest.raises(InstanceError, match="use_cache = False"):
-        trace(Model("caching", Caching(True), (), inputs))
-    assert trace(Model("caching", Caching(False), (), inputs)).program.how == "torch.export"
+        trace(LoadedModel("caching", Caching(True), (), inputs))
+    assert trace(LoadedModel("caching", Caching(False), (), inputs)).program.how == "torch.export"

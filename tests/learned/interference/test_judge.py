@@ -7,7 +7,7 @@ import pytest
 
 from gangplan.instances.readers.measured import Pairs
 from gangplan.learned.interference.judge import judge
-from gangplan.learned.interference.models import Model
+from gangplan.learned.interference.models import SpeedPredictor
 from gangplan.learned.interference.samples import Samples
 from gangplan.systems.interference.samples import pair_samples
 
@@ -20,7 +20,7 @@ def test_score() -> None:
     def member(by: float):  # type: ignore[no-untyped-def]
         return lambda asked: np.full(len(asked.speed), by)
 
-    model = Model(samples.setting, (member(-0.1), member(0.1)), 0.3, 2.0)
+    model = SpeedPredictor(samples.setting, (member(-0.1), member(0.1)), 0.3, 2.0)
     mean, deviation = model.predict(samples.now)
     spread = 0.1 * np.sqrt(2)
     assert np.allclose(mean, 0) and np.allclose(deviation, np.hypot(0.3, 2 * spread))
@@ -39,6 +39,6 @@ def test_ranks() -> None:
         return lambda asked: sign * np.log(samples.speed)
 
     for sign in (1.0, -1.0):
-        model = Model(samples.setting, (follow(sign), follow(sign)), 0.1, 0.0)
+        model = SpeedPredictor(samples.setting, (follow(sign), follow(sign)), 0.1, 0.0)
         known = Samples(samples.setting, samples.now, samples.speed)
         assert judge(model, known, known).rank == pytest.approx(sign)

@@ -7,16 +7,16 @@ import pytest
 
 from benchmarks.learned_speeds import slower_link
 from gangplan.instances import InstanceError
-from gangplan.learned.interference.samples import Samples, Setting, rows_of
+from gangplan.learned.interference.samples import KnownSetting, Samples, rows_of
 from gangplan.simulator.snapshots import Snapshots
-from gangplan.systems.interference.case import Case
+from gangplan.systems.interference.case import InterferenceCase
 from gangplan.systems.interference.truths import HiddenTruth
 
 
 def made() -> Samples:
     """Return two snapshots of two servers in a rack each: jobs of types 0 and 1 together, then 0 alone."""
     numbers = ([0, 2, 3], [0, 1, 0], [0, 2, 3, 4], [0, 1, 0, 0], [2, 1, 1, 1], [0, 2, 0, 0])
-    setting = Setting(np.eye(2), np.array([2.0, 4.0]), np.array([[0, 1], [2, 3]]))
+    setting = KnownSetting(np.eye(2), np.array([2.0, 4.0]), np.array([[0, 1], [2, 3]]))
     return Samples(setting, Snapshots(*(np.array(x, dtype=np.int64) for x in numbers)), np.array([0.5, 0.8, 1.0]))
 
 
@@ -56,7 +56,7 @@ def test_parts(samples: Samples) -> None:
     assert samples.first(10**9).known.sum() == len(samples.speed)
 
 
-def test_links_are_those_of_the_truth(samples: Samples, case: Case) -> None:
+def test_links_are_those_of_the_truth(samples: Samples, case: InterferenceCase) -> None:
     """When a NIC gets slower, so do jobs that have a row on it, and no others."""
     assert isinstance(case.truth, HiddenTruth)
     rows = rows_of(samples.now, samples.setting)

@@ -12,7 +12,7 @@ import pytest
 from gangplan.instances.placement import Fleet
 from gangplan.instances.placement.proximity import Proximity
 from gangplan.learned.graph.compiled import Graph, shapes
-from gangplan.learned.online.candidates import Scratch, scratch_of
+from gangplan.learned.online.candidates import CandidateScratch, scratch_of
 from gangplan.learned.online.episodes import observe, play
 from gangplan.learned.online.graph import SCHEMA, graph_room
 from gangplan.learned.online.guard import EVERYTHING, RULES
@@ -33,7 +33,7 @@ class World(NamedTuple):
     jobs: Jobs
     cluster: Cluster
     state: State
-    s: Scratch
+    s: CandidateScratch
     graph: Graph
 
     def observe(self) -> int:

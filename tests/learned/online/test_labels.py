@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from joblib import parallel_config
 
-from gangplan.learned.graph.compiled import Network, score
+from gangplan.learned.graph.compiled import CompiledNetwork, score
 from gangplan.learned.online import labels
 from gangplan.learned.online.features import BY_RULE
-from gangplan.learned.online.labels import FEWEST, Label, label_episode, make_labels
+from gangplan.learned.online.labels import FEWEST, DecisionLabel, label_episode, make_labels
 from gangplan.learned.online.settings import GnnSettings
 from gangplan.simulator.gangs.traffic import Episode
 
@@ -24,12 +24,12 @@ DEPTHS = (0, 5)
 SETTINGS = GnnSettings(width=8, rounds=2, tries=4, futures=3, ahead=6)
 
 
-def labelled(number: int, seed: int, spread: float = 0.0, **options: Any) -> list[Label]:
+def labelled(number: int, seed: int, spread: float = 0.0, **options: Any) -> list[DecisionLabel]:
     """Return the labels of a short episode."""
     return [*label_episode(short(number, 150), SETTINGS, drawn(0, spread).net, seed, **options)]
 
 
-def same(first: list[Label], second: list[Label]) -> bool:
+def same(first: list[DecisionLabel], second: list[DecisionLabel]) -> bool:
     """Return whether labels are equal."""
     pairs = zip(first, second, strict=False)
     equal = all(np.array_equal(a.tried, b.tried) and np.array_equal(a.regret, b.regret) for a, b in pairs)
@@ -64,7 +64,7 @@ def test_exact_labels_are_regrets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(labels, "SOLVED", 1)
     settings, net = replace(SETTINGS, exact=1.0), drawn(0, 0.0).net
 
-    def first() -> list[Label]:
+    def first() -> list[DecisionLabel]:
         return [*islice(label_episode(short(0, 150), settings, net, 0), 3)]
 
     made = first()
@@ -80,7 +80,7 @@ def test_arrays_of_another_process_may_be_read_only() -> None:
     given, net = short(0, 150), drawn(0, 0.0).net
     for x in (*given.jobs, *given.cluster, *given.pool, *given.state, *net):
         x.setflags(write=False)
-    assert isinstance(given, Episode) and isinstance(net, Network)
+    assert isinstance(given, Episode) and isinstance(net, CompiledNetwork)
     assert same([*label_episode(given, SETTINGS, net, 0)], labelled(0, 0))
 
 

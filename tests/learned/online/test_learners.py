@@ -16,7 +16,7 @@ from gangplan.learned.online import labels
 from gangplan.learned.online.episodes import BOUND
 from gangplan.learned.online.features import BY_RULE
 from gangplan.learned.online.graph import SCHEMA
-from gangplan.learned.online.labels import Label, label_episode
+from gangplan.learned.online.labels import DecisionLabel, label_episode
 from gangplan.learned.online.learners import CAP, Judged, Lessons, Training
 from gangplan.learned.online.settings import GnnSettings
 from gangplan.learned.training.imitation import Imitation
@@ -37,14 +37,14 @@ BUSY, EXACT = range(50), 4
 """Episodes; of those that are labelled exactly, how many."""
 
 
-def labelled(numbers: range) -> list[Label]:
+def labelled(numbers: range) -> list[DecisionLabel]:
     """Return labels of the decisions of some episodes."""
     net = drawn(0, 0.0).net
     return [x for n in numbers for x in label_episode(short(n, 360), SETTINGS, net, n)]
 
 
 @pytest.fixture(scope="module")
-def taught() -> list[Label]:
+def taught() -> list[DecisionLabel]:
     """Return what networks are taught."""
     return labelled(BUSY[:36])
 
@@ -58,20 +58,20 @@ def training() -> Training:
 
 
 @pytest.fixture
-def made(training: Training, taught: list[Label], monkeypatch: pytest.MonkeyPatch) -> list[Imitation]:
+def made(training: Training, taught: list[DecisionLabel], monkeypatch: pytest.MonkeyPatch) -> list[Imitation]:
     """Return two that train first weights by the same labels."""
     monkeypatch.setattr("gangplan.learned.online.learners.make_labels", lambda *x, **y: taught)
     return [training.rollouts(start(training.network, 0, None)) for _ in range(2)]
 
 
-def rated(network: GraphNetwork, label: Label) -> np.ndarray:
+def rated(network: GraphNetwork, label: DecisionLabel) -> np.ndarray:
     """Return the scores of those tried."""
     scores = BOUND * np.tanh(score(label.graph, network.compiled())[:, 0].astype(float) / BOUND)
     scores += label.graph.x[: label.graph.kind[1], BY_RULE]
     return scores[label.tried]
 
 
-def lost(network: GraphNetwork, label: Label) -> tuple[float, float]:
+def lost(network: GraphNetwork, label: DecisionLabel) -> tuple[float, float]:
     """Return the regret beyond the rule's that is expected of a draw from the softmax, and how far that is from it."""
     rule = label.graph.x[label.tried, BY_RULE].astype(float)
     own, usual = (SETTINGS.sharp * x - np.logaddexp.reduce(SETTINGS.sharp * x) for x in (rated(network, label), rule))
@@ -81,7 +81,7 @@ def lost(network: GraphNetwork, label: Label) -> tuple[float, float]:
 
 
 @pytest.mark.parametrize("spread", [0.0, 0.3])
-def test_the_loss_is_the_regret_that_is_expected(taught: list[Label], spread: float) -> None:
+def test_the_loss_is_the_regret_that_is_expected(taught: list[DecisionLabel], spread: float) -> None:
     """Of some decisions, one of them twice, the mean; the anchor holds at the rule, and at nothing else."""
     torch.manual_seed(0)
     network = GraphNetwork(SCHEMA, 8, 2, ranged=True)
@@ -131,11 +131,13 @@ def test_the_same_curve(made: list[Imitation]) -> None:
     assert all((kept[0][name] == kept[1][name]).all() for name in kept[0])
 
 
-def test_it_is_taught_again_by_itself(training: Training, taught: list[Label], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_taught_again_by_itself(
+    training: Training, taught: list[DecisionLabel], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The second stage asks for labels of the network as it is, deeper, of other episodes."""
     asked: dict[str, Any] = {}
 
-    def make(settings: GnnSettings, net: Any, seed: int, count: int, **options: Any) -> list[Label]:
+    def make(settings: GnnSettings, net: Any, seed: int, count: int, **options: Any) -> list[DecisionLabel]:
         asked.update(options, net=net, count=count)
         return taught
 

@@ -19,7 +19,7 @@ from gangplan.instances.typed import SETTINGS
 from gangplan.learned.policy import Card, find, load, read_card, save, shipped
 from gangplan.learned.policy.settings import read_config, shipped_configs
 from gangplan.learned.policy.weights import match
-from gangplan.learned.training import Stage
+from gangplan.learned.training import TrainingStage
 from gangplan.learned.training.recipe import SEEDS, Recipe, recipe, train_policy
 from gangplan.systems import RECIPES
 
@@ -197,9 +197,11 @@ class Toy:
         self.x = tensors["policy.x"]
 
 
-def stages(settings: Settings, seed: int) -> list[Stage]:
+def stages(settings: Settings, seed: int) -> list[TrainingStage]:
     """Return two stages."""
-    return [Stage(name, lambda start: Toy(settings, start), settings.updates, 1) for name in ("first", "second")]
+    return [
+        TrainingStage(name, lambda start: Toy(settings, start), settings.updates, 1) for name in ("first", "second")
+    ]
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from gangplan.instances import InstanceError
-from gangplan.learned.training import Stage, read_checkpoint, train, train_stages
+from gangplan.learned.training import TrainingStage, read_checkpoint, train, train_stages
 from gangplan.learned.training.learner import NetworkLearner
 
 
@@ -184,11 +184,11 @@ def test_stages_follow_one_another(tmp_path: Path, listens_to_ctrl_c: None) -> N
     """The second stage starts from the best of the first; a resumed run does no stage twice, and ends alike."""
     made: list[str] = []
 
-    def stages(tells: Any = None) -> list[Stage]:
+    def stages(tells: Any = None) -> list[TrainingStage]:
         def make(name: str) -> Any:
             return lambda before: made.append(name) or Line(tells if name == "rl" else None, before)
 
-        return [Stage("imitation", make("imitation"), 20, 5), Stage("rl", make("rl"), 10, 5)]
+        return [TrainingStage("imitation", make("imitation"), 20, 5), TrainingStage("rl", make("rl"), 10, 5)]
 
     whole = train_stages(stages(), tmp_path / "whole")
     start = read_checkpoint(tmp_path / "whole" / "imitation")[0]["policy.weight"]
@@ -206,7 +206,7 @@ def test_stages_follow_one_another(tmp_path: Path, listens_to_ctrl_c: None) -> N
 
 def test_killed_before_the_last_validation(tmp_path: Path) -> None:
     """A stage whose last update was saved, and whose validation was not made, makes up for it."""
-    stages = [Stage("a", lambda before: Line(), 4, 3)]
+    stages = [TrainingStage("a", lambda before: Line(), 4, 3)]
     whole = train_stages(stages, tmp_path)
     path = tmp_path / "a" / "validation.csv"
     before = curve(tmp_path / "a")
@@ -217,6 +217,6 @@ def test_killed_before_the_last_validation(tmp_path: Path) -> None:
 
 def test_time_of_all_stages(tmp_path: Path) -> None:
     """Where the time is up in the first stage the second does not begin."""
-    stages = [Stage("a", lambda before: Line(), 9, 3), Stage("b", lambda before: Line(), 9, 3)]
+    stages = [TrainingStage("a", lambda before: Line(), 9, 3), TrainingStage("b", lambda before: Line(), 9, 3)]
     found = train_stages(stages, tmp_path, minutes=0.0)
     assert [(x.name, x.report.reason) for x in found] == [("a", "minutes")]

@@ -13,7 +13,7 @@ from gangplan.instances.placement import Demand, Fleet, GangJob, Proximity
 from gangplan.scheduler import Scheduler, WaitingJob
 from gangplan.scheduler.explaining.running_now import RunsNow
 from gangplan.scheduler.queueing.request import Request
-from gangplan.scheduler.state import ClusterState
+from gangplan.scheduler.state import SchedulerState
 
 FLEET = Fleet.regular(racks=1, nodes=2, gpus=8)
 
@@ -245,9 +245,9 @@ def test_work_is_bounded_however_many_wait(monkeypatch: pytest.MonkeyPatch) -> N
     scheduler.decide(60.0)
     order = sorted(scheduler.waiting, key=lambda name: scheduler._state.waiting[name].seconds)
     work = {"waits": 0, "decisions": 0}
-    wait, decide = ClusterState.wait, Scheduler.decide
+    wait, decide = SchedulerState.wait, Scheduler.decide
 
-    def waits(self: ClusterState, request: Request) -> None:
+    def waits(self: SchedulerState, request: Request) -> None:
         work["waits"] += 1
         wait(self, request)
 
@@ -255,7 +255,7 @@ def test_work_is_bounded_however_many_wait(monkeypatch: pytest.MonkeyPatch) -> N
         work["decisions"] += 1
         return decide(self, *args, **options)
 
-    monkeypatch.setattr(ClusterState, "wait", waits)
+    monkeypatch.setattr(SchedulerState, "wait", waits)
     monkeypatch.setattr(Scheduler, "decide", decides)
     told = [scheduler.explain(order[at]) for at in (100, 800)]
     assert work["waits"] < 2 * 2 * 2048 and work["decisions"] < 600

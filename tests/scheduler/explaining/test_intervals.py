@@ -14,7 +14,7 @@ from gangplan.instances.placement import Fleet, GangJob
 from gangplan.scheduler import Scheduler
 from gangplan.scheduler.explaining.explain import latest_start
 from gangplan.scheduler.explaining.forecast import Arrivals, before, features
-from gangplan.scheduler.explaining.intervals import ENOUGH, EVERY, Levels, StartIntervals
+from gangplan.scheduler.explaining.intervals import ENOUGH, EVERY, QuantileLevels, StartIntervals
 
 FLEET = Fleet.regular(racks=1, nodes=2, gpus=4)
 
@@ -62,7 +62,7 @@ def test_levels_follow_what_is_missed() -> None:
     Both ends are quantiles of half the numbers that come, so those are missed by half of the numbers at first; each
     miss moves an end by 0.019, each hit by 0.001, so that 1 in 20 is missed in the long run whatever comes.
     """
-    rng, levels, missed = np.random.default_rng(0), Levels(), 0
+    rng, levels, missed = np.random.default_rng(0), QuantileLevels(), 0
     seen = np.sort(rng.random(200)) / 2
     for i in range(20_000):
         low, high = levels.of(seen)

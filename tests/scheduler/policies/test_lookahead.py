@@ -8,14 +8,14 @@ import pytest
 import gangplan.scheduler.policies.lookahead as ahead
 from gangplan.instances.placement import Fleet, GangJob
 from gangplan.scheduler import Scheduler
-from gangplan.scheduler.policies.lookahead import ORDERS, Lookahead, Scene, rollout
+from gangplan.scheduler.policies.lookahead import ORDERS, Lookahead, RolloutStart, rollout
 
 FLEET = Fleet.regular(racks=1, nodes=1, gpus=4)
 
 
 def played(left: list[float], need: list[int], price: list[float], running: list[bool], order: float) -> list[float]:
     """Return when each job is done on four GPUs, nobody held up by a reservation."""
-    scene = Scene(4, np.array(left), np.array(need), np.array(price), np.array(running))
+    scene = RolloutStart(4, np.array(left), np.array(need), np.array(price), np.array(running))
     return rollout(scene, False, order).tolist()
 
 

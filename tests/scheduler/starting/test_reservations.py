@@ -12,7 +12,7 @@ import pytest
 from gangplan.instances.placement import Demand, Fleet, GangJob
 from gangplan.scheduler import Scheduler
 from gangplan.scheduler.policies.policy import Watchdog
-from gangplan.scheduler.starting.starts import Starts
+from gangplan.scheduler.starting.starts import StartRound
 
 TWO = replace(Fleet.regular(1, 2, 8), labels=("a", "b"), labelled=np.array([[True, False], [False, True]]))
 """A node with each label."""
@@ -82,7 +82,7 @@ def test_a_start_that_is_undone_leaves_who_was_held_before() -> None:
     scheduler = Scheduler(TWO, "heuristic")
     for pool in "ab":
         scheduler.submit(GangJob(pool, "m", (8,), requires=(pool,)), 10.0)
-    starts = Starts(scheduler._state, Watchdog())
+    starts = StartRound(scheduler._state, Watchdog())
     for pool in "ab":
         starts.hold(scheduler._state.waiting[pool], strict=True)
     assert starts.one("b", (8,), "heuristic")

@@ -21,8 +21,8 @@ from gangplan.instances.placement import Fleet, SpeedModel
 from gangplan.instances.workload import Workload
 from gangplan.simulator.engine import POLICIES, EngineScheduler, View, simulate
 from gangplan.simulator.envs import (
-    Case,
     ClusterEnv,
+    EpisodeCase,
     PlaceEnv,
     SelectEnv,
     Synthetic,
@@ -114,11 +114,11 @@ def same(a: Outcome, b: Outcome) -> bool:
     )
 
 
-def modelled(rng: np.random.Generator) -> Case:
+def modelled(rng: np.random.Generator) -> EpisodeCase:
     """Draw jobs of two models that need cores."""
     work = STEADY(rng).workload
     models = tuple(rng.choice(["a", "b"], work.n_jobs).tolist())
-    return Case(replace(work, model=models, cpu=work.gpus * rng.choice([0.0, 1.0, 2.0], work.n_jobs)))
+    return EpisodeCase(replace(work, model=models, cpu=work.gpus * rng.choice([0.0, 1.0, 2.0], work.n_jobs)))
 
 
 KINDS: dict[str, Callable[..., ClusterEnv]] = {
@@ -385,7 +385,7 @@ def test_wrong_actions(name: str) -> None:
         ("single", lambda: PlaceEnv(scheduler=fifo(consolidate=True), single=True)),
         ("horizon", lambda: SelectEnv(horizon=0.0)),
         ("case", lambda: SelectEnv().reset(options={"case": 3})),
-        ("gpus[0]", lambda: SelectEnv().reset(options={"case": Case(Workload(("a",), [0.0], [33], [1.0]))})),
+        ("gpus[0]", lambda: SelectEnv().reset(options={"case": EpisodeCase(Workload(("a",), [0.0], [33], [1.0]))})),
         ("load", lambda: Synthetic(load=0.0)),
     ],
 )
@@ -400,7 +400,7 @@ def test_observations_of_a_hand_made_case() -> None:
     """Nodes, jobs and backlog say what there is, in GPUs and seconds."""
     work = Workload(("a", "b", "c", "d"), [0.0, 0.0, 10.0, 10.0], [4, 3, 2, 8], [100.0, 50.0, 7.0, 2.0])
     env = SelectEnv(Fleet.regular(1, 2, 4), STEADY, fifo(), slots=2)
-    seen, _ = env.reset(options={"case": Case(work)})
+    seen, _ = env.reset(options={"case": EpisodeCase(work)})
     assert seen["nodes"][:, :2].tolist() == [[4, 4], [4, 4]]
     assert seen["jobs"][:, :5].tolist() == [[1, 4, 4, 100, 0], [1, 3, 3, 50, 0]]
     env.step(0)  # a goes to node 0

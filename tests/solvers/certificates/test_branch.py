@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 
 from gangplan.instances import InstanceError
-from gangplan.instances.certificates.linear import Model, Tree, dual_value
+from gangplan.instances.certificates.linear import LinearModel, Tree, dual_value
 from gangplan.instances.certificates.rows import model_of
 from gangplan.solvers.certificates.branch import Search
 from gangplan.solvers.method import suite
 
 
-def knapsack(rng: np.random.Generator) -> Model:
+def knapsack(rng: np.random.Generator) -> LinearModel:
     """Return a covering problem of six columns of which each whole-numbered point can be looked at."""
-    model = Model(Fraction(1))
+    model = LinearModel(Fraction(1))
     cost = rng.integers(1, 9, 6).tolist()
     z = model.column(100, cost=1)
     items = [model.column(1, whole=True) for _ in cost]
@@ -28,7 +28,7 @@ def knapsack(rng: np.random.Generator) -> Model:
     return model
 
 
-def least(model: Model) -> Fraction | None:
+def least(model: LinearModel) -> Fraction | None:
     """Return the least cost of all points, None if none is feasible."""
     costs = []
     for point in product((0, 1), repeat=6):
@@ -37,7 +37,7 @@ def least(model: Model) -> Fraction | None:
     return min(costs, default=None)
 
 
-def value(model: Model, tree: Tree) -> Fraction:
+def value(model: LinearModel, tree: Tree) -> Fraction:
     """Return what a tree proves of a model that is not that of a problem."""
     found, todo = [], [(0, list(model.low), list(model.high))]
     while todo:

@@ -19,12 +19,12 @@ from gangplan.solvers.cpsat_solver import cpsat_solver
 from gangplan.solvers.method import Suite, suite
 from gangplan.solvers.placement.columns import Columns
 from gangplan.solvers.placement.cpsat import goal_of, hint
-from gangplan.solvers.placement.cpsat_model import Assignment
+from gangplan.solvers.placement.cpsat_model import AssignmentModel
 from gangplan.solvers.placement.enumeration import optimum, random_problem
 from gangplan.solvers.placement.gpu_assignment import as_plan
 from gangplan.solvers.placement.local_search import local_search
 from gangplan.solvers.placement.methods import METHODS
-from gangplan.solvers.placement.online import Mix, State, fgd
+from gangplan.solvers.placement.online import FreeState, TaskMix, fgd
 from gangplan.solvers.placement.prepare import Batch, suits_patterns
 
 
@@ -63,7 +63,7 @@ def test_what_just_fits_fits(field: str, tasks: int, hair: float, fits: bool) ->
     fleet, demand = Fleet.regular(1, 1, 4, **room), {field: 0.6 / tasks}
     problem = PlacementProblem(fleet, (GangJob("x", "a", (tasks,), Demand(1, **demand)),), speeds)
     run = Run(problem, time_limit=20.0)
-    status = cpsat_solver(run).solve(Assignment(Batch(problem)).model)
+    status = cpsat_solver(run).solve(AssignmentModel(Batch(problem)).model)
     assert (status == cp_model.OPTIMAL, status == cp_model.INFEASIBLE) == (fits, not fits)
 
 
@@ -86,7 +86,7 @@ def test_hint_is_complete_and_taken() -> None:
     run, batch = Run(problem, time_limit=20.0), Batch(problem)
     local_search(run, batch, 200)
     assert run.plan is not None
-    plan = Assignment(batch)
+    plan = AssignmentModel(batch)
     goal_of(plan, run.objective)
     hint(run, batch, plan)
     assert len(plan.model.proto.solution_hint.vars) == len(plan.model.proto.variables)
@@ -203,8 +203,8 @@ def test_one_measure_of_fragments() -> None:
     problem = PlacementProblem(
         fleet, (GangJob("x", "vgg16", (1,)),), speeds, goal="fragmentation", mix=tuple(Expected(x) for x in kinds)
     )
-    measure, state = Fragmentation(problem), State(fleet)
-    table = fgd.Fragmentation(Mix.of(kinds), state)
+    measure, state = Fragmentation(problem), FreeState(fleet)
+    table = fgd.NodeFragments(TaskMix.of(kinds), state)
     for node in range(4):
         for _ in range(20):
             free = rng.choice([0.0, 0.1, 0.3, 0.6, 1.0], 4)

@@ -26,8 +26,8 @@ from gangplan.solvers.placement.bounds import impossible
 from gangplan.solvers.placement.build import placements
 from gangplan.solvers.placement.gpu_assignment import fewest, pack
 from gangplan.solvers.placement.methods import BATCH_POLICIES, METHODS
-from gangplan.solvers.placement.online import Mix, make_policy
-from gangplan.solvers.placement.online import State as OnlineState
+from gangplan.solvers.placement.online import FreeState as OnlineState
+from gangplan.solvers.placement.online import TaskMix, make_policy
 from gangplan.solvers.placement.prepare import Batch
 from gangplan.solvers.placement.quick import quick
 from gangplan.solvers.placement.state import PlacementState
@@ -160,7 +160,7 @@ def test_scores_are_those_of_single_tasks(policy: str) -> None:
     for seed in range(40):
         problem = gangs(8, nodes=3, gpus=4, load=0.5, seed=seed, shares=0.5, collective="ring")
         x = GangJob("x", "vgg16", (1,), Demand(0.5 if seed % 2 else 1.0, cpu=3.0))
-        mix = Mix.of([Task(Demand(2, cpu=8.0)), Task(Demand(0.5, cpu=1.0)), Task(x.worker)])
+        mix = TaskMix.of([Task(Demand(2, cpu=8.0)), Task(Demand(0.5, cpu=1.0)), Task(x.worker)])
         expected = tuple(Expected(t) for t in (Task(Demand(2, cpu=8.0)), Task(Demand(0.5, cpu=1.0)), Task(x.worker)))
         problem = replace(problem, jobs=(x, *problem.jobs), mix=expected)
         state, online = PlacementState(Batch(problem)), OnlineState(problem.fleet, kinds=True)

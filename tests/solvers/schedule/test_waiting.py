@@ -7,7 +7,7 @@ from itertools import permutations, product
 import numpy as np
 import pytest
 
-from gangplan.solvers.schedule.waiting import Prices, Waiting, bound, squashed
+from gangplan.solvers.schedule.waiting import GpuPrices, Waiting, bound, squashed
 
 
 def draw(seed: int, most: int = 5) -> Waiting:
@@ -44,7 +44,7 @@ def preemptive(jobs: Waiting) -> float:
 @pytest.mark.parametrize("first", [0, 40])
 def test_no_bound_is_above_the_best_preemptive_schedule(first: int) -> None:
     """With any steps, from nothing and from prices of another problem, bounds are below what enumeration finds."""
-    before: Prices | None = None
+    before: GpuPrices | None = None
     for seed in range(first, first + 40):
         jobs = draw(seed)
         best = preemptive(jobs)
@@ -80,7 +80,7 @@ def test_prices_of_before_are_a_better_start() -> None:
 
 def test_later_prices_are_means() -> None:
     """What is left after a second of 3, 2, 1 a second is 2, 1; over two seconds its mean, and nothing after."""
-    prices = Prices(np.arange(4.0), np.array([3.0, 2.0, 1.0]))
+    prices = GpuPrices(np.arange(4.0), np.array([3.0, 2.0, 1.0]))
     assert prices.later(1.0, np.array([0.0, 1.0, 2.0])).pi.tolist() == [2.0, 1.0]
     assert prices.later(1.0, np.array([0.0, 2.0, 3.0])).pi.tolist() == [1.5, 0.0]
 

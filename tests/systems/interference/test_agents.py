@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gangplan.instances import InstanceError
-from gangplan.systems.interference.agents import Table, Team
+from gangplan.systems.interference.agents import AgentTable, Team
 from gangplan.systems.interference.baselines import CONSOLIDATE, alone, baselines, run
 from gangplan.systems.interference.case import centre, moved, owners
 from gangplan.systems.interference.cases import CENTRES, VALIDATION, poisson
@@ -126,7 +126,7 @@ SIZE = {"jobs": 40, "servers": 16}
 def test_random_agents() -> None:
     """Agents that decide at random run every job to its end, on the racks of one; none is passed on twice."""
     case, rng = CENTRES["leaf-spine"](VALIDATION, **SIZE), np.random.default_rng(0)
-    env, table = Environment(case), Table(case)
+    env, table = Environment(case), AgentTable(case)
     while not env.done:
         table.begin(env)
         while asks := table.asks():
@@ -145,7 +145,7 @@ def test_random_agents() -> None:
 def test_passed_on_before_it_begins() -> None:
     """Once a task of a job is placed, the job can be neither passed on nor left."""
     case = CENTRES["leaf-spine"](VALIDATION, **SIZE)
-    env, table = Environment(case), Table(case)
+    env, table = Environment(case), AgentTable(case)
     table.begin(env)
     several = next(ask for ask in table.asks() if case.jobs.workers[ask.job] + case.jobs.servers[ask.job] > 1)
     groups = len(several.part.free)
@@ -158,6 +158,6 @@ def test_passed_on_before_it_begins() -> None:
 def test_idle_racks_take_what_fits() -> None:
     """Where nothing runs, a job that fits may not wait, so that an agent that never wants to still comes to an end."""
     case = CENTRES["leaf-spine"](VALIDATION, **SIZE)
-    table = Table(case)
+    table = AgentTable(case)
     table.begin(Environment(case))
     assert [bool(ask.mask[-1]) for ask in table.asks()] == [False]

@@ -7,17 +7,17 @@ import pytest
 
 from benchmarks.learned_speeds import slower_link
 from gangplan.instances import InstanceError
-from gangplan.systems.interference.baselines import SCORES, Rule, run
-from gangplan.systems.interference.case import Case, harmony_fleet
+from gangplan.systems.interference.baselines import SCORES, ScoreRule, run
+from gangplan.systems.interference.case import InterferenceCase, harmony_fleet
 from gangplan.systems.interference.cases import TRAINING, poisson
 from gangplan.systems.interference.environment import WORKER, Environment, check
-from gangplan.systems.interference.truths import TESTBED, HiddenTruth, Jobs, contention
+from gangplan.systems.interference.truths import TESTBED, HiddenTruth, TrueJobs, contention
 
 
 def waiting(workers: list[int], servers: list[int], kinds: list[int], epochs: list[float]) -> Environment:
     """Return an environment of six servers with such jobs, all there at once."""
-    jobs = Jobs(TESTBED, np.zeros(len(workers)), kinds, workers, servers, epochs)  # type: ignore[arg-type]
-    return Environment(Case(harmony_fleet(6), jobs, contention(harmony_fleet(6), 0)))
+    jobs = TrueJobs(TESTBED, np.zeros(len(workers)), kinds, workers, servers, epochs)  # type: ignore[arg-type]
+    return Environment(InterferenceCase(harmony_fleet(6), jobs, contention(harmony_fleet(6), 0)))
 
 
 @pytest.mark.parametrize(
@@ -36,17 +36,17 @@ def test_one_task(score: str, server: int) -> None:
             env.place(0, kind, at)
     env.place(0, WORKER, 3)
     assert env.current < 0
-    Rule(score).place(env)
+    ScoreRule(score).place(env)
     assert list(env.rows(1)) == [server]
 
 
 def test_together() -> None:
     """Workers and parameter servers share a server that holds them all; spread they do not."""
     env = waiting([2], [2], [1], [9])
-    Rule("lb", together=True).place(env)
+    ScoreRule("lb", together=True).place(env)
     assert env.rows(0) == {0: (2, 2)}
     env = waiting([2], [2], [1], [9])
-    Rule("lb").place(env)
+    ScoreRule("lb").place(env)
     assert env.rows(0) == {0: (1, 0), 1: (1, 0), 2: (0, 1), 3: (0, 1)}
 
 
@@ -55,11 +55,11 @@ def test_shortest_first() -> None:
     for order, chosen in (("arrival", 1), ("shortest", 2)):
         env = waiting([11, 2, 2], [0, 0, 0], [1, 1, 1], [5, 90, 9])
         env.place_whole(0, {s: (2 - (s == 5), 0) for s in range(6)})
-        Rule("first", order).place(env)
+        ScoreRule("first", order).place(env)
         assert env.waiting == [1, 2]
         env = waiting([10, 2, 2], [0, 0, 0], [1, 1, 1], [5, 90, 9])
         env.place_whole(0, dict.fromkeys(range(5), (2, 0)))
-        Rule("first", order).place(env)
+        ScoreRule("first", order).place(env)
         assert env.rows(chosen) == {5: (2, 0)} and len(env.waiting) == 1
 
 
@@ -69,7 +69,7 @@ def test_patience() -> None:
     env.free[2:] = 0.0
     env.place(0, WORKER, 0)
     env.place(1, WORKER, 1)
-    rule = Rule("first", together=True, patience=2)
+    rule = ScoreRule("first", together=True, patience=2)
     rule.place(env)
     assert env.waiting == [2] and env.current < 0
     later = waiting([1, 1, 2], [0, 0, 0], [1, 1, 1], [1e6, 1e6, 1e6])
@@ -86,9 +86,9 @@ def test_patience() -> None:
 def test_bad_names() -> None:
     """A rule or an order that is unknown is named."""
     with pytest.raises(InstanceError, match="score: 'wurst' is not one of"):
-        Rule("wurst")
+        ScoreRule("wurst")
     with pytest.raises(InstanceError, match="order: 'longest' is not one of"):
-        Rule("lb", "longest")
+        ScoreRule("lb", "longest")
     assert set(SCORES) == {"first", "best", "lb", "tetris", "lif"}
 
 
@@ -99,7 +99,7 @@ def test_the_truth_may_change() -> None:
     slow, at = case.truth, 20 * case.interval
     for link in range(len(slow.hidden.quality)):
         slow = slower_link(slow, link, 0.1)
-    usual, later = run(case, Rule("lb")), run(case, Rule("lb"), (at, slow))
+    usual, later = run(case, ScoreRule("lb")), run(case, ScoreRule("lb"), (at, slow))
     early = usual.finish <= at
     assert early.any() and (usual.finish[early] == later.finish[early]).all()
     assert later.finish[~early].mean() > 1.2 * usual.finish[~early].mean()

@@ -11,7 +11,7 @@ import pytest
 from gangplan.instances import InstanceError
 from gangplan.systems.interference.agents import Team
 from gangplan.systems.interference.baselines import run
-from gangplan.systems.interference.bidders import Actors, Agent, Ask, Here, Processes, Remote
+from gangplan.systems.interference.bidders import Actors, Agent, Here, Message, Processes, Remote
 from gangplan.systems.interference.case import owners
 from gangplan.systems.interference.environment import check
 from gangplan.systems.interference.market import Market
@@ -148,7 +148,7 @@ class Liar(Here):
         honest = {k: ask for k, ask in asks.items() if k != 0}
         found = super().ask(honest)
         if 0 in asks:
-            bids = super().ask({0: Ask(asks[0].jobs)})[0]
+            bids = super().ask({0: Message(asks[0].jobs)})[0]
             found[0] = {}
             for job, (rows, _) in bids.items():
                 found[0] |= self.lie(job, rows)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gangplan.instances import InstanceError
-from gangplan.systems.interference.baselines import Rule, run
+from gangplan.systems.interference.baselines import ScoreRule, run
 from gangplan.systems.interference.case import harmony_fleet
 from gangplan.systems.interference.cases import CASES, DATA_CASES, poisson
 from gangplan.systems.interference.environment import check
@@ -40,7 +40,7 @@ def test_data(name: str, data: Path) -> None:
     """Jobs and truths that others measured run to their end."""
     where, make = DATA_CASES[name]
     case = make(str(data / where), 1, jobs=30)
-    assert check(run(case, Rule("lif", "shortest", together=True)).outcome()) == []
+    assert check(run(case, ScoreRule("lif", "shortest", together=True)).outcome()) == []
     if name in ("gavel-pairs", "deepshare"):
         assert np.array_equal(case.jobs.workers, np.array(gangs_of(case.jobs.types.names))[case.jobs.kind])
 

@@ -11,7 +11,7 @@ import pytest
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import FloatArray
 from gangplan.simulator.snapshots import Long, Snapshots, Truth
-from gangplan.systems.interference.baselines import Rule, run
+from gangplan.systems.interference.baselines import ScoreRule, run
 from gangplan.systems.interference.cases import poisson
 from gangplan.systems.interference.environment import SERVER, WORKER, Environment, InterferenceOutcome, check
 
@@ -30,15 +30,15 @@ class Plain:
 @pytest.mark.parametrize("kind", ["mixed", "ps", "ring"])
 def test_outcomes_hold(kind: str) -> None:
     """Every job runs where it was put, and its epochs add up under the truth."""
-    outcome = run(poisson(1, jobs=40, kind=kind), Rule("lb")).outcome()
+    outcome = run(poisson(1, jobs=40, kind=kind), ScoreRule("lb")).outcome()
     assert check(outcome) == []
 
 
 def test_a_truth_that_is_not_compiled() -> None:
     """The loop in Python and the compiled one end every job at the same time."""
     case = poisson(2, jobs=30)
-    slow = run(replace(case, truth=Plain(case.truth)), Rule("lb")).outcome()
-    fast = run(case, Rule("lb")).outcome()
+    slow = run(replace(case, truth=Plain(case.truth)), ScoreRule("lb")).outcome()
+    fast = run(case, ScoreRule("lb")).outcome()
     assert np.allclose(slow.finish, fast.finish, rtol=1e-9)
 
 
@@ -46,7 +46,7 @@ def test_rewards_add_up() -> None:
     """Over a whole run the rewards are one a job: its epochs as a share of all of them."""
     env, total = Environment(poisson(3, jobs=25)), 0.0
     while not env.done:
-        Rule("lb").place(env)
+        ScoreRule("lb").place(env)
         total += env.end_interval()
     assert total == pytest.approx(25)
 
@@ -92,7 +92,7 @@ def test_no_room() -> None:
         env.place(job, SERVER, 2)
 
 
-HONEST = run(poisson(1, jobs=5, servers=3, load=2.0), Rule("lif")).outcome()
+HONEST = run(poisson(1, jobs=5, servers=3, load=2.0), ScoreRule("lif")).outcome()
 """Five jobs that all ran beside others."""
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from gangplan.simulator.snapshots import Snapshots
 from gangplan.systems.interference import greedy
-from gangplan.systems.interference.baselines import Rule, alone, run
+from gangplan.systems.interference.baselines import ScoreRule, alone, run
 from gangplan.systems.interference.cases import CENTRES, VALIDATION, poisson
 from gangplan.systems.interference.environment import Environment, check
 from gangplan.systems.interference.greedy import (
@@ -31,7 +31,7 @@ def busy(seed: int) -> Environment:
     """Return a cluster that is partly full."""
     env = Environment(poisson(seed, jobs=40, kind="ps", load=1.5))
     for _ in range(8):
-        Rule("lb", together=True).place(env)
+        ScoreRule("lb", together=True).place(env)
         env.end_interval()
     return env
 
@@ -113,7 +113,7 @@ def test_the_oracle_is_ahead() -> None:
     """With the true speeds jobs end earlier than by a rule that knows none; with patience earlier still."""
     cases = [poisson(VALIDATION + seed, jobs=60) for seed in range(3)]
     jct = []
-    for policy in (lambda case: Rule("lb", together=True), lambda case: Greedy(case.truth, 1.0)):
+    for policy in (lambda case: ScoreRule("lb", together=True), lambda case: Greedy(case.truth, 1.0)):
         outcomes = [run(case, policy(case)).outcome() for case in cases]
         assert [check(outcome) for outcome in outcomes] == [[]] * 3
         jct.append(np.mean([outcome.jct.mean() for outcome in outcomes]))

@@ -6,7 +6,7 @@ import pytest
 
 from gangplan.instances import InstanceError
 from gangplan.simulator.ground import against, evaluate, values
-from gangplan.systems.interference.baselines import Rule
+from gangplan.systems.interference.baselines import ScoreRule
 from gangplan.systems.interference.cases import VALIDATION, poisson
 from gangplan.systems.interference.environment import Environment
 from gangplan.systems.interference.ground import Interference
@@ -30,7 +30,7 @@ def test_no_seed() -> None:
         evaluate(ground, {"lif": ground.policy("lif")}, [])
 
 
-class _Cheat(Rule):
+class _Cheat(ScoreRule):
     def place(self, env: Environment) -> None:
         env.free[:] = env.case.capacity
         super().place(env)

@@ -13,7 +13,7 @@ from pettingzoo.test import parallel_api_test, parallel_seed_test
 
 from gangplan.instances import InstanceError
 from gangplan.systems.interference.agents import Team
-from gangplan.systems.interference.baselines import Rule, run
+from gangplan.systems.interference.baselines import ScoreRule, run
 from gangplan.systems.interference.case import owners
 from gangplan.systems.interference.cases import CENTRES, VALIDATION
 from gangplan.systems.interference.environment import check
@@ -65,7 +65,7 @@ def test_a_rule_in_the_environment_is_the_rule() -> None:
     case = small(VALIDATION)
     env = ManyEnv(small)
     seen, _ = env.reset(seed=0, options={"case": case})
-    team = Team(case, lambda part: Rule("first", "shortest"))
+    team = Team(case, lambda part: ScoreRule("first", "shortest"))
     team.owner[:] = env._table.owner
     while env.agents:
         actions = {}

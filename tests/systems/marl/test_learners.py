@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from gangplan.learned.training.trainer import start
-from gangplan.systems.marl.learners import Agents, Training
+from gangplan.systems.marl.learners import AgentsLearner, Training
 from gangplan.systems.marl.network import Actor
 from gangplan.systems.marl.policy import batch
 from gangplan.systems.marl.recipe import MarlSettings
@@ -29,7 +29,7 @@ def training() -> Training:
     return Training(SETTINGS, 0)
 
 
-def learner(training: Training) -> Agents:
+def learner(training: Training) -> AgentsLearner:
     """Return what trains first weights by PPO."""
     return training.rl(start(training.network, 0, None))
 

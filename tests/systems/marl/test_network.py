@@ -9,30 +9,30 @@ import pytest
 import torch
 
 from gangplan.learned.training.trainer import start
-from gangplan.systems.interference.agents import Table
+from gangplan.systems.interference.agents import AgentTable
 from gangplan.systems.interference.baselines import run
 from gangplan.systems.interference.cases import CENTRES, VALIDATION
 from gangplan.systems.interference.environment import Environment, check
 from gangplan.systems.marl.network import Actor
-from gangplan.systems.marl.policy import Lane, MarlPolicy, Step, batch, play
+from gangplan.systems.marl.policy import JointStep, MarlPolicy, PlayedLane, batch, play
 from gangplan.systems.marl.recipe import MarlSettings
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
-def asked(**words: Any) -> tuple[Actor, Lane, list[Any]]:
+def asked(**words: Any) -> tuple[Actor, PlayedLane, list[Any]]:
     """Return first weights, the first decisions in a small data centre, and what they are about."""
     settings = MarlSettings(width=8)
     case = CENTRES["leaf-spine"](VALIDATION, **{"jobs": 40, "servers": 24} | words)
     env = Environment(case)
     for _ in range(3):  # for jobs to arrive
         env.end_interval()
-    lane, network = Lane(env, Table(case), 8), start(lambda: Actor(settings), 0, None)
+    lane, network = PlayedLane(env, AgentTable(case), 8), start(lambda: Actor(settings), 0, None)
     lane.begin()
     return network, lane, lane.table.asks()
 
 
-def scores(network: Actor, step: Step) -> Any:
+def scores(network: Actor, step: JointStep) -> Any:
     """Return the logarithms of the probabilities of a step's actions."""
     with torch.no_grad():
         return network(*batch(network, [step])).double().numpy()
@@ -110,7 +110,7 @@ def test_what_was_decided_is_learned_from() -> None:
     """Training sees what was seen: the probabilities of the actions come out again, and rewards add up."""
     settings = MarlSettings(width=8, servers=16, jobs=20, cases=("leaf-spine",))
     case = settings.make("leaf-spine", VALIDATION)
-    network, lane = start(lambda: Actor(settings), 0, None), Lane(Environment(case), Table(case), 8)
+    network, lane = start(lambda: Actor(settings), 0, None), PlayedLane(Environment(case), AgentTable(case), 8)
     play([lane], [None], network, np.random.default_rng(0))  # type: ignore[list-item]  # the true cluster pays
     steps = [step for x in lane.played for step in x.steps]
     with torch.no_grad():

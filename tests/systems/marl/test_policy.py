@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from gangplan.systems.interference.agents import Table
+from gangplan.systems.interference.agents import AgentTable
 from gangplan.systems.interference.baselines import alone
 from gangplan.systems.interference.cases import VALIDATION
 from gangplan.systems.interference.environment import Environment
 from gangplan.systems.interference.market import Market
 from gangplan.systems.interference.policies import make_policy
 from gangplan.systems.marl import policy as module
-from gangplan.systems.marl.policy import SAME, Teacher
+from gangplan.systems.marl.policy import SAME, AgentTeacher
 from gangplan.systems.marl.recipe import MarlSettings
 
 SETTINGS = MarlSettings(servers=16, jobs=40)
@@ -30,8 +30,8 @@ def test_teacher_is_right(same: float, monkeypatch: pytest.MonkeyPatch) -> None:
     # Servers of an agent are alike, so that which of them a job gets differs by the order in which jobs come.
     monkeypatch.setattr(module, "SAME", same)
     case = SETTINGS.make("flat", VALIDATION)
-    env, table = Environment(case), Table(case)
-    teacher, market = Teacher(table), make_policy("market")(case)
+    env, table = Environment(case), AgentTable(case)
+    teacher, market = AgentTeacher(table), make_policy("market")(case)
     passed = compared = 0
     for _ in range(6):
         assert isinstance(market, Market)

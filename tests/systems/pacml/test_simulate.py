@@ -18,13 +18,13 @@ from gangplan.cli import main
 from gangplan.instances import InstanceError, RampTopology
 from gangplan.instances.readers import parse
 from gangplan.simulator.ground import evaluate, values
-from gangplan.systems.pacml.arrivals import DISTRIBUTIONS, Case, Fractions, arrivals, interval
+from gangplan.systems.pacml.arrivals import DISTRIBUTIONS, ArrivalCase, Fractions, arrivals, interval
 from gangplan.systems.pacml.baselines import make_policy
 from gangplan.systems.pacml.check import check
 from gangplan.systems.pacml.ground import Pacml
 from gangplan.systems.pacml.jobs import Blocks, JobType, read_types
 from gangplan.systems.pacml.plans import clairvoyant, search
-from gangplan.systems.pacml.simulate import REASONS, Choice, RampOutcome, RampState, simulate
+from gangplan.systems.pacml.simulate import REASONS, Acceptance, RampOutcome, RampState, simulate
 
 PROFILE = """\
 a -- Conv -- forward_compute_time=400.0, backward_compute_time=600.0, activation_size=3e8, parameter_size=1e8
@@ -63,18 +63,20 @@ def test_another_number_of_steps(small: JobType) -> None:
         small.lasting(0)
 
 
-def case(kind: JobType, submit: list[float], fraction: list[float]) -> Case:
+def case(kind: JobType, submit: list[float], fraction: list[float]) -> ArrivalCase:
     """Return jobs of one type."""
-    return Case((kind,), np.array(submit), np.zeros(len(submit), dtype=np.int32), np.array(fraction), submit[-1] + 1)
+    return ArrivalCase(
+        (kind,), np.array(submit), np.zeros(len(submit), dtype=np.int32), np.array(fraction), submit[-1] + 1
+    )
 
 
 class Fixed:
     """Decides as told, job by job."""
 
-    def __init__(self, *choices: Choice | None) -> None:
+    def __init__(self, *choices: Acceptance | None) -> None:
         self.choices = choices
 
-    def decide(self, state: RampState) -> Choice | None:
+    def decide(self, state: RampState) -> Acceptance | None:
         """Return the next decision."""
         return self.choices[state.index]
 
@@ -117,7 +119,7 @@ def test_one_after_the_other(small: JobType) -> None:
     """A job is rejected, finds its servers taken, is too late, or runs; servers are free at the instant a job ends."""
     jct = small.kept(0)
     assert jct == pytest.approx(50.0)
-    block, pair = Choice(0, 0), Choice(1, int(small.blocks.first[1]) + 1)
+    block, pair = Acceptance(0, 0), Acceptance(1, int(small.blocks.first[1]) + 1)
     o = simulate(
         case(small, [0, 1, 2, 3, jct, jct], [1, 1, 1, 0.4, 1, 1]), Fixed(block, None, block, pair, block, block)
     )
@@ -132,9 +134,9 @@ def test_one_after_the_other(small: JobType) -> None:
 def test_a_decision_that_is_none(small: JobType) -> None:
     """A degree there is not, and a block of another degree, are told with the job."""
     with pytest.raises(InstanceError, match=r"decisions\[0\].degree: 6 is not the index"):
-        simulate(case(small, [0], [1]), Fixed(Choice(6)))
+        simulate(case(small, [0], [1]), Fixed(Acceptance(6)))
     with pytest.raises(InstanceError, match=r"decisions\[0\].block: 0 is not a block of degree 2"):
-        simulate(case(small, [0], [1]), Fixed(Choice(1, 0)))
+        simulate(case(small, [0], [1]), Fixed(Acceptance(1, 0)))
 
 
 @pytest.mark.parametrize("name", RAMP_POLICIES)
@@ -225,7 +227,9 @@ SPOILT: dict[str, tuple[Callable[[RampOutcome], RampOutcome], str]] = {
 def test_check_finds(small: JobType, how: str) -> None:
     """The check passes a right outcome and finds each way of spoiling it."""
     first = int(small.blocks.first[2])
-    o = simulate(case(small, [0, 1, 2], [1, 1, 0.01]), Fixed(Choice(2, first + 1), Choice(2, first), Choice(0)))
+    o = simulate(
+        case(small, [0, 1, 2], [1, 1, 0.01]), Fixed(Acceptance(2, first + 1), Acceptance(2, first), Acceptance(0))
+    )
     assert o.admitted.tolist() == [True, True, False]
     assert check(o) == []
     spoil, words = SPOILT[how]
@@ -307,7 +311,7 @@ def test_search_sees_what_comes(small: JobType) -> None:
     one = JobType.of(small.graph, name="small", blocks=Blocks(RampTopology(1, 1, 1)))
     slow = replace(one, jct=2 * one.jct, sequential=2 * one.sequential)
     # the long one runs from 0 to 100, the others from 10 to 60 and from 65 to 115
-    three = Case((slow, one), np.array([0.0, 10, 65]), np.array([0, 1, 1]), np.ones(3), 66.0)
+    three = ArrivalCase((slow, one), np.array([0.0, 10, 65]), np.array([0, 1, 1]), np.ones(3), 66.0)
     found = search(three)
     assert (found.accepted, found.block.tolist()) == (2, [-1, 0, 0])
     assert search(three, by_horizon=True).accepted == 1

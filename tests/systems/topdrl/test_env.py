@@ -16,7 +16,7 @@ from gangplan.instances import InstanceError
 from gangplan.instances.placement import Fleet
 from gangplan.instances.placement.proximity import Proximity
 from gangplan.simulator.engine import POLICIES, EngineScheduler, simulate
-from gangplan.simulator.envs import Case, SelectEnv, completion_time
+from gangplan.simulator.envs import EpisodeCase, SelectEnv, completion_time
 from gangplan.simulator.gangs.allocate import ALLOCATORS, Close
 from gangplan.simulator.gangs.mixes import Mix
 from gangplan.simulator.outcome import Outcome
@@ -53,7 +53,7 @@ def test_same_as_in_compiled_code(reward: str, allocator: str) -> None:
     for seed in range(3):
         work = SHORT.draw(seed)[0]
         batch = Batch([work], SHORT.fleet, count=1, slots=7, allocator=allocator, reward=reward)
-        seen, _ = env.reset(options={"case": Case(work)})
+        seen, _ = env.reset(options={"case": EpisodeCase(work)})
         over, rng = False, np.random.default_rng(seed)
         while not over:
             assert seen["action_mask"].astype(bool).tolist() == batch.mask[0].tolist()

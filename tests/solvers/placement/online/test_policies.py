@@ -9,8 +9,8 @@ from gangplan.instances import InstanceError
 from gangplan.instances.cluster import Level, TreeTopology
 from gangplan.instances.placement import Demand, Fleet
 from gangplan.instances.placement.job import Task
-from gangplan.solvers.placement.online import TASK_POLICIES, Choice, Mix, State, make_policy
-from gangplan.solvers.placement.online.fgd import FGD, Fragmentation
+from gangplan.solvers.placement.online import TASK_POLICIES, Choice, FreeState, TaskMix, make_policy
+from gangplan.solvers.placement.online.fgd import FGD, NodeFragments
 from gangplan.solvers.placement.online.state import GPU, need
 from gangplan.solvers.placement.online.stranding import GRID, Cuts, Shortage
 
@@ -34,10 +34,10 @@ def choice(
     name: str, fleet: Fleet, placed: list[tuple[int, Task, tuple[int, ...]]], task: Task, mix: list[Task] | None = None
 ) -> Choice | None:
     """Return what a policy chooses for `task` after others were placed."""
-    state = State(fleet, kinds=True)
+    state = FreeState(fleet, kinds=True)
     for node, other, gpus in placed:
         state.add(node, other, gpus)
-    return make_policy(name, Mix.of(mix or [task])).choose(state, task)
+    return make_policy(name, TaskMix.of(mix or [task])).choose(state, task)
 
 
 HALF, ONE = Task(Demand(0.5, 1.0)), Task(Demand(1.0, 1.0))
@@ -96,11 +96,11 @@ def test_fgd_keeps_gpus_whole() -> None:
 def test_typical_tasks() -> None:
     """The fewest kinds that make up 95% count, by GPUs and cores: memory does not tell them apart."""
     common = [Task(Demand(1.0, 4.0, memory)) for memory in (1e9, 2e9)] * 9
-    mix = Mix.of([*common, Task(Demand(0.0, 2.0)), Task(Demand(0.5, 1.0))]).typical(0.95)
+    mix = TaskMix.of([*common, Task(Demand(0.0, 2.0)), Task(Demand(0.5, 1.0))]).typical(0.95)
     assert [(k.grants, k.cpu, k.memory) for k in mix.needs] == [(1, 4_000_000, 0), (0, 2_000_000, 0)]
     assert mix.share.tolist() == pytest.approx([18 / 19, 1 / 19])
-    assert len(Mix.of(common).typical(0.95).needs) == 1
-    assert not Mix.of([]).typical(0.95).needs
+    assert len(TaskMix.of(common).typical(0.95).needs) == 1
+    assert not TaskMix.of([]).typical(0.95).needs
 
 
 def test_fgd_expects_typical_tasks() -> None:
@@ -113,16 +113,16 @@ def test_fgd_expects_typical_tasks() -> None:
 
 def test_fgd_counts_tasks_without_gpus() -> None:
     """To half the tasks all free GPUs are fragments, so taking one is worth half a GPU: 1 / (1 + exp(-0.5))."""
-    state, policy = State(cluster((1, 8))), FGD(Mix.of([ONE, Task(Demand(0.0, 1.0))]))
+    state, policy = FreeState(cluster((1, 8))), FGD(TaskMix.of([ONE, Task(Demand(0.0, 1.0))]))
     score, _ = policy.score(state, need(ONE), state.slot_of)
     assert score.tolist() == [-62.0]
 
 
 def test_fragmentation_by_hand() -> None:
     """Half the tasks need a GPU and 4 cores, a quarter 0.6 of one and 1 core, a quarter none."""
-    mix = Mix.of([Task(Demand(1.0, 4.0)), Task(Demand(1.0, 4.0)), Task(Demand(0.6, 1.0)), Task(Demand(0.0, 1.0))])
-    state = State(cluster((3, 8)))
-    fragmentation = Fragmentation(mix, state)
+    mix = TaskMix.of([Task(Demand(1.0, 4.0)), Task(Demand(1.0, 4.0)), Task(Demand(0.6, 1.0)), Task(Demand(0.0, 1.0))])
+    state = FreeState(cluster((3, 8)))
+    fragmentation = NodeFragments(mix, state)
     free = np.array([[GPU, GPU * 7 // 10, GPU * 4 // 10]] * 3)
     found = fragmentation(*(np.array(x) for x in ([0] * 3, [4_000_000, 3_999_999, 999_999], [10**12] * 3)), free)
     # 2.1 GPUs are free. With 4 cores: 0.7 + 0.4 fail the whole, 0.4 the share. With fewer the whole does not fit: all
@@ -133,24 +133,24 @@ def test_fragmentation_by_hand() -> None:
 def test_worth_of_shares() -> None:
     """Where tasks of 0.81 leave more of 0.19 than tasks of 0.19 need, a free 0.19 is worth nothing; else its share."""
     big, small = Task(Demand(0.81)), Task(Demand(0.19))
-    rare = Cuts(Mix.of([big] * 3 + [small])).worth
+    rare = Cuts(TaskMix.of([big] * 3 + [small])).worth
     assert rare[[190, 500, 809, 810, GRID]].tolist() == pytest.approx([0.0, 0.0, 0.0, 1.0, 1.0])
     # four of five tasks of 0.19 share GPUs, five to each: a fifth each; 0.81 leaves room for one and costs the rest
-    many = Cuts(Mix.of([big] + [small] * 5)).worth
+    many = Cuts(TaskMix.of([big] + [small] * 5)).worth
     assert many[[190, 380, 810, GRID]].tolist() == pytest.approx([0.2, 0.4, 0.8, 1.0])
-    assert Cuts(Mix.of([ONE])).worth[[500, GRID]].tolist() == [0.0, 1.0]
+    assert Cuts(TaskMix.of([ONE])).worth[[500, GRID]].tolist() == [0.0, 1.0]
 
 
 def test_shortage_by_hand() -> None:
     """Tasks of one GPU and always 4 cores leave no doubt: cores for 2 of 3 GPUs are one GPU short."""
-    state = State(cluster((3, 8)))
-    sure = Shortage(Mix.of([Task(Demand(1.0, 4.0)), Task(Demand(0.0, 9.0))]), state, "cpu")
+    state = FreeState(cluster((3, 8)))
+    sure = Shortage(TaskMix.of([Task(Demand(1.0, 4.0)), Task(Demand(0.0, 9.0))]), state, "cpu")
     left, gpus = np.array([8_000_000, 16_000_000]), np.array([3.0, 3.0])
     assert sure(np.zeros(2, dtype=np.int64), left, gpus).tolist() == pytest.approx([1.0, 0.0])
     # 2 or 6 cores: the mean is 4, the variance 4, a quarter of it in GPUs squared, so (1 + sqrt(1 + 0.25 * 3)) / 2
-    unsure = Shortage(Mix.of([Task(Demand(1.0, 2.0)), Task(Demand(1.0, 6.0))]), state, "cpu")
+    unsure = Shortage(TaskMix.of([Task(Demand(1.0, 2.0)), Task(Demand(1.0, 6.0))]), state, "cpu")
     assert unsure(np.zeros(1, dtype=np.int64), left[:1], gpus[:1]).tolist() == pytest.approx([(1 + 1.75**0.5) / 2])
-    free = Shortage(Mix.of([Task(Demand(1.0))]), state, "cpu")
+    free = Shortage(TaskMix.of([Task(Demand(1.0))]), state, "cpu")
     assert free(np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64), gpus[:1]).tolist() == [0.0]
 
 
@@ -164,8 +164,8 @@ def test_stranding_saves_cores() -> None:
 
 def test_random_is_repeated_by_its_seed() -> None:
     """The same seed draws the same nodes, and in 60 draws every node and GPU that fits."""
-    state = State(cluster((2, 8), (2, 8), (2, 0)))
-    policies = make_policy("random", Mix.of([]), 3), make_policy("random", Mix.of([]), 3)
+    state = FreeState(cluster((2, 8), (2, 8), (2, 0)))
+    policies = make_policy("random", TaskMix.of([]), 3), make_policy("random", TaskMix.of([]), 3)
     runs = [[policy.choose(state, HALF) for _ in range(60)] for policy in policies]
     assert runs[0] == runs[1]
     assert set(runs[0]) == {(0, (0,)), (0, (1,)), (1, (0,)), (1, (1,))}
@@ -174,12 +174,12 @@ def test_random_is_repeated_by_its_seed() -> None:
 @pytest.mark.parametrize("name", TASK_POLICIES)
 def test_nothing_fits(name: str) -> None:
     """Each policy says so if a task fits nowhere: too many GPUs, too many cores, another type."""
-    state = State(cluster((2, 8)), kinds=True)
+    state = FreeState(cluster((2, 8)), kinds=True)
     tasks = [Task(Demand(3.0)), Task(Demand(0.0, 9.0)), Task(Demand(1.0), ("B",))]
-    assert [make_policy(name, Mix.of(tasks)).choose(state, task) for task in tasks] == [None] * 3
+    assert [make_policy(name, TaskMix.of(tasks)).choose(state, task) for task in tasks] == [None] * 3
 
 
 def test_unknown_policy() -> None:
     """A name that no policy has is refused with the names there are."""
     with pytest.raises(InstanceError, match="'best' is not one of random, "):
-        make_policy("best", Mix.of([]))
+        make_policy("best", TaskMix.of([]))

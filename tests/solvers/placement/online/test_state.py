@@ -13,7 +13,7 @@ from gangplan.instances import InstanceError
 from gangplan.instances.cluster import Level, TreeTopology
 from gangplan.instances.placement import Demand, Fleet
 from gangplan.instances.placement.job import Task
-from gangplan.solvers.placement.online import TASK_POLICIES, Mix, State, make_policy
+from gangplan.solvers.placement.online import TASK_POLICIES, FreeState, TaskMix, make_policy
 from gangplan.solvers.placement.online.state import GPU, need
 
 
@@ -46,7 +46,7 @@ NODES = st.tuples(
 )
 
 
-def held(state: State, placed: list[tuple[int, Task, tuple[int, ...]]]) -> None:
+def held(state: FreeState, placed: list[tuple[int, Task, tuple[int, ...]]]) -> None:
     """Check what is free against what is placed, node by node, from the demands alone."""
     m = state.fleet.n_nodes
     share, cpu, memory = np.zeros((m, 5)), np.zeros(m), np.zeros(m)
@@ -81,8 +81,8 @@ def test_never_over_capacity_and_removal_undoes(
     nodes: list[tuple[int, float, float, str]], tasks: list[Task], name: str
 ) -> None:
     """Whatever a policy places fits, what it refuses fits nowhere, and removing all leaves the cluster as it was."""
-    state = State(fleet(*nodes), kinds=name == "gpu_clustering")
-    policy = make_policy(name, Mix.of(tasks))
+    state = FreeState(fleet(*nodes), kinds=name == "gpu_clustering")
+    policy = make_policy(name, TaskMix.of(tasks))
     placed: list[tuple[int, Task, tuple[int, ...]]] = []
     keys = [state.key()]
     for task in tasks:
@@ -101,7 +101,7 @@ def test_never_over_capacity_and_removal_undoes(
     assert state.allocated == 0
 
 
-def fits(state: State, node: int, task: Task) -> bool:
+def fits(state: FreeState, node: int, task: Task) -> bool:
     """Return whether a task fits a node, by trying all it could take."""
     wanted = need(task)
     gpus = np.argsort(-state.share[node], kind="stable")[: wanted.grants].tolist()
@@ -116,8 +116,8 @@ def fits(state: State, node: int, task: Task) -> bool:
 def test_scores_kept_are_scores_computed(tasks: list[Task], seed: int) -> None:
     """A policy that has watched the cluster change scores as one that sees it for the first time."""
     rng = np.random.default_rng(seed)
-    state = State(fleet((4, 32.0, 6e10, "A"), (4, 32.0, 6e10, "A"), (2, 8.0, 6e10, "B"), (4, 32.0, 6e10, "B")))
-    mix = Mix.of(tasks)
+    state = FreeState(fleet((4, 32.0, 6e10, "A"), (4, 32.0, 6e10, "A"), (2, 8.0, 6e10, "B"), (4, 32.0, 6e10, "B")))
+    mix = TaskMix.of(tasks)
     watching = [make_policy(name, mix) for name in ("best_fit", "fgd", "stranding")]
     placed: list[tuple[int, Task, tuple[int, ...]]] = []
     for task in tasks:
@@ -132,7 +132,7 @@ def test_scores_kept_are_scores_computed(tasks: list[Task], seed: int) -> None:
 
 def test_equal_nodes_are_one_slot() -> None:
     """Nodes of equal hardware share a slot until their loads differ, whichever GPU the load is on."""
-    state = State(fleet(*[(2, 8.0, 1e10, "A")] * 3))
+    state = FreeState(fleet(*[(2, 8.0, 1e10, "A")] * 3))
     assert len(set(state.slot_of.tolist())) == 1
     task = Task(Demand(0.5, 1.0, 1e9))
     state.add(0, task, (0,))
@@ -144,7 +144,7 @@ def test_equal_nodes_are_one_slot() -> None:
 
 def test_shares_of_a_third_fill_a_gpu() -> None:
     """Three thirds fit one GPU, a fourth does not."""
-    state = State(fleet((1, 8.0, 1e10, "A")))
+    state = FreeState(fleet((1, 8.0, 1e10, "A")))
     third = Task(Demand(1 / 3))
     for _ in range(3):
         state.add(0, third, (0,))
@@ -167,7 +167,7 @@ def test_shares_of_a_third_fill_a_gpu() -> None:
 )
 def test_what_does_not_fit_is_refused(node: int, task: Task, gpus: tuple[int, ...], words: str) -> None:
     """Adding what does not fit says what is missing and changes nothing."""
-    state = State(fleet((2, 8.0, 1e10, "A"), (2, 8.0, 1e10, "A"), usable=(True, False)))
+    state = FreeState(fleet((2, 8.0, 1e10, "A"), (2, 8.0, 1e10, "A"), usable=(True, False)))
     before = state.key()
     with pytest.raises(InstanceError, match=words):
         state.add(node, task, gpus)
@@ -176,7 +176,7 @@ def test_what_does_not_fit_is_refused(node: int, task: Task, gpus: tuple[int, ..
 
 def test_amounts_beyond_64_bits() -> None:
     """Amounts that no machine has are held as the largest there is."""
-    state = State(fleet((1, 1e300, 1e300, "A")))
+    state = FreeState(fleet((1, 1e300, 1e300, "A")))
     state.add(0, Task(Demand(0.5, 1e290, 1e290)), (0,))
     with pytest.raises(InstanceError, match="too little"):
         state.add(0, Task(Demand(0.5, 1e290, 0.0)), (0,))
@@ -184,7 +184,7 @@ def test_amounts_beyond_64_bits() -> None:
 
 def test_removing_what_is_not_there_is_refused() -> None:
     """A node never has more free than it has."""
-    state = State(fleet((2, 8.0, 1e10, "A")))
+    state = FreeState(fleet((2, 8.0, 1e10, "A")))
     with pytest.raises(InstanceError, match="holds no such task"):
         state.remove(0, Task(Demand(1.0)), (0,))
 
@@ -192,9 +192,9 @@ def test_removing_what_is_not_there_is_refused() -> None:
 def test_old_logs_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     """A policy that slept while the log was cut still sees what is free now."""
     monkeypatch.setattr("gangplan.solvers.placement.online.state.LOG", 10)
-    state = State(fleet((1, 80.0, 1e10, "A"), (1, 80.0, 1e10, "A")))
+    state = FreeState(fleet((1, 80.0, 1e10, "A"), (1, 80.0, 1e10, "A")))
     task, other = Task(Demand(1.0)), Task(Demand(0.0, cpu=1.0))
-    policy: Callable[[State, Task], object] = make_policy("first_fit", Mix.of([task])).choose
+    policy: Callable[[FreeState, Task], object] = make_policy("first_fit", TaskMix.of([task])).choose
     assert policy(state, task) == (0, (0,))
     for _ in range(30):
         state.add(0, other, ())

@@ -7,7 +7,7 @@ import pytest
 
 from gangplan.learned.interference.samples import Samples
 from gangplan.learned.training.trainer import start
-from gangplan.systems.harmony.colocate.learners import Fit, Training, log_of, unseen
+from gangplan.systems.harmony.colocate.learners import EnsembleFit, Training, log_of, unseen
 from gangplan.systems.harmony.colocate.policy import WAYS
 from gangplan.systems.harmony.colocate.recipe import ColocateSettings
 
@@ -27,7 +27,7 @@ def samples(training: Training) -> Samples:
     return training.samples
 
 
-def learner(training: Training) -> Fit:
+def learner(training: Training) -> EnsembleFit:
     """Return what trains first weights."""
     return training.fit(start(training.network, 0, None))
 

@@ -15,7 +15,7 @@ from gangplan.learned.training.recipe import train_policy
 from gangplan.simulator.ground import evaluate
 from gangplan.simulator.snapshots import Snapshots, Truth
 from gangplan.systems.harmony.colocate.policy import WAYS, ColocatePolicy, Joint, Slowdowns
-from gangplan.systems.interference.baselines import Rule, alone, run
+from gangplan.systems.interference.baselines import ScoreRule, alone, run
 from gangplan.systems.interference.cases import CENTRES, TRAINING, VALIDATION, poisson
 from gangplan.systems.interference.environment import Environment
 from gangplan.systems.interference.ground import Interference
@@ -79,7 +79,7 @@ def test_slowdowns(name: str) -> None:
     """Jobs by themselves are as fast as alone; beside others the prediction is nearer to the truth than alone is."""
     case = CENTRES[name](TRAINING + 50, jobs=150)
     slow = Slowdowns(ColocatePolicy.load(FOLDER / f"{BIDS}.safetensors").fitted, alone(case.truth))
-    now = log(case, Rule("lb", "shortest"), limit=600, noise=0.0, seed=0).now
+    now = log(case, ScoreRule("lb", "shortest"), limit=600, noise=0.0, seed=0).now
     apart = replace(now, first=np.arange(len(now.kind) + 1))
     assert slow.speeds(apart) == pytest.approx(alone(case.truth).speeds(apart))
     truth, off = np.log(case.truth.speeds(now)), lambda said: np.abs(np.log(said.speeds(now)) - truth).mean()
@@ -92,7 +92,7 @@ def test_value_falls_with_orders() -> None:
     for seed in range(VALIDATION, VALIDATION + 6):
         env = Environment(poisson(seed, jobs=40, share=0.5, load=2.0))
         for _ in range(6):
-            Rule("lb", together=True).place(env)
+            ScoreRule("lb", together=True).place(env)
             env.end_interval()
         one, many = env.fork(), env.fork()
         Joint(env.case.truth, 2.0, tries=1).place(one)

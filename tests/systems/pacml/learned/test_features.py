@@ -23,7 +23,7 @@ from gangplan.systems.pacml.learned.features import (
     turn_of,
     write_rows,
 )
-from gangplan.systems.pacml.learned.tables import DEGREES, NEAR, Tables, start_job, tables
+from gangplan.systems.pacml.learned.tables import DEGREES, NEAR, BlockTables, start_job, tables
 from gangplan.systems.pacml.learned.values import Scenario
 
 
@@ -65,7 +65,7 @@ def sums_of(scenario: Scenario, past: list[tuple[float, int, float]], unit: floa
 
 
 def written(
-    scenario: Scenario, at: Moment, *, unit: float = 1.0, table: Tables | None = None, choose: bool = True
+    scenario: Scenario, at: Moment, *, unit: float = 1.0, table: BlockTables | None = None, choose: bool = True
 ) -> Any:
     """Return the rows of a state and their blocks."""
     table = scenario.tables if table is None else table
@@ -184,7 +184,7 @@ def test_units(scenario: Scenario, unit: float) -> None:
         assert np.array_equal(blocks, there) and np.allclose(rows, other, atol=1e-6)
 
 
-def relabelled(table: Tables, rng: np.random.Generator) -> tuple[Tables, Any, Any]:
+def relabelled(table: BlockTables, rng: np.random.Generator) -> tuple[BlockTables, Any, Any]:
     """Return the cluster with its servers named otherwise and the blocks of a degree in another order, and both."""
     name = rng.permutation(table.n)
     order = np.lexsort([rng.random(len(table.size)), table.degree])  # block i is now that which was order[i]
@@ -195,7 +195,7 @@ def relabelled(table: Tables, rng: np.random.Generator) -> tuple[Tables, Any, An
     for part in parts[1:4]:
         part.setflags(write=False)  # as those of the cluster are: the compiled code need not be compiled again
     servers.setflags(write=False)
-    return Tables(*parts, np.concatenate(held), table.n), name, order
+    return BlockTables(*parts, np.concatenate(held), table.n), name, order
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -8,43 +8,43 @@ import numpy as np
 import pytest
 
 from gangplan.instances.arrays import FloatArray
-from gangplan.systems.pacml.arrivals import Case, arrivals
+from gangplan.systems.pacml.arrivals import ArrivalCase, arrivals
 from gangplan.systems.pacml.baselines import make_policy
 from gangplan.systems.pacml.learned.guard import FIRST, LEAD, RULES, WIDE_RULES, by_rule, jobs_to_come
-from gangplan.systems.pacml.learned.policy import Decider, Observation
+from gangplan.systems.pacml.learned.policy import RampDecider, RampObservation
 from gangplan.systems.pacml.learned.tables import DEGREES, tables, times_of
 from gangplan.systems.pacml.learned.values import Scenario
-from gangplan.systems.pacml.simulate import Choice, RampState, simulate
+from gangplan.systems.pacml.simulate import Acceptance, RampState, simulate
 
 
 class Rule:
     """Decides by a compiled rule."""
 
-    def __init__(self, case: Case, rule: tuple[int, int]) -> None:
+    def __init__(self, case: ArrivalCase, rule: tuple[int, int]) -> None:
         self._tables, self._jct, self._rule = tables(case.blocks), times_of(case.types).jct, np.array(rule)
 
-    def decide(self, state: RampState) -> Choice | None:
+    def decide(self, state: RampState) -> Acceptance | None:
         """Return the rule's choice."""
         jct = self._jct[state.case.model[state.index]]
         block = by_rule(state.ends, state.now, jct, state.limit, self._rule, self._tables)
-        return None if block < 0 else Choice(int(state.blocks.degree[block]), block)
+        return None if block < 0 else Acceptance(int(state.blocks.degree[block]), block)
 
 
-class Fixed(Decider):
+class Fixed(RampDecider):
     """Rejects every job, or takes the candidate of the fewest servers."""
 
     def __init__(self, *, rejects: bool, guarded: bool = True) -> None:
         super().__init__(guarded=guarded)
         self._rejects = rejects
 
-    def rate(self, observation: Observation) -> FloatArray:
+    def rate(self, observation: RampObservation) -> FloatArray:
         """Return -1 for every block if it rejects, else less than 0 for rejecting."""
         accepts = observation.block >= 0
         return np.where(accepts, -1.0 if self._rejects else -0.01 * np.arange(len(accepts)), -9.0 * (not self._rejects))
 
 
 @pytest.fixture
-def case(scenario: Scenario) -> Case:
+def case(scenario: Scenario) -> ArrivalCase:
     """Return a hundred jobs."""
     return arrivals(scenario.types, "A", 2, n=100, load=1.2)
 
@@ -52,7 +52,7 @@ def case(scenario: Scenario) -> Case:
 @pytest.mark.parametrize(
     "name", ["constant-2+first", "constant-8+first", "about-4+best", "about-8+best", "about-4+first"]
 )
-def test_rules(case: Case, name: str) -> None:
+def test_rules(case: ArrivalCase, name: str) -> None:
     """A compiled rule accepts the same jobs on the same blocks as the simulator's of that name."""
     kind, degree = name.split("+", maxsplit=1)[0].split("-")
     rule = DEGREES.index(int(degree)), 1 if kind == "constant" else 2 * name.endswith("first")
@@ -61,7 +61,7 @@ def test_rules(case: Case, name: str) -> None:
     assert np.array_equal(mine.block, known.block) and 0 < known.admitted.sum() < case.n_jobs
 
 
-def test_a_rule_takes_over(case: Case) -> None:
+def test_a_rule_takes_over(case: ArrivalCase) -> None:
     """Beside a policy that rejects all, a rule decides from when it has accepted more than the margin."""
     assert simulate(case, Fixed(rejects=True, guarded=False)).admitted.sum() == 0
     found = simulate(case, Fixed(rejects=True)).admitted

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gangplan.instances.arrays import FloatArray
-from gangplan.systems.pacml.arrivals import Case, arrivals
+from gangplan.systems.pacml.arrivals import ArrivalCase, arrivals
 from gangplan.systems.pacml.baselines import make_policy
 from gangplan.systems.pacml.check import check
 from gangplan.systems.pacml.learned.features import MOST, find, scratch_of
@@ -22,7 +22,7 @@ from gangplan.systems.pacml.learned.hindsight import (
     hindsight,
     plans,
 )
-from gangplan.systems.pacml.learned.policy import Decider, Observation
+from gangplan.systems.pacml.learned.policy import RampDecider, RampObservation
 from gangplan.systems.pacml.learned.values import Scenario
 from gangplan.systems.pacml.plans import search
 from gangplan.systems.pacml.simulate import Decides, simulate
@@ -40,7 +40,7 @@ def test_counts_what_the_search_counts(scenario: Scenario, seed: int) -> None:
     future = Future(np.full(1, kind), np.full(1, 0.7))
     hindsight(k, end, 0.0, gap, kind, future, tables, times, place, plans(tables), FUTURES, out)
     submit = gap * np.arange(HORIZON + 1)
-    case = Case(scenario.types, submit, np.full(HORIZON + 1, kind), np.full(HORIZON + 1, 0.7), float(submit[-1]))
+    case = ArrivalCase(scenario.types, submit, np.full(HORIZON + 1, kind), np.full(HORIZON + 1, 0.7), float(submit[-1]))
     known = search(case, width=200).accepted
     assert k > 1 and known - 1 <= out[:k].max() <= HORIZON + 1
     assert abs(out[:k].max() - known) <= 1
@@ -63,15 +63,15 @@ def test_knows_what_a_job_costs(scenario: Scenario) -> None:
         assert k == 2 and out[:2] == pytest.approx([after, 1.0]) and FUTURES > 1
 
 
-class Largest(Decider):
+class Largest(RampDecider):
     """Prefers the block that takes the most servers at once, by a little."""
 
-    def rate(self, observation: Observation) -> FloatArray:
+    def rate(self, observation: RampObservation) -> FloatArray:
         """Return a thousandth of a job for each candidate before."""
         return np.arange(len(observation.block)) * 1e-3
 
 
-def blocked(case: Case, policy: Decides) -> float:
+def blocked(case: ArrivalCase, policy: Decides) -> float:
     """Return the blocked share of a valid outcome."""
     outcome = simulate(case, policy)
     check(outcome)

@@ -16,7 +16,7 @@ from gangplan.learned.training.imitation import Imitation
 from gangplan.learned.training.recipe import train_policy
 from gangplan.systems.pacml.learned import learners
 from gangplan.systems.pacml.learned.learners import Validation
-from gangplan.systems.pacml.learned.network import Network
+from gangplan.systems.pacml.learned.network import BlockNetwork
 from gangplan.systems.pacml.learned.policy import RampPolicy
 from gangplan.systems.pacml.learned.recipe import RECIPE, PacmlSettings
 from gangplan.systems.pacml.learned.teacher import label, teacher
@@ -37,10 +37,10 @@ def test_shorter_sets(data: Path) -> None:
     assert (share[0] != share[1]).any()
 
 
-def network() -> Network:
+def network() -> BlockNetwork:
     """Return the same random weights every time."""
     torch.manual_seed(0)
-    return Network(TINY.width)
+    return BlockNetwork(TINY.width)
 
 
 def imitation(small: Scenario, updates: int = 60) -> Imitation:

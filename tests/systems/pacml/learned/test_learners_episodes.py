@@ -8,21 +8,21 @@ import numpy as np
 import pytest
 import torch
 
-from gangplan.systems.pacml.arrivals import Case, arrivals
+from gangplan.systems.pacml.arrivals import ArrivalCase, arrivals
 from gangplan.systems.pacml.check import check
 from gangplan.systems.pacml.learned.features import WIDTH, scratch_of
 from gangplan.systems.pacml.learned.learners import Validation, run_episode
-from gangplan.systems.pacml.learned.network import Network, Variant
+from gangplan.systems.pacml.learned.network import BlockNetwork, Variant
 from gangplan.systems.pacml.learned.policy import RampPolicy
 from gangplan.systems.pacml.learned.recipe import PacmlSettings
 from gangplan.systems.pacml.learned.values import Scenario
 from gangplan.systems.pacml.simulate import simulate
 
 
-def network(variant: Variant = "all", seed: int = 0) -> Network:
+def network(variant: Variant = "all", seed: int = 0) -> BlockNetwork:
     """Return random weights that do not reject everything."""
     torch.manual_seed(seed)
-    found = Network(24, variant)
+    found = BlockNetwork(24, variant)
     with torch.no_grad():
         found.rows.weight[:, WIDTH - 8] = found.rows.weight[:, WIDTH - 8].abs() + 1  # whether a block is taken
         found.hidden.weight.abs_()
@@ -83,7 +83,7 @@ def test_a_server_that_is_free_but_for_rounding(scenario: Scenario) -> None:
     submit = np.array([0.0] * kind.blocks.n_servers + [one * (1 - 1e-15)])
     assert submit[-1] < one
     n = len(submit)
-    case = Case((kind,), submit, np.zeros(n, np.int32), np.ones(n), one * 2)
+    case = ArrivalCase((kind,), submit, np.zeros(n, np.int32), np.ones(n), one * 2)
 
     class Greedy(RampPolicy):
         def score(self, observation):  # type: ignore[no-untyped-def]

@@ -18,12 +18,12 @@ from gangplan.learned import Case, check_policy
 from gangplan.learned.policy import Card, read_card, shipped
 from gangplan.learned.policy.weights import LIMIT, save
 from gangplan.systems.pacml.arrivals import arrivals
-from gangplan.systems.pacml.learned.network import Network, Variant
+from gangplan.systems.pacml.learned.network import BlockNetwork, Variant
 from gangplan.systems.pacml.learned.onnx import OnnxRampPolicy, export
-from gangplan.systems.pacml.learned.policy import Observation, RampPolicy
+from gangplan.systems.pacml.learned.policy import RampObservation, RampPolicy
 from gangplan.systems.pacml.learned.recipe import RECIPE, PacmlSettings
 from gangplan.systems.pacml.learned.values import Scenario
-from gangplan.systems.pacml.simulate import Choice, RampState, simulate
+from gangplan.systems.pacml.simulate import Acceptance, RampState, simulate
 
 needs_onnx = pytest.mark.skipif(
     any(find_spec(name) is None for name in ("onnx", "onnxscript", "onnxruntime")), reason="gangplan[onnx] is absent"
@@ -34,7 +34,7 @@ SHIPPED = sorted(name for name, path in shipped().items() if read_card(path).pol
 def policy(variant: Variant = "all", **settings: Any) -> RampPolicy:
     """Return a policy with random weights."""
     torch.manual_seed(3)
-    return RampPolicy(Network(24, variant), PacmlSettings(**settings))
+    return RampPolicy(BlockNetwork(24, variant), PacmlSettings(**settings))
 
 
 @pytest.fixture(scope="module")
@@ -43,12 +43,12 @@ def large(make_scenario: Callable[..., Scenario]) -> Scenario:
     return make_scenario((8, 8, 8), 2)
 
 
-def observed(scenario: Scenario, made: RampPolicy, count: int) -> list[Observation]:
+def observed(scenario: Scenario, made: RampPolicy, count: int) -> list[RampObservation]:
     """Return what the policy sees of the last jobs of a case it plays."""
-    seen: list[Observation] = []
+    seen: list[RampObservation] = []
 
     class Watched(RampPolicy):
-        def choose(self, observation: Observation, seed: int | None = None) -> int:
+        def choose(self, observation: RampObservation, seed: int | None = None) -> int:
             seen.append(observation)
             return super().choose(observation, seed)
 
@@ -56,12 +56,12 @@ def observed(scenario: Scenario, made: RampPolicy, count: int) -> list[Observati
     return sorted(seen, key=lambda x: len(x.rows))[-count:]
 
 
-def case(name: str, seen: Observation, larger: bool) -> Case:
+def case(name: str, seen: RampObservation, larger: bool) -> Case:
     """Return a decision, and the same with other names of servers, which change the order of rows."""
     rng = np.random.default_rng(len(seen.rows))
     order = rng.permutation(len(seen.rows))  # row i becomes row order[i]
     back = np.argsort(order)
-    rows = Observation(seen.rows[back], seen.block[back], seen.part[back])
+    rows = RampObservation(seen.rows[back], seen.block[back], seen.part[back])
     return Case(name, seen, np.ones(len(order), dtype=bool), [(rows, order)], larger)
 
 
@@ -84,13 +84,13 @@ class Judged:
     def __init__(self, decides: OnnxRampPolicy, judges: RampPolicy) -> None:
         self._decides, self._judges = decides, judges
 
-    def decide(self, state: RampState) -> Choice | None:
+    def decide(self, state: RampState) -> Acceptance | None:
         """Return the first one's choice."""
         seen = self._decides.observe(state)
         taken, scores = self._decides.choose(seen), self._judges.score(seen)
         assert scores[taken] >= scores.max() - 1e-5
         block = int(seen.block[taken])
-        return None if block < 0 else Choice(int(state.blocks.degree[block]), block)
+        return None if block < 0 else Acceptance(int(state.blocks.degree[block]), block)
 
 
 @needs_onnx
@@ -102,7 +102,7 @@ def test_onnx(scenario: Scenario, large: Scenario, variant: Variant, tmp_path: P
     assert [x.name for x in written] == ["policy.onnx"]
     found = OnnxRampPolicy.load(tmp_path / "policy.onnx")
     seen = [observed(scenario, made, 2)[0], observed(large, made, 1)[0]]
-    seen.append(Observation(seen[0].rows[:1], seen[0].block[:1], seen[0].part[:1]))
+    seen.append(RampObservation(seen[0].rows[:1], seen[0].block[:1], seen[0].part[:1]))
     with pytest.raises(InstanceError, match="variant: 'op-graph'"):
         export(policy("op-graph"), tmp_path / "policy.onnx")
     for x in seen:

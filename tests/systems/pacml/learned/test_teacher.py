@@ -19,7 +19,7 @@ from gangplan.systems.pacml.learned.features import (
     write_rows,
 )
 from gangplan.systems.pacml.learned.hindsight import Future
-from gangplan.systems.pacml.learned.network import Network
+from gangplan.systems.pacml.learned.network import BlockNetwork
 from gangplan.systems.pacml.learned.teacher import FUTURES, HORIZON, label, look_ahead, teacher
 from gangplan.systems.pacml.learned.values import GAMMA, SHAPE, Scenario, value_table, weigh
 
@@ -115,7 +115,7 @@ def test_labels(small: Scenario, how: str) -> None:
     """Labels are rows with finite values, of decisions that have a choice; a seed gives them again."""
     (name,) = small.sets
     episode, ahead = (small.draw(name, "D", seed, 60) for seed in (0, 1))
-    student = Network(8).compiled() if how == "student" else None
+    student = BlockNetwork(8).compiled() if how == "student" else None
 
     def labels() -> Any:
         futures = None if how == "table" else ahead

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from gangplan.learned.training.recipe import recipe, train_policy
-from gangplan.systems.pacml.arrivals import Case, arrivals
+from gangplan.systems.pacml.arrivals import ArrivalCase, arrivals
 from gangplan.systems.pacml.learned.values import Scenario
 from gangplan.systems.pacml.published import learners
 from gangplan.systems.pacml.published.learners import JOBS, Arriving
@@ -26,7 +26,7 @@ def test_episodes_are_those_of_the_simulator(scenario: Scenario) -> None:
     torch.manual_seed(1)
     network = Policies(PublishedSettings())
     network.of["D"].graphs = learners.batch_of([learners.op_rows(x.graph) for x in scenario.types])
-    drawn: list[Case] = [arrivals(scenario.types, "D", seed, n=JOBS) for seed in (7, 8)]
+    drawn: list[ArrivalCase] = [arrivals(scenario.types, "D", seed, n=JOBS) for seed in (7, 8)]
     policy = PublishedPolicy(network, PublishedSettings())
     rates = [simulate(case, policy).blocked_or_running for case in drawn]
     episodes = Arriving(scenario, "D", 7, 2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from gangplan.systems.pacml.published.network import MeanPool, Network, batch_of
+from gangplan.systems.pacml.published.network import DegreeNetwork, MeanPool, batch_of
 from gangplan.systems.pacml.published.observe import FEATURES, OpRows
 from gangplan.systems.pacml.published.recipe import PublishedSettings
 
@@ -27,7 +27,7 @@ def test_mean_pooling_by_hand() -> None:
 def test_graphs_of_a_batch_do_not_mix() -> None:
     """The vector of a graph is the mean over its own ops, whatever else is in the batch."""
     torch.manual_seed(0)
-    rng, network = np.random.default_rng(0), Network(PublishedSettings())
+    rng, network = np.random.default_rng(0), DegreeNetwork(PublishedSettings())
 
     def graph(n: int) -> OpRows:
         ends = np.array([np.arange(n - 1), np.arange(1, n)])
@@ -44,7 +44,7 @@ def test_graphs_of_a_batch_do_not_mix() -> None:
 def test_vectors_follow_the_weights() -> None:
     """What is kept of graphs while nothing learns is made anew once weights have changed."""
     torch.manual_seed(0)
-    network = Network(PublishedSettings())
+    network = DegreeNetwork(PublishedSettings())
     network.graphs = batch_of([OpRows(np.ones((2, 5), np.float32), np.array([[0], [1]]), np.ones((1, 2), np.float32))])
     rows = torch.zeros(1, 1 + FEATURES)
     with torch.no_grad():

@@ -18,10 +18,18 @@ from gangplan.systems.pacml.jobs import JobType
 from gangplan.systems.pacml.learned.policies import make_policy
 from gangplan.systems.pacml.learned.values import Scenario
 from gangplan.systems.pacml.published.network import Policies
-from gangplan.systems.pacml.published.observe import ACTIONS, FEATURES, JOB, Observation, OpRows, job_rows, op_rows
+from gangplan.systems.pacml.published.observe import (
+    ACTIONS,
+    FEATURES,
+    JOB,
+    OpRows,
+    PublishedObservation,
+    job_rows,
+    op_rows,
+)
 from gangplan.systems.pacml.published.policy import PublishedPolicy
 from gangplan.systems.pacml.published.recipe import PublishedSettings
-from gangplan.systems.pacml.simulate import Choice, RampState, simulate
+from gangplan.systems.pacml.simulate import Acceptance, RampState, simulate
 
 
 def policy(distribution: str = "") -> PublishedPolicy:
@@ -38,9 +46,13 @@ def case(kind: JobType, free: int, larger: bool) -> Case:
     features[-ACTIONS:] = mask
     ops, edges = rng.permutation(len(graph.nodes)), rng.permutation(graph.ends.shape[1])
     moved = OpRows(graph.nodes[np.argsort(ops)], ops[graph.ends][:, edges], graph.edges[edges])
-    other = Observation(moved, features, mask)
+    other = PublishedObservation(moved, features, mask)
     return Case(
-        f"{kind.name}, {free} free", Observation(graph, features, mask), mask, [(other, np.arange(ACTIONS))], larger
+        f"{kind.name}, {free} free",
+        PublishedObservation(graph, features, mask),
+        mask,
+        [(other, np.arange(ACTIONS))],
+        larger,
     )
 
 
@@ -53,14 +65,14 @@ def test_contract(scenario: Scenario) -> None:
 
 def test_what_it_sees(scenario: Scenario) -> None:
     """Shares of the largest, the depth, what runs; degrees of more servers than are free are masked."""
-    drawn, seen = arrivals(scenario.types, "B", 0, n=8), list[tuple[RampState, Observation]]()
+    drawn, seen = arrivals(scenario.types, "B", 0, n=8), list[tuple[RampState, PublishedObservation]]()
 
     class Watched(PublishedPolicy):
-        def choose(self, observation: Observation, seed: int | None = None) -> int:
+        def choose(self, observation: PublishedObservation, seed: int | None = None) -> int:
             seen.append((states[-1], observation))
             return 5 if observation.mask[5] else 0
 
-        def decide(self, state: RampState) -> Choice | None:
+        def decide(self, state: RampState) -> Acceptance | None:
             states.append(state)
             return super().decide(state)
 

@@ -16,7 +16,7 @@ from gangplan.learned.training.trainer import start
 from gangplan.simulator.gangs.mixes import SMALL, Mix
 from gangplan.systems.topdrl.policies import PUBLISHED, make_policy
 from gangplan.systems.topdrl.published.learners import kind
-from gangplan.systems.topdrl.published.policy import Critic, Network, TopdrlPolicy
+from gangplan.systems.topdrl.published.policy import ImageCritic, ImageNetwork, TopdrlPolicy
 from gangplan.systems.topdrl.published.recipe import TopdrlSettings
 from gangplan.systems.topdrl.simulate import simulate
 
@@ -28,7 +28,7 @@ PLACES = TopdrlSettings(decides="gpus", slots=1, channels=4, width=16)
 
 def untrained(settings: TopdrlSettings) -> TopdrlPolicy:
     """Return a policy with first weights, changed so that one that picks jobs looks at them and seldom waits."""
-    network = start(lambda: Network(settings), 0, None)
+    network = start(lambda: ImageNetwork(settings), 0, None)
     with torch.no_grad():
         if settings.decides == "job":
             network.last.bias -= 1.0
@@ -72,7 +72,7 @@ def test_what_it_never_does() -> None:
 def test_bad_input() -> None:
     """Another allocator, cluster or setting is an error that names it."""
     with pytest.raises(InstanceError, match="allocator: 'far' is not one of"):
-        TopdrlPolicy(Network(PICKS), PICKS, allocator="far")
+        TopdrlPolicy(ImageNetwork(PICKS), PICKS, allocator="far")
     with pytest.raises(InstanceError, match="cluster: has 16 GPUs, and not the 32 of training"):
         simulate(MIX.draw(0), Fleet.regular(1, 4, 4), untrained(PICKS))
     wrong: list[tuple[dict[str, Any], str]] = [
@@ -107,15 +107,15 @@ def rows(settings: TopdrlSettings) -> torch.Tensor:
 def test_shapes(decides: Any, slots: int, actions: int) -> None:
     """There is a score an action and a value a state."""
     settings = TopdrlSettings(decides=decides, **FEW | {"slots": slots})
-    assert Network(settings)(rows(settings)).shape == (3, actions)
-    assert Critic(settings)(rows(settings)).shape == (3,)
+    assert ImageNetwork(settings)(rows(settings)).shape == (3, actions)
+    assert ImageCritic(settings)(rows(settings)).shape == (3,)
 
 
 def test_every_part_is_read() -> None:
     """A busy GPU, a job in the last slot and a backlog each change the scores of the state that they are in alone."""
     settings = TopdrlSettings(**FEW)
     torch.manual_seed(0)
-    network = Network(settings)
+    network = ImageNetwork(settings)
     before = network(rows(settings))
     last = settings.rows * (settings.gpus + settings.slots * settings.widest)
     for place in (settings.gpus - 1, last - 1, last):
@@ -129,7 +129,7 @@ def test_slots_share_weights() -> None:
     """The same job has the same score in any slot, beside the common part."""
     settings = TopdrlSettings(**FEW)
     torch.manual_seed(0)
-    network, state = Network(settings), rows(settings)
+    network, state = ImageNetwork(settings), rows(settings)
     queue = state[:, settings.rows * settings.gpus : -6].reshape(3, settings.slots, settings.rows, settings.widest)
     queue[1, 2, :7, :3] = queue[1, 5, :7, :3] = 1.0
     state[:, settings.rows * settings.gpus : -6] = queue.reshape(3, -1)
