@@ -7,9 +7,14 @@ from typing import Any
 
 from ortools.sat.python import cp_model
 
+from gangplan.instances import verify
+
+from .plain import Cumulative, OptionalInterval, Rows, Values
 from .processes import interruptible
 from .run import OPTIMAL_GAP, Run
 
+_MOST = 2**63 - 1
+"""No limit, in CP-SAT."""
 Value = Callable[[Any], int]
 """Gives the value of a variable or literal in a solution."""
 
@@ -107,3 +112,55 @@ class _Watcher(cp_model.CpSolverSolutionCallback):
             self.run.offer(plan, self.by)
         if self.run.stop_reason is not None:
             self.stop_search()
+
+
+def minimise_rows(rows: Rows, plan: Callable[[Values], Any]) -> None:
+    """Minimise a plain model; `plan` makes a plan of what gives the values of variables."""
+    run = rows.run
+    if run.stopped:
+        return
+    model = model_of(rows)
+
+    def checked(value: Value) -> Any:
+        made = plan(lambda x: x.at(lambda j: value(model.get_int_var_from_proto_index(j))))
+        if made is not None and verify(run.problem, made).ok:
+            return made
+        run.note("plain_cpsat: a plan is feasible only within the rounding of the model, so it is dropped")
+        return None
+
+    minimise(run, cpsat_solver(run), model, rows.scale, checked, rows.constant, by="plain_cpsat")
+
+
+def model_of(rows: Rows) -> cp_model.CpModel:
+    """Return a plain model: its variables are the columns, its constraints the entries, called by their letters."""
+    model, made = cp_model.CpModel(), list[Any]()
+    x = [model.new_int_var(column.low, column.high, column.letter) for column in rows.columns]
+
+    def sum_of(terms: dict[int, int], constant: int = 0) -> Any:
+        return cp_model.LinearExpr.weighted_sum([x[j] for j in terms], [*terms.values()]) + constant
+
+    for entry in rows.entries:
+        given: list[Any] = (
+            [] if isinstance(entry, Cumulative) else [x[j] if j >= 0 else ~x[-j - 1] for j in entry.given]
+        )
+        if isinstance(entry, OptionalInterval):
+            start, end = (sum_of(end.terms, end.constant) for end in (entry.start, entry.end))
+            made.append(model.new_optional_interval_var(start, entry.size, end, given[0], entry.letter))
+            continue
+        if isinstance(entry, Cumulative):
+            held = [made[i] for i in entry.intervals], entry.demands, entry.capacity
+            made.append(model.add_cumulative(*held) if entry.demands else model.add_no_overlap(held[0]))
+        elif entry.one:
+            made.append(model.add_exactly_one(x[j] for j in entry.terms))
+        elif entry.terms:
+            least, most = (
+                -_MOST - 1 if entry.least is None else entry.least,
+                _MOST if entry.most is None else entry.most,
+            )
+            made.append(model.add_linear_constraint(sum_of(entry.terms), least, most))
+            made[-1].only_enforce_if(*given)
+        else:
+            made.append(model.add_bool_or([~literal for literal in given]))
+        made[-1].with_name(entry.letter)
+    model.minimize(sum_of(rows.goal.terms, rows.goal.constant))
+    return model

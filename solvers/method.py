@@ -104,7 +104,7 @@ def plain_methods(
 
         return suits
 
-    milp = Method(module.plain_milp, exact=exact, suits=within(rows_milp or module.rows), library="pulp")
+    milp = Method(module.plain_milp, exact=exact, suits=within(rows_milp or module.rows), library="highspy")
     cpsat = Method(module.plain_cpsat, exact=exact, suits=within(module.rows), library=CPSAT)
     return {**({"milp": replace(milp, start=start)} if start else {}), "plain_cpsat": cpsat, "plain_milp": milp}
 

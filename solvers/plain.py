@@ -1,20 +1,23 @@
-"""What plain models share: a limit of size, a unit that is as fine as the plan is good, and the two solvers."""
+"""Plain models as data: variables and rows stated once, whose numbers are those of one of two solvers.
+
+`cpsat_solver` and `highs` hand them to the solvers, `gangplan.teach` shows them and writes them to files.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from itertools import combinations
 from math import floor
-from typing import Any, Protocol
+from typing import Any, NamedTuple, TypeAlias
 
-from gangplan.instances import verify
+from gangplan.instances.lazy import Later
 
 from .run import Run
 
 ROWS = 500_000
-"""Maximum number of rows of a plain model: PuLP and CP-SAT build them in 5 to 20 s."""
+"""Maximum number of rows of a plain model: they are built in 5 to 20 s."""
 FINE = 0.5
 """Share of the unit from which an objective leaves numbers fine enough to prove it."""
 CAP = 2.0
@@ -25,17 +28,13 @@ TICKS = 1 << 29
 """Ticks of the unit in CP-SAT: of larger factors than 2^31 presolve of OR-Tools 9.15 loses some, with the optimum."""
 PARTS, FACTOR = 1 << 40, 1 << 24
 """Parts of a limit, and of a factor, in CP-SAT: sums of thousands stay within 64 bits."""
-_OFTEN = 256
+_OFTEN = 64
 """Rows between two looks at the clock."""
-Minimise = Callable[[Run, Any, float, Callable[[], Any]], None]
-"""Minimise a programme of PuLP: the run, the programme, the unit of its objective, what makes a plan of its values."""
-Search = Callable[..., None]
-"""Minimise a model of CP-SAT: has the arguments of `solve_cpsat`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A family of variables of a plain model; ``x_3_1`` is x of its axes' items 3 and 1.
+    """A family of variables of a plain model; ``x`` has an index, such as 3 and 1, of its axes.
 
     Attributes:
         axes: what its indices count, e.g. ``op device``.
@@ -61,10 +60,270 @@ class Formulation:
     constraints: tuple[tuple[str, str, str], ...]
 
 
-def letter(model: Any, name: str) -> None:
-    """Say that the rows which `model`, of PuLP or CP-SAT, has from here on are of constraint `name`."""
-    count = len(model.proto.constraints) if hasattr(model, "proto") else len(model.rows)
-    vars(model).setdefault("letters", []).append((count, name))
+class Sum:
+    """A linear expression: a number for each column, by its place, and a constant."""
+
+    __slots__ = ("constant", "terms")
+
+    def __init__(self, terms: dict[int, Any], constant: Any = 0) -> None:
+        self.terms, self.constant = terms, constant
+
+    def __add__(self, other: Any) -> Sum:
+        return add_up((self, other))
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Sum:
+        return add_up((self, -other))
+
+    def __rsub__(self, other: Any) -> Sum:
+        return add_up((-self, other))
+
+    def __mul__(self, factor: Any) -> Sum:
+        return Sum({j: factor * a for j, a in self.terms.items()} if factor else {}, factor * self.constant)
+
+    __rmul__ = __mul__
+
+    def __neg__(self) -> Sum:
+        return self * -1
+
+    def at(self, value: Callable[[int], Any]) -> Any:
+        """Return the value of the sum, given those of columns."""
+        return sum(a * value(j) for j, a in self.terms.items()) + self.constant
+
+
+def add_up(parts: Iterable[Any]) -> Sum:
+    """Return the sum of expressions and numbers, in time that does not grow with the square of their number."""
+    found, constant = dict[int, Any](), 0
+    for part in parts:
+        if isinstance(part, Sum):
+            constant += part.constant
+            for j, a in part.terms.items():
+                found[j] = found[j] + a if j in found else a
+        else:
+            constant += part
+    return Sum(found, constant)
+
+
+class ModelColumn(NamedTuple):
+    """A variable, with its bounds; HiGHS has columns in the order of their labels, on which its plans depend."""
+
+    letter: str
+    at: tuple[int, ...]
+    low: Any
+    high: Any
+    whole: bool
+    label: str
+
+
+class ModelRow(NamedTuple):
+    """A constraint: least <= terms <= most, `None` where there is no limit, if all literals hold.
+
+    Attributes:
+        given: j stands for column j being 1, -j - 1 for 0.
+        one: whether the terms are literals of which one holds.
+    """
+
+    letter: str
+    terms: dict[int, Any]
+    least: Any
+    most: Any
+    given: tuple[int, ...] = ()
+    one: bool = False
+
+
+class OptionalInterval(NamedTuple):
+    """Something that takes place from start to end if a literal holds."""
+
+    letter: str
+    start: Sum
+    size: int
+    end: Sum
+    given: tuple[int]
+
+
+class Cumulative(NamedTuple):
+    """Entries, intervals, that hold no more than there is at any time, each its demand; without any one at a time."""
+
+    letter: str
+    intervals: tuple[int, ...]
+    demands: tuple[int, ...] = ()
+    capacity: int = 1
+
+
+Entry: TypeAlias = ModelRow | OptionalInterval | Cumulative
+Values: TypeAlias = Callable[[Any], Any]
+"""Gives the value of an expression in a solution."""
+Solve: TypeAlias = "Callable[[Rows, Callable[[Values], Any]], None]"
+"""Minimises a model; has what makes a plan of a solution, `None` if it is none when rounded."""
+
+
+def literal(binary: Sum) -> int:
+    """Return the place of a binary's column, or of that of x in 1 - x what `ModelRow.given` has for 0."""
+    ((j, sign),) = binary.terms.items()
+    return j if sign > 0 else -j - 1
+
+
+class Rows:
+    """A model that is stated by rows, for CP-SAT: amounts are whole ticks, rounded down, so that bounds hold.
+
+    Attributes:
+        unit: of the objective, seconds; no plan that is looked for costs more.
+        goal: to be minimised.
+        scale, constant: the goal is scale x (seconds - constant).
+    """
+
+    _everything = False
+
+    def __init__(self, run: Run, unit: float, solve: Solve) -> None:
+        self.run, self.unit, self._solve, self._letter = run, unit, solve, ""
+        self.columns, self.entries, self.goal = list[ModelColumn](), list[Entry](), Sum({})
+        self.scale, self.constant, self._first = TICKS / unit, 0.0, dict[tuple[int, int], Sum]()
+
+    def letter(self, name: str) -> None:
+        """Say that the rows from here on are of constraint `name`."""
+        self._letter = name
+
+    def count(self, most: Any, name: str, *index: int, least: Any = 0, whole: bool = True, label: str = "") -> Sum:
+        """Return a variable of a whole number."""
+        place = len(self.columns)
+        self.columns.append(ModelColumn(name, index, least, most, whole, label or f"x{place + 1}"))
+        return Sum({place: 1})
+
+    def binary(self, name: str, *index: int) -> Sum:
+        """Return a variable of 0 or 1."""
+        return self.count(1, name, *index)
+
+    def implied(self, most: int, name: str, *index: int) -> Sum:
+        """Return a variable of a number that need not be whole for the others to be right."""
+        return self.count(most, name, *index)
+
+    def amount(self, most: float, name: str, *index: int) -> Sum:
+        """Return a variable in units."""
+        return self.count(int(most * TICKS), name, *index)
+
+    def defined(self, amount: Sum, name: str, *index: int) -> Sum:
+        """Return an amount, by a name of its own where a solver needs one."""
+        found = self.amount(1, name, *index)
+        self.equal(amount, found)
+        return found
+
+    def units(self, value: float, most: float = 1.0) -> Any:
+        """Return a value of the objective as a number of the model, no more than twice `most` units."""
+        return self._number(min(value / self.unit, CAP * most), TICKS)
+
+    def share(self, value: float) -> Any:
+        """Return a share of a limit as a number of the model."""
+        return self._number(min(value, CAP), PARTS)
+
+    def _number(self, value: float, parts: int) -> Any:
+        return floor(value * parts)
+
+    def whole(self, size: int, of: int) -> Any:
+        """Return a whole number, to be compared with what `of` of them are."""
+        return size
+
+    def ratio(self, value: float) -> tuple[float, int]:
+        """Return a factor from 0 to 1 of variables as a quotient of numbers of the model."""
+        return floor(value * FACTOR), FACTOR
+
+    def row(self, left: Any, right: Any, *given: Sum, slack: int = 0, over: float | None = None) -> None:
+        """Require left <= right if all binaries `given` are 1, but for `slack` where quotients are rounded.
+
+        Args:
+            over: what left exceeds right by at most where they are not, if less than bounds of variables say.
+        """
+        if isinstance(left, Sum) and left.terms:
+            self.add(left - right, None, slack, given)
+        else:
+            self.add(add_up((right, -left)), -slack, None, given)
+
+    def equal(self, left: Any, right: Any, *given: Sum) -> None:
+        """Require left = right if all binaries `given` are 1."""
+        self.add(add_up((left, -right)), 0, 0, given)
+
+    def add(self, terms: Sum, least: Any, most: Any, given: Sequence[Sum] = (), *, one: bool = False) -> None:
+        """Add a row as it is, and now and then look at the clock: `TimeoutError` once the run has stopped."""
+        low, high = (None if end is None else end - terms.constant for end in (least, most))
+        kept = {j: a for j, a in terms.terms.items() if a or self._everything}
+        if kept or self._everything or (low or 0) > 0 or (high or 0) < 0:
+            self.entries.append(ModelRow(self._letter, kept, low, high, tuple(map(literal, given)), one))
+        if not len(self.entries) % _OFTEN and self.run.stopped:
+            raise TimeoutError
+
+    def interval(self, start: Sum, size: int, end: Sum, here: Sum) -> int:
+        """Add what takes place from start to end if a binary is 1, and return its place."""
+        self.entries.append(OptionalInterval(self._letter, start, size, end, (literal(here),)))
+        return len(self.entries) - 1
+
+    def together(self, intervals: Sequence[int], demands: Sequence[int] = (), capacity: int = 1) -> None:
+        """Let intervals hold no more than there is at any time, each its demand; without demands keep them apart."""
+        self.entries.append(Cumulative(self._letter, tuple(intervals), tuple(demands), capacity))
+
+    def no_overlap(self, tasks: Iterable[tuple[Sum, Any, Sum, Sum]]) -> None:
+        """Keep those of some tasks that are here, (start, length, end, binary), apart; the i-th is always the same."""
+        self.together([self.interval(*task) for task in tasks])
+
+    @property
+    def lines(self) -> list[ModelRow]:
+        """The entries that are linear: all of floats."""
+        return [entry for entry in self.entries if isinstance(entry, ModelRow)]
+
+    def minimise(self, goal: Any, plan: Callable[[Values], Any]) -> None:
+        """Minimise; `plan` makes a plan of what gives the values of variables."""
+        self.goal = add_up((goal,))
+        self._solve(self, plan)
+
+
+class _FloatRows(Rows):
+    """Rows for HiGHS, in floats: under a condition that does not hold one is let off all that it may exceed."""
+
+    _everything = True  # also rows and terms that say nothing: the plan that HiGHS finds depends on them
+
+    def implied(self, most: int, name: str, *index: int) -> Sum:
+        return self.count(most, name, *index, whole=False)
+
+    def amount(self, most: float, name: str, *index: int) -> Sum:
+        return self.count(most * ABOVE_ONE, name, *index, whole=False)
+
+    def defined(self, amount: Sum, name: str, *index: int) -> Sum:
+        return amount
+
+    def _number(self, value: float, parts: int) -> Any:
+        return float(value)
+
+    def whole(self, size: int, of: int) -> Any:
+        return size / of
+
+    def ratio(self, value: float) -> tuple[float, int]:
+        return value, 1
+
+    def row(self, left: Any, right: Any, *given: Sum, slack: int = 0, over: float | None = None) -> None:
+        row = add_up((left, -right))
+        if over is None:
+            over = row.constant + sum(max(0.0, a * self.columns[j].high) for j, a in row.terms.items())
+        if over > 0:
+            self.add(row - over * (len(given) - add_up(given)), None, 0)
+
+    def equal(self, left: Any, right: Any, *given: Sum) -> None:
+        if given:
+            self.row(left, right, *given)
+            self.row(right, left, *given)
+        else:
+            super().equal(left, right)
+
+    def no_overlap(self, tasks: Iterable[tuple[Sum, Any, Sum, Sum]]) -> None:
+        for (u, one), (v, two) in combinations(enumerate(tasks), 2):
+            first = self._first[u, v] if (u, v) in self._first else self.binary("y", u, v)
+            self._first[u, v] = first
+            for (*_, end, here), (start, _, _, there), turn in ((one, two, first), (two, one, 1 - first)):
+                self.row(end, start, here, there, turn, over=ABOVE_ONE)
+
+
+float_rows: Callable[[Run, float, Solve], Rows] = _FloatRows
+"""Begin a model for HiGHS."""
+New = Callable[[float], Rows]
+"""Begin a model in a unit."""
 
 
 def refine(
@@ -81,106 +340,22 @@ def refine(
     if rows > ROWS:
         run.note(f"{by} left out: a model of {rows} rows is too large, {ROWS} are the most")
         return
-    unit, known = run.objective or worst or 1.0, -1
-    while not run.stopped and (len(learnt) > known or (run.objective or unit) < FINE * unit):
-        unit, known = run.objective or unit, len(learnt)
+    for unit in attempts(run, worst or 1.0, learnt, FINE):
         with run.phase(by):
             attempt(unit)
 
 
-def solve_cpsat(run: Run, model: Any, scale: float, plan: Callable[[Any], Any], constant: float = 0.0) -> None:
-    """Minimise by CP-SAT.
-
-    Args:
-        model: its objective is scale x (seconds - constant).
-        plan: makes a plan of what gives the value of a variable.
-    """
-    from .cpsat_solver import cpsat_solver, minimise
-
-    def checked(value: Any) -> Any:
-        made = plan(value)
-        if made is not None and verify(run.problem, made).ok:
-            return made
-        run.note("plain_cpsat: a plan is feasible only within the rounding of the model, so it is dropped")
-        return None
-
-    if not run.stopped:
-        minimise(run, cpsat_solver(run), model, scale, checked, constant, by="plain_cpsat")
+def attempts(run: Run, worst: float, learnt: Sequence[object], fine: float = 1.0) -> Iterator[float]:
+    """Yield units for a model, again while a plan is below `fine` of the last one, or more was learnt; see `refine`."""
+    unit, known = run.objective or worst, -1
+    while not run.stopped and (len(learnt) > known or (run.objective or unit) < fine * unit):
+        unit, known = run.objective or unit, len(learnt)
+        yield unit
 
 
-def solve_milp(run: Run, lp: Any, unit: float, plan: Callable[[], Any]) -> None:
-    """Minimise by HiGHS; see `Minimise`."""
-    from .pulp_solvers import minimise_lp
-
-    if not run.stopped:
-        minimise_lp(run, lp, unit, plan, by="plain_milp")
-
-
-class Rows(Protocol):
-    """A model that is stated once for both solvers, by rows; amounts are in units, shares are of a limit."""
-
-    unit: float
-
-    def letter(self, name: str) -> None:
-        """Say that the rows from here on are of constraint `name`."""
-
-    def binary(self, name: str, *index: int) -> Any:
-        """Return a variable of 0 or 1."""
-
-    def no(self, binary: Any) -> Any:
-        """Return 1 less a binary, for a condition."""
-
-    def count(self, most: int, name: str, *index: int) -> Any:
-        """Return a variable of a whole number."""
-
-    def implied(self, most: int, name: str, *index: int) -> Any:
-        """Return a variable of a number that need not be whole for the others to be right."""
-
-    def amount(self, most: float, name: str, *index: int) -> Any:
-        """Return a variable in units."""
-
-    def defined(self, amount: Any, name: str, *index: int) -> Any:
-        """Return an amount, by a name of its own where a solver needs one."""
-
-    def units(self, value: float, most: float = 1.0) -> Any:
-        """Return a value of the objective as a number of the model, no more than twice `most` units."""
-
-    def share(self, value: float) -> Any:
-        """Return a share as a number of the model."""
-
-    def whole(self, size: int, of: int) -> Any:
-        """Return a whole number, to be compared with what `of` of them are."""
-
-    def ratio(self, value: float) -> tuple[float, int]:
-        """Return a factor from 0 to 1 of variables as a quotient of numbers of the model."""
-
-    def sum(self, terms: Iterable[Any]) -> Any:
-        """Return the sum of many terms, in time that does not grow with their square."""
-
-    def row(self, left: Any, right: Any, *given: Any, slack: int = 0, over: float | None = None) -> None:
-        """Require left <= right if all binaries `given` are 1, but for `slack` where quotients are rounded.
-
-        Args:
-            over: what left exceeds right by at most where they are not, if less than bounds of variables say.
-        """
-
-    def equal(self, left: Any, right: Any, *given: Any) -> None:
-        """Require left = right if all binaries `given` are 1."""
-
-    def no_overlap(self, tasks: Sequence[tuple[Any, Any, Any, Any]]) -> None:
-        """Keep those of some tasks that are here, (start, length, end, binary), apart; the i-th is always the same."""
-
-    def minimise(self, objective: Any, plan: Callable[[Callable[[Any], float]], Any]) -> None:
-        """Minimise; `plan` makes a plan of what gives the values of variables."""
-
-
-def new_rows(run: Run, unit: float, minimise: Minimise | None = None, search: Search = solve_cpsat) -> Rows:
-    """Return a model without rows: for what minimises a programme of PuLP, else for CP-SAT and `search`."""
-    return _CpSat(run, unit, search) if minimise is None else _Milp(run, unit, minimise)
-
-
-New = Callable[[float], Rows]
-"""Begin a model in a unit."""
+by_cpsat: Solve = Later(f"{__package__}.cpsat_solver:minimise_rows")
+by_highs: Solve = Later(f"{__package__}.highs:minimise_rows")
+"""Minimise a model by CP-SAT, one of `float_rows` by HiGHS."""
 
 
 def both(solve: Callable[[Run, str, New], None]) -> tuple[Callable[..., None], Callable[..., None]]:
@@ -190,164 +365,11 @@ def both(solve: Callable[[Run, str, New], None]) -> tuple[Callable[..., None], C
     """
 
     @wraps(solve)
-    def plain_cpsat(run: Run, prepared: object = None, minimise: Search = solve_cpsat) -> None:
-        solve(run, "plain_cpsat", lambda unit: new_rows(run, unit, search=minimise))
+    def plain_cpsat(run: Run, prepared: object = None, minimise: Solve = by_cpsat) -> None:
+        solve(run, "plain_cpsat", lambda unit: Rows(run, unit, minimise))
 
     @wraps(solve)
-    def plain_milp(run: Run, prepared: object = None, minimise: Minimise = solve_milp) -> None:
-        solve(run, "plain_milp", lambda unit: new_rows(run, unit, minimise))
+    def plain_milp(run: Run, prepared: object = None, minimise: Solve = by_highs) -> None:
+        solve(run, "plain_milp", lambda unit: float_rows(run, unit, minimise))
 
     return plain_cpsat, plain_milp
-
-
-def _called(name: str, index: tuple[int, ...]) -> str:
-    return "_".join([name, *map(str, index)])
-
-
-class _CpSat:
-    """Rows for CP-SAT: whole ticks, rounded down, so that bounds hold."""
-
-    def __init__(self, run: Run, unit: float, search: Search) -> None:
-        from ortools.sat.python import cp_model
-
-        self.run, self.unit, self.model, self._search = run, unit, cp_model.CpModel(), search
-        self._rows = 0
-
-    def letter(self, name: str) -> None:
-        letter(self.model, name)
-
-    def binary(self, name: str, *index: int) -> Any:
-        return self.model.new_bool_var(_called(name, index))
-
-    def no(self, binary: Any) -> Any:
-        return ~binary
-
-    def count(self, most: int, name: str, *index: int) -> Any:
-        return self.model.new_int_var(0, most, _called(name, index))
-
-    implied = count
-
-    def amount(self, most: float, name: str, *index: int) -> Any:
-        return self.count(int(most * TICKS), name, *index)
-
-    def defined(self, amount: Any, name: str, *index: int) -> Any:
-        found = self.amount(1, name, *index)
-        self.equal(amount, found)
-        return found
-
-    def units(self, value: float, most: float = 1.0) -> int:
-        return floor(min(value / self.unit, CAP * most) * TICKS)
-
-    def share(self, value: float) -> int:
-        return floor(min(value, CAP) * PARTS)
-
-    def whole(self, size: int, of: int) -> int:
-        return size
-
-    def ratio(self, value: float) -> tuple[float, int]:
-        return floor(value * FACTOR), FACTOR
-
-    def sum(self, terms: Iterable[Any]) -> Any:
-        return sum(terms)
-
-    def row(self, left: Any, right: Any, *given: Any, slack: int = 0, over: float | None = None) -> None:
-        self._add(left <= right + slack, given)
-
-    def equal(self, left: Any, right: Any, *given: Any) -> None:
-        self._add(left == right, given)
-
-    def _add(self, row: Any, given: tuple[Any, ...]) -> None:
-        self._rows += 1
-        if not self._rows % _OFTEN and self.run.stopped:
-            raise TimeoutError
-        if not isinstance(row, bool):
-            self.model.add(row).only_enforce_if(*given)
-        elif not row:
-            self.model.add_bool_or([~literal for literal in given])
-
-    def no_overlap(self, tasks: Sequence[tuple[Any, Any, Any, Any]]) -> None:
-        self.model.add_no_overlap([self.model.new_optional_interval_var(*task, "") for task in tasks])
-
-    def minimise(self, objective: Any, plan: Callable[[Callable[[Any], float]], Any]) -> None:
-        self.model.minimize(objective)
-        self._search(self.run, self.model, TICKS / self.unit, plan)
-
-
-class _Milp:
-    """Rows for PuLP: one that holds under a condition is let off, where that does not hold, all that it may exceed."""
-
-    def __init__(self, run: Run, unit: float, minimise: Minimise) -> None:
-        import pulp
-
-        from .pulp_solvers import Model
-
-        self._pulp, self._minimise, self._count = pulp, minimise, 0
-        self.run, self.unit, self.lp = run, unit, Model("plain", lambda: run.stopped)
-        self._first: dict[tuple[int, int], Any] = {}
-
-    def _variable(self, most: float, category: str, name: str, index: tuple[int, ...]) -> Any:
-        self._count += 1
-        self.lp.names[f"x{self._count}"] = _called(name, index)
-        return self._pulp.LpVariable(f"x{self._count}", 0, most, category)
-
-    def letter(self, name: str) -> None:
-        letter(self.lp, name)
-
-    def binary(self, name: str, *index: int) -> Any:
-        return self._variable(1, "Binary", name, index)
-
-    def no(self, binary: Any) -> Any:
-        return 1 - binary
-
-    def count(self, most: int, name: str, *index: int) -> Any:
-        return self._variable(most, "Integer", name, index)
-
-    def implied(self, most: int, name: str, *index: int) -> Any:
-        return self._variable(most, "Continuous", name, index)
-
-    def amount(self, most: float, name: str, *index: int) -> Any:
-        return self._variable(most * ABOVE_ONE, "Continuous", name, index)
-
-    def defined(self, amount: Any, name: str, *index: int) -> Any:
-        return amount
-
-    def units(self, value: float, most: float = 1.0) -> float:
-        return float(min(value / self.unit, CAP * most))
-
-    def share(self, value: float) -> float:
-        return float(min(value, CAP))
-
-    def whole(self, size: int, of: int) -> float:
-        return size / of
-
-    def ratio(self, value: float) -> tuple[float, int]:
-        return value, 1
-
-    def sum(self, terms: Iterable[Any]) -> Any:
-        return self._pulp.lpSum(terms)
-
-    def row(self, left: Any, right: Any, *given: Any, slack: int = 0, over: float | None = None) -> None:
-        row = self._pulp.LpAffineExpression(left) - right
-        if over is None:
-            over = row.constant + sum(max(0.0, factor * x.upBound) for x, factor in row.items())
-        if over > 0:
-            self.lp += row <= over * (len(given) - self._pulp.lpSum(given))
-
-    def equal(self, left: Any, right: Any, *given: Any) -> None:
-        if given:
-            self.row(left, right, *given)
-            self.row(right, left, *given)
-        else:
-            self.lp += self._pulp.LpAffineExpression(left) - right == 0
-
-    def no_overlap(self, tasks: Sequence[tuple[Any, Any, Any, Any]]) -> None:
-        for (u, one), (v, two) in combinations(enumerate(tasks), 2):
-            if (u, v) not in self._first:
-                self._first[u, v] = self.binary("y", u, v)
-            first = self._first[u, v]
-            for (*_, end, here), (start, _, _, there), turn in ((one, two, first), (two, one, 1 - first)):
-                self.row(end, start, here, there, turn, over=ABOVE_ONE)
-
-    def minimise(self, objective: Any, plan: Callable[[Callable[[Any], float]], Any]) -> None:
-        self.lp.setObjective(self._pulp.lpSum(objective))
-        self._minimise(self.run, self.lp, self.unit, lambda: plan(self._pulp.value))

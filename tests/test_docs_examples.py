@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import runpy
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,29 @@ def test_own_solver() -> None:
     assert example("own_solver")["main"]().method == "even_cuts"
 
 
+def test_own_reader() -> None:
+    """Of three ops a and b go on one GPU, c on the other, with one transfer."""
+    assert example("own_reader")["main"]().objective == pytest.approx(3.008)
+
+
+def test_own_learner(tmp_path: Path) -> None:
+    """It is trained to its last update, and is then nearest to 3."""
+    report = example("own_learner")["main"](tmp_path / "run")
+    assert report.reason == "updates" and report.best == pytest.approx(3 / 2**10)
+
+
+def test_learned_speeds() -> None:
+    """What is learned is used, and of two models that halve each other nearly twice the time."""
+    learned = example("learned_speeds")["main"]().learned
+    assert learned.used and learned.slowdown["vgg"]["lstm"] > 1.5
+
+
+def test_pacml_policy(tmp_path: Path) -> None:
+    """Its schedules hold, and two servers in any block are worse than four as they come."""
+    blocked = example("pacml_policy")["main"](tmp_path)
+    assert 0 < blocked["constant-4"] < blocked["halves"] < 1
+
+
 def test_own_trace(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Columns and dates are read; the short job overtakes the one of an hour and a half under SJF alone."""
     made = example("own_trace")
@@ -57,6 +81,15 @@ def test_own_trace(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_pytorch_pipelining(one_thread: None) -> None:
     """The stages of torch, one after the other, compute what the whole model does."""
     assert example("pytorch_pipelining")["main"]() < 1e-5
+
+
+def test_module_places(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The whole model is in both stages, and each of its blocks in one or in both."""
+    pytest.importorskip("torch")
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    stages = example("module_places")["main"]()
+    assert set(stages["(the model)"]) == {0, 1}
+    assert all(set(found) <= {0, 1} for found in stages.values())
 
 
 def test_http_client() -> None:

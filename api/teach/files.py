@@ -13,7 +13,7 @@ from gangplan.instances.intake import file_name
 from gangplan.instances.outlet import check_writable, write_whole
 from gangplan.solvers.certificates.branch import loaded
 
-from .integers import Integers, minizinc, pseudo_boolean
+from .integers import minizinc, pseudo_boolean
 from .programme import Programme, cpsat, milp
 
 _FORMATS = {".lp": "milp", ".mps": "milp", ".mzn": "cpsat", ".opb": "cpsat", ".pbtxt": "cpsat"}
@@ -72,16 +72,15 @@ def export(problem: Any, path: str | Path, model: str | None = None, below: floa
             _mps(programme, path)
         return Exported(str(path), "milp", len(programme.columns), len(programme.rows), programme.unit)
     found = cpsat(problem)
-    goal, size = found.proto.objective, (len(found.proto.variables), len(found.proto.constraints))
+    size = len(found.rows.columns), len(found.rows.entries)
     if path.suffix == ".pbtxt":
         write_whole({path: str(found.proto).encode()})
         return Exported(str(path), "cpsat", *size, 1.0)
-    model_of = Integers(found.proto)
     bits = path.suffix == ".opb"
-    lines = pseudo_boolean(model_of) if bits else minizinc(model_of)
+    lines = pseudo_boolean(found) if bits else minizinc(found)
     write_whole({path: "\n".join([*lines, ""]).encode()})
-    offset = goal.scaling_factor * (goal.offset + (model_of.constant if bits else 0))
-    return Exported(str(path), "cpsat", *size, goal.scaling_factor, offset)
+    offset = found.factor * (found.offset + (found.constant if bits else 0))
+    return Exported(str(path), "cpsat", *size, found.factor, offset)
 
 
 def lp_lines(programme: Programme) -> Iterator[str]:

@@ -1,108 +1,59 @@
-"""A model of CP-SAT as linear rows over whole numbers, and as MiniZinc and pseudo-Boolean text."""
+"""A model of whole numbers, as CP-SAT has it, as MiniZinc and as pseudo-Boolean text."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
 from gangplan.instances import InstanceError
+from gangplan.solvers.plain import Cumulative, Entry, ModelRow, OptionalInterval, Rows, Sum
 
 Terms = dict[int, int]
-_INFINITE = 2**62
-"""What CP-SAT writes for no limit is beyond it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Condition:
-    """A row least <= terms <= most that holds if all literals do; literal j is x_j = 1, and -j - 1 is x_j = 0."""
-
-    name: str
-    given: tuple[int, ...]
-    terms: Terms
-    least: int | None
-    most: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """Something that takes place from start to end if all literals hold; each end is terms and a constant."""
-
-    given: tuple[int, ...]
-    start: tuple[Terms, int]
-    size: tuple[Terms, int]
-    end: tuple[Terms, int]
-
-
-@dataclass(frozen=True, slots=True)
-class Cumulative:
-    """Intervals that together hold no more than there is, each its demand."""
-
-    name: str
-    intervals: tuple[Interval, ...]
-    demands: tuple[int, ...]
-    capacity: int
 
 
 class Integers:
-    """The model: variables from low to high, conditions, pairs of intervals of which one is first, cumulatives."""
+    """The model: variables from low to high, conditions, pairs of intervals of which one is first, cumulatives.
 
-    def __init__(self, proto: Any) -> None:
-        self.names = [x.name for x in proto.variables]
-        domains = [[*x.domain] for x in proto.variables]  # whose own [-1] is [0]
-        self.low, self.high = [ends[0] for ends in domains], [ends[-1] for ends in domains]
-        goal = proto.objective
-        self.goal = dict(zip(goal.vars, goal.coeffs, strict=True))
-        offset = f" {goal.scaling_factor * goal.offset:+.15g}" if goal.offset else ""
-        self.said = f"goal = {goal.scaling_factor:.15g} x objective{offset}"
-        self.conditions: list[Condition] = []
-        self.pairs: list[tuple[str, Interval, Interval]] = []
+    Args:
+        rows: with a name for each letter.
+        factor: what 1 of the goal of the rows is in the goal of the problem.
+    """
+
+    def __init__(self, rows: Rows, factor: float) -> None:
+        self.rows, self.factor, self.goal = rows, factor, rows.goal.terms
+        self.names, self.low, self.high = ([getattr(x, end) for x in rows.columns] for end in ("letter", "low", "high"))
+        self.offset = rows.goal.constant + rows.constant * rows.scale
+        offset = f" {factor * self.offset:+.15g}" if self.offset else ""
+        self.said = f"goal = {factor:.15g} x objective{offset}"
+        self.conditions: list[ModelRow] = []
+        self.pairs: list[tuple[str, OptionalInterval, OptionalInterval]] = []
         self.cumulatives: list[Cumulative] = []
-        intervals: dict[int, Interval] = {}
-        for i, row in enumerate(proto.constraints):
-            given = tuple(row.enforcement_literal)
-            if row.has_interval():
-                span = row.interval
-                start, size, end = (_affine(x) for x in (span.start, span.size, span.end))
-                intervals[i] = Interval(given, start, size, end)
-                whole = _sum((1, *start), (1, *size), (-1, *end))
-                self._add(row.name, given, whole[0], -whole[1], -whole[1])
-            elif row.has_no_overlap():
-                held = [intervals[k] for k in row.no_overlap.intervals]
-                self.pairs += [(row.name, a, b) for a, b in combinations(held, 2)]
-            elif row.has_cumulative():
-                held = [intervals[k] for k in row.cumulative.intervals]
-                demands = tuple(_affine(x)[1] for x in row.cumulative.demands)
-                capacity = _affine(row.cumulative.capacity)[1]
-                self.cumulatives.append(Cumulative(row.name, tuple(held), demands, capacity))
+        for entry in rows.entries:
+            if isinstance(entry, ModelRow):
+                self.conditions.append(entry._replace(terms=dict(sorted(entry.terms.items()))))
+            elif isinstance(entry, OptionalInterval):
+                whole = entry.start + entry.size - entry.end
+                side = -whole.constant
+                if any(whole.terms.values()) or side:
+                    self.conditions.append(ModelRow(entry.letter, whole.terms, side, side, entry.given))
+            elif entry.demands:
+                self.cumulatives.append(entry)
             else:
-                self._linear(row, given)
+                self.pairs += [(entry.letter, a, b) for a, b in combinations(self.held(entry), 2)]
 
-    def _linear(self, row: Any, given: tuple[int, ...]) -> None:
-        if row.has_linear():
-            if len(row.linear.domain) != 2:
-                raise InstanceError("model", f"{row.name} has a domain with holes, which has no linear row")
-            terms: Terms = {}
-            for j, a in zip(row.linear.vars, row.linear.coeffs, strict=True):
-                terms[j] = terms.get(j, 0) + a
-            least, most = row.linear.domain
-            self._add(row.name, given, terms, *(x if abs(x) < _INFINITE else None for x in (least, most)))
-        elif row.has_bool_and():
-            for literal in row.bool_and.literals:
-                self._add(row.name, given, *_counted([literal], 1, None))
-        elif row.has_bool_or():
-            self._add(row.name, given, *_counted(row.bool_or.literals, 1, None))
-        elif row.has_exactly_one():
-            self._add(row.name, given, *_counted(row.exactly_one.literals, 1, 1))
-        elif row.has_at_most_one():
-            self._add(row.name, given, *_counted(row.at_most_one.literals, None, 1))
-        else:
-            raise InstanceError("model", f"{row.name} is of a kind that plain models do not have")
+    def held(self, of: Cumulative) -> list[OptionalInterval]:
+        """Return the intervals of an entry."""
+        return [self.rows.entries[i] for i in of.intervals]  # type: ignore[misc]
 
-    def _add(self, name: str, given: tuple[int, ...], terms: Terms, least: int | None, most: int | None) -> None:
-        if terms or (least or 0) > 0 or (most or 0) < 0:
-            self.conditions.append(Condition(name, given, terms, least, most))
+    @property
+    def proto(self) -> Any:
+        """The model of CP-SAT, its goal that of the problem."""
+        from gangplan.solvers.cpsat_solver import model_of
+
+        found = model_of(self.rows).proto
+        found.objective.offset, found.objective.scaling_factor = self.offset, self.factor
+        return found
 
     @property
     def constant(self) -> int:
@@ -125,22 +76,22 @@ def minizinc(model: Integers) -> Iterator[str]:
     for row in model.conditions:
         body = _said(model, row.terms)
         if row.least == row.most:
-            yield f"constraint {_if(model, row.given)}{body} = {row.least}; % {row.name}"
+            yield f"constraint {_if(model, row.given)}{body} = {row.least}; % {row.letter}"
             continue
         for sign, end in ((">=", row.least), ("<=", row.most)):
             if end is not None:
-                yield f"constraint {_if(model, row.given)}{body} {sign} {end}; % {row.name}"
+                yield f"constraint {_if(model, row.given)}{body} {sign} {end}; % {row.letter}"
     for name, a, b in model.pairs:
-        either = (f"{_affine_said(model, *x.end)} <= {_affine_said(model, *y.start)}" for x, y in ((a, b), (b, a)))
+        either = (f"{_affine_said(model, x.end)} <= {_affine_said(model, y.start)}" for x, y in ((a, b), (b, a)))
         orders = " \\/ ".join(either)
         yield f"constraint {_if(model, (*a.given, *b.given))}({orders}); % {name}"
     for held in model.cumulatives:
-        starts, sizes = (
-            ", ".join(_affine_said(model, *getattr(x, end)) for x in held.intervals) for end in ("start", "size")
-        )
-        inside = zip(held.demands, held.intervals, strict=True)
+        intervals = model.held(held)
+        starts = ", ".join(_affine_said(model, x.start) for x in intervals)
+        sizes = ", ".join(str(x.size) for x in intervals)
+        inside = zip(held.demands, intervals, strict=True)
         demands = ", ".join(f"{d} * bool2int({_all(model, x.given)})" for d, x in inside)
-        yield f"constraint cumulative([{starts}], [{sizes}], [{demands}], {held.capacity}); % {held.name}"
+        yield f"constraint cumulative([{starts}], [{sizes}], [{demands}], {held.capacity}); % {held.letter}"
     yield f"solve minimize {_said(model, model.goal)};"
 
 
@@ -156,8 +107,10 @@ def _said(model: Integers, terms: Terms) -> str:
     return " + ".join(f"{a} * '{model.names[j]}'" if a != 1 else f"'{model.names[j]}'" for j, a in terms.items()) or "0"
 
 
-def _affine_said(model: Integers, terms: Terms, constant: int) -> str:
-    return " + ".join([_said(model, terms)] * bool(terms) + [str(constant)] * bool(constant or not terms))
+def _affine_said(model: Integers, of: Sum) -> str:
+    return " + ".join(
+        [_said(model, of.terms)] * bool(of.terms) + [str(of.constant)] * bool(of.constant or not of.terms)
+    )
 
 
 def pseudo_boolean(model: Integers) -> list[str]:
@@ -168,7 +121,7 @@ def pseudo_boolean(model: Integers) -> list[str]:
     """
     if model.cumulatives:
         words = "is a cumulative constraint, which OPB has not: write .mzn or .lp"
-        raise InstanceError("path", f"{model.cumulatives[0].name} {words}")
+        raise InstanceError("path", f"{model.cumulatives[0].letter} {words}")
     return _Bits(model).lines()
 
 
@@ -186,8 +139,8 @@ class _Bits:
         for name, a, b in self.model.pairs:
             first = self._variable(f"{name}, the first of two is first", 0, 1)
             for x, y, literal in ((a, b, first), (b, a, -first - 1)):
-                terms, constant = _sum((1, *y.start), (-1, *x.end))
-                self._condition((*a.given, *b.given, literal), terms, -constant, None)
+                wait = y.start - x.end
+                self._condition((*a.given, *b.given, literal), wait.terms, -wait.constant, None)
         goal, constant = self._terms(self.model.goal)
         head = [f"* #variable= {self.count} #constraint= {len(self.rows)}", f"* {self.model.said}"]
         head += [f"* objective = {constant} + what is minimised here"] if constant else []
@@ -231,24 +184,9 @@ class _Bits:
         self.rows.append(" ".join([*(f"{a:+d} x{bit}" for bit, a in total.items() if a), f">= {side} ;"]))
 
 
-def _affine(expression: Any) -> tuple[Terms, int]:
-    return dict(zip(expression.vars, expression.coeffs, strict=True)), int(expression.offset)
-
-
-def _sum(*parts: tuple[int, Terms, int]) -> tuple[Terms, int]:
-    """Return the sum of factor x (terms + constant)."""
-    total: Terms = {}
-    for factor, terms, _ in parts:
-        for j, a in terms.items():
-            total[j] = total.get(j, 0) + factor * a
-    return total, sum(factor * constant for factor, _, constant in parts)
-
-
-def _counted(literals: Any, least: int | None, most: int | None) -> tuple[Terms, int | None, int | None]:
-    """Return the row that so many of some literals hold."""
-    terms: Terms = {}
-    negative = sum(j < 0 for j in literals)
-    for j in literals:
-        k = max(j, -j - 1)
-        terms[k] = terms.get(k, 0) + (1 if j >= 0 else -1)
-    return terms, None if least is None else least - negative, None if most is None else most - negative
+def columns_of(entry: Entry) -> list[int]:
+    """Return the columns of a row or interval, those of its condition first."""
+    if isinstance(entry, Cumulative):
+        return []
+    parts = [entry] if isinstance(entry, ModelRow) else [entry.start, entry.end]
+    return [*(max(j, -j - 1) for j in entry.given), *(j for part in parts for j in sorted(part.terms))]

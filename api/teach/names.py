@@ -38,11 +38,10 @@ class Names:
         self._items = items(problem)
         self._given: Counter[str] = Counter()
 
-    def variable(self, known: str) -> tuple[str, tuple[str, Labels], Variable]:
-        """Return name, (letter, items) and family of what the model calls ``x_3_1``."""
-        letter, *index = known.split("_")
-        family = self._families.get(letter, Variable(letter, "value", "a constant"))
-        pairs = ((axis, int(i)) for axis, i in zip(family.axes.split(), index, strict=False))
+    def variable(self, letter: str, index: Sequence[int]) -> tuple[str, tuple[str, Labels], Variable]:
+        """Return name, (letter, items) and family of a variable."""
+        family = self._families[letter]
+        pairs = zip(family.axes.split(), index, strict=False)
         labels = tuple(self._items[axis](i) if axis in self._items else f"{axis}{i}" for axis, i in pairs)
         return self.unique(letter, labels), (letter, labels), family
 

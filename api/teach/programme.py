@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import pairwise
 from math import ceil, floor, log
 from typing import Any
 
@@ -19,8 +17,10 @@ from gangplan.solvers.method import OBJECTIVES, suite
 from gangplan.solvers.partition.step.plain import delays
 from gangplan.solvers.partition.textbook import Textbook
 from gangplan.solvers.plain import TICKS
+from gangplan.solvers.plain import Rows as PlainRows
 from gangplan.solvers.schedule.grain import common
 
+from .integers import Integers, columns_of
 from .names import Names
 
 _SECONDS = 300.0
@@ -104,78 +104,67 @@ def milp(problem: Any, below: float | None = None) -> Programme:
     """
     if below is not None:
         require_number(below, "below", positive=True)
-    _, lp, unit = _captured(problem, "plain_milp", below)
+    model = _captured(problem, "plain_milp", below)
+    unit = model.unit
     display = 1000.0 ** min(0, max(-3, floor(log(unit, 1000)))) if problem.objective != "placement" else 1.0
     names, factor = Names(problem), unit / display
 
-    def scaled(x: float, by: float) -> float:
-        return float(f"{x * by:.{_DIGITS}g}")
+    def scaled(x: float | None, by: float) -> Any:
+        return None if x is None else float(f"{x * by:.{_DIGITS}g}")
 
-    if lp.objective.constant:
+    if model.goal.constant:
         raise AssertionError("the constant of an objective has a column of its own")
-    order = {x: j for j, x in enumerate(dict.fromkeys([*lp.objective, *(x for row in lp.rows for x in row)]))}
+    used = dict.fromkeys([*model.goal.terms, *(j for row in model.lines for j in row.terms)])
+    order = {j: i for i, j in enumerate(used)}
     columns, labels = [], []
-    for x in order:
-        name, items, family = names.variable(lp.names.get(x.name, x.name))
+    for j in order:
+        x = model.columns[j]
+        name, items, family = names.variable(x.letter, x.at)
         by = factor if family.seconds else 1.0
-        cost = scaled(lp.objective.get(x, 0.0), 1.0 if family.seconds else factor)
-        low, high = (scaled(end, by) for end in (x.lowBound, x.upBound))
-        columns.append(Column(name, low, high, x.cat == "Integer", cost, family.seconds))
+        cost = scaled(model.goal.terms.get(j, 0.0), 1.0 if family.seconds else factor)
+        columns.append(Column(name, scaled(x.low, by), scaled(x.high, by), x.whole, cost, family.seconds))
         labels.append(items)
     rows = []
-    for letter, row in zip(_letters(lp.letters, len(lp.rows)), lp.rows, strict=True):
-        inside = [order[x] for x in row]
-        if not inside and row.valid():
+    for row in model.lines:
+        if not row.terms and (row.least or 0) <= 0 <= (row.most or 0):
             continue  # such as that no slot is of a type of which there are no devices
-        timed = any(columns[j].timed for j in inside)
-        others = factor if timed else 1.0
-        terms = {order[x]: scaled(a, 1.0 if columns[order[x]].timed else others) for x, a in row.items()}
-        side = scaled(-row.constant, others)
-        ends = None if row.sense < 0 else side, None if row.sense > 0 else side
-        rows.append(Row(names.row(letter, [labels[j] for j in inside]), *ends, terms))
+        inside = [order[j] for j in row.terms]
+        others = factor if any(columns[i].timed for i in inside) else 1.0
+        terms = {order[j]: scaled(a, 1.0 if columns[order[j]].timed else others) for j, a in row.terms.items()}
+        name = names.row(row.letter, [labels[i] for i in inside])
+        rows.append(Row(name, scaled(row.least, others), scaled(row.most, others), terms))
     return Programme(problem.objective, display, tuple(columns), tuple(rows))
 
 
-def cpsat(problem: Any) -> Any:
-    """Return the plain model of CP-SAT, a `cp_model.CpModel`; its objective is in seconds, or what the goal is in.
+def cpsat(problem: Any) -> Integers:
+    """Return the plain model of CP-SAT with names that can be read.
 
     If all times of a partition are multiples of a tick, the model counts in ticks and is exact; else it counts in parts
     of the largest objective, rounded down: a relative error of 1e-8.
     """
     tick, worst = _tick(problem)
-    scale, constant, model = _captured(problem, "plain_cpsat", tick and tick * TICKS * _ABOVE)
-    names, proto, labels = Names(problem), model.proto, []
-    for x in proto.variables:
-        if not x.name:  # a constant that CP-SAT made a variable of
-            x.name = f"fixed_{x.domain[0]}"
-        x.name, items, _ = names.variable(x.name)
+    rows = _captured(problem, "plain_cpsat", tick and tick * TICKS * _ABOVE)
+    names, labels = Names(problem), []
+    for j, column in enumerate(rows.columns):
+        name, items, _ = names.variable(column.letter, column.at)
         labels.append(items)
-        if tick and x.domain[1] == TICKS:
-            x.domain[1] = ceil(worst / tick)
-    for letter, row in zip(_letters(model.letters, len(proto.constraints)), proto.constraints, strict=True):
-        row.name = names.row(letter, [labels[j] for j in _columns(row)])
-    proto.objective.offset += constant * scale
-    proto.objective.scaling_factor = float(f"{1 / scale:.{_DIGITS - 1 if tick else 17}g}")
-    return model
+        high = ceil(worst / tick) if tick and column.high == TICKS else column.high
+        rows.columns[j] = column._replace(letter=name, high=high)
+    for i, entry in enumerate(rows.entries):
+        rows.entries[i] = entry._replace(letter=names.row(entry.letter, [labels[j] for j in columns_of(entry)]))
+    return Integers(rows, float(f"{1 / rows.scale:.{_DIGITS - 1 if tick else 17}g}"))
 
 
-def _captured(problem: Any, method: str, unit: float | None) -> tuple[Any, Any, Any]:
-    """Return what a plain model hands its solver: (run, programme, unit), or (scale, constant, model) for CP-SAT."""
+def _captured(problem: Any, method: str, unit: float | None) -> PlainRows:
+    """Return the rows that a plain model hands its solver."""
     objective = getattr(problem, "objective", None)
     if objective not in OBJECTIVES:
         raise InstanceError("problem", f"{type(problem).__name__} has no plain model")
-    run, caught = Run(problem, time_limit=_SECONDS), list[tuple[Any, Any, Any]]()
+    run, caught = Run(problem, time_limit=_SECONDS), list[PlainRows]()
     run.objective = unit  # what `refine` takes for the unit
-
-    def by_milp(run: Run, lp: Any, unit: float, plan: Callable[[], Any]) -> None:
-        caught.append((run, lp, unit))
-
-    def by_cpsat(run: Run, model: Any, scale: float, plan: Any, constant: float = 0.0, **options: Any) -> None:
-        caught.append((scale, constant, model))
-
     function: Any = suite(objective).methods[method].function
     try:
-        function(run, None, minimise=by_milp if method == "plain_milp" else by_cpsat)
+        function(run, None, minimise=lambda rows, plan: caught.append(rows))
     except NotImplementedError as error:
         raise InstanceError("problem", f"has no {method} model: {error}") from None
     if not caught:
@@ -194,25 +183,3 @@ def _tick(problem: Any) -> tuple[float | None, float]:
     worst = t.work + sum(t.cost) * (len(t.devices) + 1)
     tick = common(np.array(times), TICKS / (len(t.ops) + 1))
     return tick if 0 < worst < tick * TICKS / 2 else None, worst
-
-
-def _letters(marks: list[tuple[int, str]], count: int) -> list[str]:
-    """Return the letter of each row of a model that said from which row on each letter is."""
-    found: list[str] = []
-    for (begin, name), (end, _) in pairwise([*marks, (count, "")]):
-        found += [name] * (end - begin)
-    return found
-
-
-def _columns(row: Any) -> list[int]:
-    """Return the variables of a constraint of CP-SAT, intervals aside."""
-    literals = [*row.enforcement_literal]
-    for kind in ("bool_or", "bool_and", "exactly_one", "at_most_one"):
-        if getattr(row, f"has_{kind}")():
-            literals += getattr(row, kind).literals
-    found = [j if j >= 0 else -j - 1 for j in literals]
-    if row.has_linear():
-        found += row.linear.vars
-    if row.has_interval():
-        found += [*row.interval.start.vars, *row.interval.end.vars]
-    return found

@@ -196,7 +196,8 @@ class WaitingJob(Printed):
                 ("probably", f"between {times}, in {low} to {high}: 9 of 10 jobs do, others who come included")
             )
         if self.latest is not None and self.earliest != self.now:
-            words = f"at {moment(self.latest)}, in {span(self.latest - self.now)}, if estimates hold and nobody longer comes"
+            words = f"at {moment(self.latest)}, in {span(self.latest - self.now)}, if estimates hold"
+            words += " and nobody longer comes"
             probably.append(("at latest", words))
         elsewhere = f"; {self.usable} on nodes that may have it" if self.usable < self.idle else ""
         if self.whole is not None:

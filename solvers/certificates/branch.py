@@ -18,7 +18,7 @@ import numpy as np
 
 from gangplan.instances.certificates.linear import LinearModel, Tree, dual_value
 
-from ..highs import new_highs
+from .. import highs
 
 _BITS = 36
 """Of multipliers, which are about 1 and less: 1e-11 each is lost."""
@@ -215,16 +215,5 @@ class Search:
 
 def loaded(model: LinearModel) -> Any:
     """Return HiGHS with the linear programme of a model in it, in floats; the objective may exceed its bound."""
-    solver = new_highs(output_flag=False, presolve="off", threads=1, simplex_strategy=1)
-    lp = highspy.HighsLp()
-    lp.num_col_, lp.num_row_ = len(model.cost), len(model.rows)
-    lp.col_cost_ = np.array(model.cost, dtype=float)
-    lp.col_lower_, lp.col_upper_ = (np.array(x, dtype=float) for x in (model.low, model.high))
-    lp.row_lower_ = np.array([-np.inf if least is None else float(least) for least, _, _ in model.rows])
-    lp.row_upper_ = np.array([np.inf if most is None else float(most) for _, most, _ in model.rows])
-    lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-    lp.a_matrix_.start_ = np.cumsum([0, *(len(terms) for _, _, terms in model.rows)]).astype(np.int32)
-    lp.a_matrix_.index_ = np.array([j for _, _, terms in model.rows for j in terms], dtype=np.int32)
-    lp.a_matrix_.value_ = np.array([float(x) for _, _, terms in model.rows for x in terms.values()])
-    solver.passModel(lp)
-    return solver
+    columns = model.cost, model.low, model.high
+    return highs.loaded(*columns, model.rows, presolve="off", threads=1, simplex_strategy=1)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,16 +20,10 @@ from gangplan.instances import verify
 from gangplan.instances.arrays import BoolArray, FloatArray
 from gangplan.instances.verify import TOLERANCE
 
+from ..plain import attempts
 from ..run import Run
 
-
-class Coarse(Protocol):
-    """A model whose numbers are as fine as its ceiling in seconds is tight."""
-
-    ceiling: float
-
-
-M = TypeVar("M", bound=Coarse)
+M = TypeVar("M")
 P = TypeVar("P")
 _BITS = 40
 """Sizes of a million groups add up to less than 63 bits; a thousand are rounded by less than the tolerance."""
@@ -163,15 +157,13 @@ def refine(run: Run, name: str, build: Callable[[Covers], M], solve: Callable[[M
     """Solve a model of `run`'s problem, and again while it was too coarse to tell, or let too much into memory.
 
     Args:
-        build: makes the model; its `ceiling` is the seconds that numbers in it are as fine as.
+        build: makes the model, its numbers as fine as the best plan is good.
         solve: looks for plans in it and raises the bound.
     """
-    covers, known, ceiling = Covers(), -1, np.inf
-    while not run.stopped and (len(covers.found) > known or (run.objective or np.inf) < ceiling):
-        known = len(covers.found)
+    covers = Covers()
+    for _ in attempts(run, np.inf, covers.found):
         with run.phase(f"{name} model"):
             model = build(covers)
-        ceiling = model.ceiling
         if not run.stopped:
             with run.phase(name):
                 solve(model)

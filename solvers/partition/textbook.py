@@ -12,7 +12,7 @@ import numpy as np
 from gangplan.instances import GraphProblem, precedence
 from gangplan.instances.arrays import FloatArray, IntArray
 
-from ..plain import Rows
+from ..plain import Rows, add_up
 from ..run import Run
 from .sizes import Covers, Sizes, whole
 
@@ -108,7 +108,7 @@ class Textbook:
         """Add (A) every op is on one device, x[v][d], and colocated ops on the same."""
         model.letter("A")
         for row in x:
-            model.equal(model.sum(row.values()), 1)
+            model.equal(add_up(row.values()), 1)
         for v, w in self.together:
             for d in x[v]:
                 model.equal(x[v][d], x[w][d])
@@ -125,10 +125,10 @@ class Textbook:
                 model.row(here[v] + sum(given), len(given))
         model.letter("M")
         if sizes.room:
-            used = model.sum(model.whole(m, sizes.room) * x for m, x in zip(sizes.size.tolist(), here, strict=True))
+            used = add_up(model.whole(m, sizes.room) * x for m, x in zip(sizes.size.tolist(), here, strict=True))
             model.row(used, model.whole(sizes.room, sizes.room), *given)
         for ops in self.covers.of(float(self.limits[kind])):
-            model.row(model.sum([*(here[v] for v in ops), *given]), len(ops) - 1 + len(given))
+            model.row(add_up([*(here[v] for v in ops), *given]), len(ops) - 1 + len(given))
 
     def kept(self, run: Run, plan: P, by: str) -> P | None:
         """Return a plan if it fits in memory, and learn from it if not."""

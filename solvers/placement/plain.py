@@ -17,7 +17,7 @@ from gangplan.instances.placement import PlacementPlan, PlacementProblem, Runnin
 from gangplan.instances.placement.rate import model_of, ring_bytes
 
 from ..partition.sizes import most
-from ..plain import ABOVE_ONE, New, Rows, both, refine
+from ..plain import ABOVE_ONE, New, Rows, add_up, both, refine
 from ..run import Run
 from .formulation import FORMULATION  # noqa: F401  # where others look for it
 from .plain_goals import Seen, most_cost, prices, slower, total
@@ -66,7 +66,7 @@ class Gangs:
         self.price, self.top = prices(problem, self.unit, seen)
         self.open = [_open(problem, j) for j in self.J]
         self.sizes = [{k: model.binary("size", j, k) for k in job.workers} for j, job in enumerate(self.jobs)]
-        self.placed = [sum(sizes.values()) for sizes in self.sizes]
+        self.placed = [add_up(sizes.values()) for sizes in self.sizes]
         self.out = [0 if job.value is None else model.binary("out", j) for j, job in enumerate(self.jobs)]
         self.w = [[model.count(self.most[j], "w", j, n) for n in self.N] for j in self.J]
         self.p = [[model.count(job.servers, "p", j, n) for n in self.N] for j, job in enumerate(self.jobs)]
@@ -95,8 +95,8 @@ class Gangs:
         """Place all tasks of a job or none, on nodes that it may use, apart from jobs it shares no node with."""
         row = self.model.row
         for j, job in enumerate(self.jobs):
-            self.model.equal(sum(self.w[j]), sum(k * x for k, x in self.sizes[j].items()))
-            self.model.equal(sum(self.p[j]), job.servers * self.placed[j])
+            self.model.equal(add_up(self.w[j]), add_up(k * x for k, x in self.sizes[j].items()))
+            self.model.equal(add_up(self.p[j]), job.servers * self.placed[j])
             self.model.equal(self.placed[j] + self.out[j], 1)
             seconds = self.problem.compute()[j]
             for n in self.N:
@@ -156,15 +156,15 @@ class Gangs:
             for j in parts:
                 self.card[j, n] = [model.count(self.most[j], "card", j, n, g) for g in range(gpus)]
                 self.holds[j, n] = [model.binary("holds", j, n, g) for g in range(gpus)]
-                self.model.equal(sum(self.card[j, n]), self.w[j][n])
+                self.model.equal(add_up(self.card[j, n]), self.w[j][n])
                 for count, holds in zip(self.card[j, n], self.holds[j, n], strict=True):
                     model.row(count, self.most[j] * holds)
                     model.row(holds, count)
             for g, used in enumerate(self.used[n]):
-                load = sum(model.share(share[j] / one) * self.card[j, n][g] for j in parts)
+                load = add_up(model.share(share[j] / one) * self.card[j, n][g] for j in parts)
                 model.row(load, model.share(1.0) * used)
-            whole = sum(int(job.worker.gpu) * w[n] for job, w in zip(self.jobs, self.w, strict=True))
-            model.row(whole + sum(self.used[n]), gpus)
+            whole = add_up(int(job.worker.gpu) * w[n] for job, w in zip(self.jobs, self.w, strict=True))
+            model.row(whole + add_up(self.used[n]), gpus)
 
     def _compute(self) -> None:
         """c[j] is that on the slowest of its nodes, each job with workers beside it adding its share."""
@@ -194,8 +194,8 @@ class Gangs:
             meet.append(self.model.binary("meet", i, j, n, g))
             self.model.row(2 * meet[g], x + y)
             self.model.row(x + y, 1 + meet[g])
-        self.model.row(sum(meet), len(meet) * share)
-        self.model.row(share, sum(meet))
+        self.model.row(add_up(meet), len(meet) * share)
+        self.model.row(share, add_up(meet))
         return share
 
     def _cross(self) -> None:
@@ -210,7 +210,7 @@ class Gangs:
         for i in self._levels:
             for j in self.J:
                 wide, inside = self.model.binary("wide", i, j), self.inside[i][j]
-                self.model.row(sum(inside.values()), 1 + len(inside) * wide)
+                self.model.row(add_up(inside.values()), 1 + len(inside) * wide)
                 for a, nodes in self._within(i, j).items():
                     self.model.row(inside[a] + wide, 1 + self.cross[i][j][a])
                     for n in nodes:
@@ -236,7 +236,7 @@ class Gangs:
         """Hierarchical: a ring in each node, one among a rack's nodes, one among racks, each at its slowest link."""
         model, size = self.model, self.size[j]
         phases = [model.amount(self.top[j], "phase", j, i) for i in range(len(self.bandwidth) + 1)]
-        model.row(sum(phases), self.s[j])
+        model.row(add_up(phases), self.s[j])
         several = self._several(j)
         for m, reached in self._reached(j, [[x] for x in self.w[j]], self.most[j]):
             for n, two in enumerate(several):
@@ -262,7 +262,7 @@ class Gangs:
                 w, p = ([tasks[j][n] for n in nodes] for tasks in (self.w, self.p))
                 through, both = model.count(all_w * all_p, "through", i, j, a), self._product(j, w, p, all_w, all_p)
                 for k, given in self.given(j):
-                    model.row(all_p * sum(w) + k * sum(p) - 2 * both, through, *given)
+                    model.row(all_p * add_up(w) + k * add_up(p) - 2 * both, through, *given)
                 load = self._cost(j, each) * through
                 for other, crosses in self._others(i, a, j):  # once more, by its duty, for each gang on the link
                     again = model.count(all_w * all_p, "again", i, j, a, other)
@@ -304,7 +304,7 @@ class Gangs:
     def _shared(self, j: int, size: float, level: int, a: int) -> Any:
         each = size / self.bandwidth[level]
         others = (self._cost(j, each * self.duty[i]) * crosses for i, crosses in self._others(level, a, j))
-        return self._cost(j, each) + sum(others)
+        return self._cost(j, each) + add_up(others)
 
     def _others(self, level: int, a: int, j: int) -> Iterator[tuple[int, Any]]:
         return ((i, self.cross[level][i][a]) for i in self.J if i != j and a in self.cross[level][i])
@@ -320,20 +320,20 @@ class Gangs:
         found = [(m, self.model.binary("reached", j, m)) for m in range(2, up + 1)]
         for m, reached in found:
             for xs in counts:
-                self.model.row(sum(xs), m - 1 + up * reached)
+                self.model.row(add_up(xs), m - 1 + up * reached)
         return found
 
     def _product(self, j: int, xs: list[Any], ys: list[Any], up_x: int, up_y: int) -> Any:
         """Return the product of two sums: that of x for each of so many steps of y."""
         steps = [self.model.binary("of", j, i) for i in range(up_y)]
         terms = [self.model.count(up_x, "term", j, i) for i in range(up_y)]
-        self.model.row(sum(steps), sum(ys))
-        self.model.row(sum(ys), sum(steps))
+        self.model.row(add_up(steps), add_up(ys))
+        self.model.row(add_up(ys), add_up(steps))
         for step, term in zip(steps, terms, strict=True):
-            self.model.row(term, sum(xs))
+            self.model.row(term, add_up(xs))
             self.model.row(term, up_x * step)
-            self.model.row(sum(xs), term + up_x * (1 - step))
-        return sum(terms)
+            self.model.row(add_up(xs), term + up_x * (1 - step))
+        return add_up(terms)
 
     def _plan(self, value: Any) -> PlacementPlan:
         tasks = [(j, n, *(round(value(x[j][n])) for x in (self.w, self.p))) for j in self.J for n in self.N]

@@ -13,6 +13,7 @@ from gangplan.instances.placement.rate import best_rate, model_of, pair_seconds,
 from gangplan.instances.verify.placement import Fragmentation
 
 from ..partition.sizes import most
+from ..plain import Sum, add_up
 
 if TYPE_CHECKING:
     from .plain import Gangs
@@ -78,10 +79,11 @@ def total(gangs: Gangs) -> Any:
     """Return the goal of a model, in units."""
     problem, units = gangs.problem, gangs.model.units
     goals = {"throughput": _losses, "communication": _communication, "fragmentation": _fragments}
-    cost = goals[problem.goal](gangs) if problem.goal in goals else sum(gangs.steps())
-    absent = sum(units(job.value) * x for job, x in zip(problem.jobs, gangs.out, strict=True) if job.value is not None)
+    cost = goals[problem.goal](gangs) if problem.goal in goals else add_up(gangs.steps())
+    out = zip(problem.jobs, gangs.out, strict=True)
+    absent = add_up(units(job.value) * x for job, x in out if job.value is not None)
     moved = (units(run.migration) * x for run, x in zip(problem.running, gangs.moved, strict=True) if run.movable)
-    return cost + absent + sum(moved)
+    return cost + absent + add_up(moved)
 
 
 def _losses(gangs: Gangs) -> Any:
@@ -98,11 +100,11 @@ def _losses(gangs: Gangs) -> Any:
         lines = [(1 - 1 / a - 1 / b, ends[-1] / (a * b)) for a, b in pairwise(ends)] + [(1 - 1 / ends[-1], 0.0)]
         found.append(model.amount(1, "loss", j))
         chosen = [model.binary("line", j, i) for i in range(len(lines))]
-        model.row(gangs.placed[j], sum(chosen))
+        model.row(gangs.placed[j], add_up(chosen))
         for (flat, slope), line in zip(lines, chosen, strict=True):
             over, under = model.ratio(weight * slope)
             model.row(over * t + under * model.units(job.weight * flat, 1 + weight), under * found[j], line)
-    return sum(found)
+    return add_up(found)
 
 
 def _communication(gangs: Gangs) -> Any:
@@ -116,7 +118,7 @@ def _communication(gangs: Gangs) -> Any:
             within: Any = 0
             for a in sorted(set(member)):
                 reached = [model.binary("pair", level, j, a, m) for m in range(gangs.most[j])]
-                model.equal(sum(reached), sum(w for w, b in zip(gangs.w[j], member, strict=True) if a == b))
+                model.equal(add_up(reached), add_up(w for w, b in zip(gangs.w[j], member, strict=True) if a == b))
                 for x, y in pairwise(reached):
                     model.row(y, x)
                 for m, x in enumerate(reached):
@@ -133,27 +135,27 @@ def _communication(gangs: Gangs) -> Any:
 
 def _fragments(gangs: Gangs) -> Any:
     """Add (F): what is free on a node and no use to a task: all unless that fits, else that of GPUs too full for it."""
-    model, fleet, cost = gangs.model, gangs.problem.fleet, 0
+    model, fleet, cost = gangs.model, gangs.problem.fleet, Sum({})
     model.letter("F")
     measure, one = Fragmentation(gangs.problem), most(1.0, sum(gangs.most))
     for n in np.flatnonzero((fleet.gpus > 0) & np.asarray(fleet.usable)).tolist():
         used, empty = gangs.used[n], (float(fleet.cpu[n]), float(fleet.memory[n]), float(fleet.nic[n]))
         held = [[(job.worker.gpu, gangs.card[j, n][g]) for j, job in enumerate(gangs.jobs) if (j, n) in gangs.card]
                 for g in range(len(used))]  # fmt: skip
-        whole = sum(int(job.worker.gpu) * w[n] for job, w in zip(gangs.jobs, gangs.w, strict=True))
-        idle = int(fleet.gpus[n]) - whole - sum(used)
+        whole = add_up(int(job.worker.gpu) * w[n] for job, w in zip(gangs.jobs, gangs.w, strict=True))
+        idle = int(fleet.gpus[n]) - whole - add_up(used)
         for q, (task, share) in enumerate(measure.kinds):
             rest, top = model.amount(1, "rest", n, q), 1 + share / gangs.unit
             cost += rest
             each = model.units(share, top)
-            parts = (sum(model.units(-share * s) * y for s, y in own) for own in held)
+            parts = (add_up(model.units(-share * s) * y for s, y in own) for own in held)
             free = [each * x + y for x, y in zip(used, parts, strict=True)]
             if not measure.fits(n, task, [1.0] * int(fleet.gpus[n]), empty):
-                model.row(each * idle + sum(free), rest)
+                model.row(each * idle + add_up(free), rest)
                 continue
             fits, lacks = model.binary("fits", n, q), model.binary("lacks", n, q)
             model.equal(fits + lacks, 1)
-            model.row(each * idle + sum(free), rest, lacks)
+            model.row(each * idle + add_up(free), rest, lacks)
             for field in ("cpu", "memory", "nic"):
                 if need := getattr(task.demand, field):
                     load = gangs.load(field, n) + model.share(need / gangs.limit(field, n))
@@ -162,9 +164,9 @@ def _fragments(gangs: Gangs) -> Any:
             left = [model.amount(1, "left", n, g, q) for g in range(len(used))]
             for g, x in enumerate(enough):
                 model.row(x, used[g])
-                load = sum(model.share(s / one) * y for s, y in held[g])
+                load = add_up(model.share(s / one) * y for s, y in held[g])
                 model.row(load + model.share(min(1.0, task.demand.gpu) / one), model.share(1.0), x)
                 model.row(free[g], left[g] + each * x)
-            model.row(task.demand.grants, idle + sum(enough), fits)
-            model.row(sum(left), rest)
+            model.row(task.demand.grants, idle + add_up(enough), fits)
+            model.row(add_up(left), rest)
     return cost

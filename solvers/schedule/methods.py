@@ -94,8 +94,8 @@ METHODS: dict[str, Method] = {
     "lp": Method(_shifted(starts.lp), suits=suits_prices, kernels=compiled(*_PRICING), start=_shifted(_start, most=1)),
     "starts": Method(_shifted(starts.starts), suits=suits_starts, kernels=compiled(*_SEARCHING), start=_BEGIN),
     "cpsat": Method(_shifted(cpsat.cpsat), exact=True, suits=suits_cpsat, library=CPSAT, start=_BEGIN),
-    "milp": Method(plain.plain_milp, exact=True, suits=plain.suits_milp, library="pulp", start=_BEGIN),
+    "milp": Method(plain.plain_milp, exact=True, suits=plain.suits_milp, library="highspy", start=_BEGIN),
     "plain_cpsat": Method(plain.plain_cpsat, exact=True, suits=plain.suits_cpsat, library=CPSAT),
-    "plain_milp": Method(plain.plain_milp, exact=True, suits=plain.suits_milp, library="pulp"),
+    "plain_milp": Method(plain.plain_milp, exact=True, suits=plain.suits_milp, library="highspy"),
 }
 SUITE = Suite(METHODS, ("",), _prepare, enumeration.optimum, enumeration.random_problem, _draft, bare=_bare)

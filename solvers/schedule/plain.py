@@ -14,7 +14,7 @@ import numpy as np
 
 from gangplan.instances.schedule import SchedulePlan
 
-from ..plain import CAP, ROWS, Formulation, Minimise, Search, Variable, letter, refine, solve_cpsat, solve_milp
+from ..plain import CAP, ROWS, TICKS, Formulation, Rows, Solve, Variable, add_up, by_cpsat, by_highs, float_rows, refine
 from ..run import Run, watched
 from .enumeration import Place, places
 from .grain import Scale, down, tick_of
@@ -73,68 +73,65 @@ def plan_of(p: PreparedJobs, chosen: list[tuple[int, int, Place, float]]) -> Sch
     return seated(p, option, start, held)
 
 
-def plain_cpsat(run: Run, prepared: object = None, minimise: Search = solve_cpsat) -> None:
+def plain_cpsat(run: Run, prepared: object = None, minimise: Solve = by_cpsat) -> None:
     """Minimise the goal by CP-SAT: x[m] a job runs by way m, s[j] and c[j] its start and end, out[j] it is left out."""
-    from ortools.sat.python import cp_model
-
     p = prepare(run.problem)
     if not suits_cpsat(p):
         run.note("plain_cpsat left out: there are too many ways to run the jobs")
         return
-    scale, model = Scale(p), cp_model.CpModel()
+    scale = Scale(p)
+    model = Rows(ShiftedRun(run, p), TICKS * scale.unit, minimise)
+    model.constant = scale.constant
     s, c, out, cost = [], [], [], []
-    letter(model, "R")
+    model.letter("R")
     for j in range(p.n):  # a job runs from its release to its deadline; what it costs is counted from its release
         first, late = scale.down(float(p.release[j])), float(p.deadline[j])
         due = max(first, scale.horizon if np.isinf(late) else min(scale.horizon, scale.down(late)))
-        s.append(model.new_int_var(first, due, f"s_{j}"))
-        c.append(model.new_int_var(first, due, f"c_{j}"))
-        out.append(model.new_bool_var(f"out_{j}"))
-        model.add(out[j] <= int(np.isfinite(p.price[j])))
+        s.append(model.count(due, "s", j, least=first))
+        c.append(model.count(due, "c", j, least=first))
+        out.append(model.binary("out", j))
+        model.row(out[j], int(np.isfinite(p.price[j])))
         cost.append(scale.price[j] * out[j])
         if not p.makespan:
-            cost.append(scale.slope[j] * (c[j] - scale.up(float(p.release[j]))))
-            model.add(c[j] == max(first, scale.up(float(p.release[j])))).only_enforce_if(out[j])
+            released = scale.up(float(p.release[j]))
+            cost.append(scale.slope[j] * (c[j] - released))
+            model.equal(c[j], max(first, released), out[j])
     every = ways(p)
-    x = [model.new_bool_var(f"x_{j}_{o}_{m}") for m, (j, o, _) in enumerate(every)]
-    letter(model, "M")
-    held: list[list[tuple[Any, int]]] = [[] for _ in range(p.nodes)]
-    for literal, (j, o, place) in zip(x, every, strict=True):
+    x = [model.binary("x", j, o, m) for m, (j, o, _) in enumerate(every)]
+    model.letter("M")
+    held: list[list[tuple[int, int]]] = [[] for _ in range(p.nodes)]
+    for runs, (j, o, place) in zip(x, every, strict=True):
         ticks = scale.down(float(p.seconds[o]))
-        interval = model.new_optional_interval_var(s[j], ticks, c[j], literal, "")
+        interval = model.interval(s[j], ticks, c[j], runs)
         for v, gpus in place if ticks else ():
             held[v].append((interval, gpus))
-    letter(model, "A")
+    model.letter("A")
     for j in range(p.n):  # each job runs in one way or is left out
-        model.add_exactly_one(out[j], *(literal for literal, way in zip(x, every, strict=True) if way[0] == j))
-    letter(model, "M")
-    for node in held:  # no node holds more GPUs than it has
-        model.add_cumulative([interval for interval, _ in node], [gpus for _, gpus in node], p.per)
+        mine = (runs for runs, way in zip(x, every, strict=True) if way[0] == j)
+        model.add(add_up([out[j], *mine]), 1, 1, one=True)
+    model.letter("M")
+    for node in filter(None, held):  # no node holds more GPUs than it has
+        model.together([interval for interval, _ in node], [gpus for _, gpus in node], p.per)
     if p.makespan:
-        letter(model, "Z")
-        last = model.new_int_var(0, scale.horizon, "last")
+        model.letter("Z")
+        last = model.count(scale.horizon, "last")
         for j in range(p.n):
-            model.add(last >= c[j]).only_enforce_if(~out[j])
+            model.row(c[j], last, 1 - out[j])
         cost.append(scale.slope[0] * last)
-    model.minimize(sum(cost))
 
     def plan(value: Any) -> SchedulePlan | None:
-        chosen = [way for literal, way in zip(x, every, strict=True) if value(literal)]
+        chosen = [way for runs, way in zip(x, every, strict=True) if value(runs)]
         return plan_of(p, [(j, o, place, value(s[j])) for j, o, place in chosen])
 
     with run.phase("plain_cpsat"):
-        minimise(ShiftedRun(run, p), model, 1.0 / scale.unit, plan, scale.constant)
+        model.minimise(add_up(cost), plan)
 
 
-def plain_milp(run: Run, prepared: object = None, minimise: Minimise = solve_milp) -> None:
+def plain_milp(run: Run, prepared: object = None, minimise: Solve = by_highs) -> None:
     """Minimise the goal by a time-indexed MILP: x[m, t] a job starts by way m at tick t, out[j] it is left out.
 
     Times that are not whole ticks, or too many, raise `NotImplementedError`.
     """
-    import pulp
-
-    from ..pulp_solvers import Model
-
     p = prepare(run.problem)
     if not suits_milp(p):
         raise NotImplementedError("times are not whole ticks, or too many")
@@ -142,45 +139,43 @@ def plain_milp(run: Run, prepared: object = None, minimise: Minimise = solve_mil
     worst = float((p.slope * p.horizon).sum() + p.price[np.isfinite(p.price)].sum())
 
     def attempt(unit: float) -> None:
-        lp = Model("schedule", lambda: run.stopped)
+        model = float_rows(shifted, unit, minimise)
         x: dict[tuple[int, int, Place, int], Any] = {}
         held: dict[tuple[int, int], list[Any]] = defaultdict(list)
         # solvers differ in whether they count a constant in their bound: here it is a term
-        cost: list[Any] = [p.constant / unit * pulp.LpVariable("one", 1, 1)]
+        cost: list[Any] = [p.constant / unit * model.count(1, "one", least=1, whole=False, label="one")]
         cap = CAP + max(0.0, -p.constant / unit)
-        last = pulp.LpVariable("last", 0, cap)  # the one start of a job has an end of at most that
+        # the one start of a job has an end of at most that
+        last = model.count(cap, "last", whole=False, label="last")
         for j in range(p.n):
             starts, ends = [], []
             for o in p.options(j):
                 for k, place in enumerate(places(p.problem, int(p.gpus[o]))):
                     for t in watched(_ticks(p, o, tick), lambda: run.stopped):
-                        lp.names[f"x{len(x)}"] = f"x_{j}_{o}_{k}_{t}"
-                        x[j, o, place, t] = pulp.LpVariable(f"x{len(x)}", cat="Binary")
-                        starts.append(x[j, o, place, t])
+                        starts.append(model.count(1, "x", j, o, k, t, label=f"x{len(x)}"))
+                        x[j, o, place, t] = starts[-1]
                         end = t * tick + float(p.seconds[o])
                         ends.append(min((1.0 if p.makespan else float(p.slope[j])) * end / unit, cap) * starts[-1])
                         for during in range(t, t + down(float(p.seconds[o]), tick)):
                             for v, gpus in place:
                                 held[v, during].append(gpus * starts[-1])
-            letter(lp, "Z")
+            model.letter("Z")
             if p.makespan:  # the last end is no earlier than that of any job
-                lp += last >= pulp.lpSum(ends)
+                model.add(last - add_up(ends), 0, None)
             else:
                 cost += ends
-            lp.names[f"out{j}"] = f"out_{j}"
-            out = pulp.LpVariable(f"out{j}", 0, int(np.isfinite(p.price[j])), "Integer")
+            out = model.count(int(np.isfinite(p.price[j])), "out", j, label=f"out{j}")
             cost.append(min(float(p.price[j]) / unit, cap) * out)
-            letter(lp, "A")
-            lp += pulp.lpSum([out, *starts]) == 1  # each job starts once or is left out
-        letter(lp, "M")
+            model.letter("A")
+            model.equal(add_up([out, *starts]), 1)  # each job starts once or is left out
+        model.letter("M")
         for in_use in held.values():  # in each tick no node holds more GPUs than it has
-            lp += pulp.lpSum(in_use) <= p.per
-        lp.setObjective(pulp.lpSum([*cost, last] if p.makespan else cost))
+            model.add(add_up(in_use), None, p.per)
 
-        def plan() -> SchedulePlan | None:
-            return plan_of(p, [start for start, variable in x.items() if variable.value() > 0.5])
+        def plan(value: Any) -> SchedulePlan | None:
+            return plan_of(p, [start for start, runs in x.items() if value(runs) > 0.5])
 
-        minimise(shifted, lp, unit, plan)
+        model.minimise(add_up([*cost, last] if p.makespan else cost), plan)
 
     refine(shifted, "plain_milp", 0, max(worst, p.horizon if p.makespan else 0.0), attempt)
 

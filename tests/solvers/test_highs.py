@@ -10,7 +10,6 @@ def test_no_greeting() -> None:
     """Neither a solver of one's own nor that of PuLP prints when it is made and run."""
     program = """
 import pulp
-from gangplan.solvers import pulp_solvers
 from gangplan.solvers.highs import new_highs
 solver = new_highs()
 solver.silent()

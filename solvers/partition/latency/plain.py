@@ -13,7 +13,7 @@ import numpy as np
 
 from gangplan.instances import LatencyPlan, LatencyProblem
 
-from ...plain import Formulation, New, Rows, Variable, both, refine
+from ...plain import Formulation, New, Rows, Variable, add_up, both, refine
 from ...run import Run
 from ..textbook import Textbook
 
@@ -83,7 +83,7 @@ def _model(model: Rows, run: Run, by: str, t: Textbook) -> None:
             model.row(x[u][d] - x[v][d], out[d][u])
         model.letter("C")  # calls do not wait for one another in a circle, even if they take no time
         for u, v in edges:
-            model.row(level[u] + 1, level[v], x[v][d], model.no(x[u][d]))
+            model.row(level[u] + 1, level[v], x[v][d], 1 - x[u][d])
         for v in t.ops:
             model.equal(level[v], turn[d], x[v][d])
         model.letter("F")  # results are there when the call has finished; it starts when its inputs are there
@@ -94,7 +94,7 @@ def _model(model: Rows, run: Run, by: str, t: Textbook) -> None:
         model.letter("L")  # it takes its ops and its transfers
         work = [time[t.kind[d]][v] * x[v][d] for v in t.ops]
         moves = [cost[u] * (into[d][u] + out[d][u]) for u in senders]
-        model.row(model.sum([start[d], *work, *moves]), finish[d])
+        model.row(add_up([start[d], *work, *moves]), finish[d])
     model.letter("H")
     for d in (d for d in devices if d not in calls):  # (F) an op on a host starts when its inputs are there
         for v in t.ops:

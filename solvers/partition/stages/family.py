@@ -7,12 +7,12 @@ from functools import cached_property
 
 import numpy as np
 
-from gangplan.instances.arrays import BoolArray, FloatArray
+from gangplan.instances.arrays import FloatArray
 from gangplan.instances.verify import TOLERANCE
 
 from ...run import never, watched
 from ..sizes import edge
-from ..throughput.ideals import linear_extension, prefixes
+from ..throughput.ideals import bits_of, linear_extension, prefixes
 from .reduced import Units
 
 
@@ -32,14 +32,10 @@ class Family:
     """
 
     def __init__(self, units: Units, ideals: list[int], stopped: Callable[[], bool] = never) -> None:
-        count = units.order.n_groups
-        width = (count + 7) // 8
-        raw = b"".join(ideal.to_bytes(width, "little") for ideal in ideals)
-        packed = np.frombuffer(raw, dtype=np.uint8).reshape(-1, width)
-        bits = np.unpackbits(packed, axis=1, count=count, bitorder="little")
+        bits = bits_of(ideals, units.order.n_groups)
         order = np.argsort(bits.sum(axis=1), kind="stable")
         self.units, self.problem = units, units.problem
-        self.bits: BoolArray = bits[order].view(np.bool_)
+        self.bits = bits[order]
         self._absent = np.ascontiguousarray((~self.bits).T, dtype=np.float32)
         self._rows, self._gap = slice(0, 0), np.zeros((0, 0))
         able = np.isfinite(units.seconds)

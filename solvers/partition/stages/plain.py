@@ -16,7 +16,7 @@ import numpy as np
 
 from gangplan.instances import StagesPlan, StagesProblem, precedence
 
-from ...plain import Formulation, New, Rows, Variable, both, refine
+from ...plain import Formulation, New, Rows, Variable, add_up, both, refine
 from ...run import Run
 from ..sizes import most
 
@@ -96,7 +96,7 @@ class _Stages:
         ]
         # T of an inner level is divided by its replicas before it counts, so it may be that many units
         self.up = [prod(self.members[level:]) for level in range(len(self.members) + 1)]
-        self.p = [[*(model.binary("p", v, s) for s in self.line), 0] for v in self.ops]
+        self.p: list[list[Any]] = [[*(model.binary("p", v, s) for s in self.line), 0] for v in self.ops]
         self.x = [[row[s] - row[s + 1] for s in self.line] for row in self.p]
         self.y = [[model.binary("y", s, c) for c in range(len(self.ways))] for s in self.line]
         self.cut = [[model.binary("cut", s, i) for i in self.levels] for s in self.line]
@@ -116,17 +116,17 @@ class _Stages:
         seconds, leader = self.problem.seconds(), dict[int, int]()
         same = [(leader.setdefault(c, v), v) for v, c in enumerate(graph.colocation.tolist()) if c >= 0]
         for s in self.line:
-            used = sum(self.y[s])
-            row(used, sum(self.y[s - 1]) if s else 1)
-            row(used, sum(x[v][s] for v in self.ops))
-            equal(sum(self.cut[s]), used if s else 0)
+            used = add_up(self.y[s])
+            row(used, add_up(self.y[s - 1]) if s else 1)
+            row(used, add_up(x[v][s] for v in self.ops))
+            equal(add_up(self.cut[s]), used if s else 0)
             for v in self.ops:
                 row(p[v][s + 1], p[v][s])
                 row(x[v][s], used)
                 if not s:
                     row(1, p[v][s])
                 for k in np.flatnonzero(~np.isfinite(seconds[:, v])).tolist():
-                    row(x[v][s] + sum(y for c, y in self._chosen(s) if c.k == k), 1)
+                    row(x[v][s] + add_up(y for c, y in self._chosen(s) if c.k == k), 1)
             for v, w in same:
                 equal(p[v][s], p[w][s])
             for a, b in zip(*precedence(graph), strict=True):
@@ -138,12 +138,12 @@ class _Stages:
         for i, w in enumerate(self.members):
             taken = [self.model.count(w, "taken", i, s) for s in self.line]
             for s in self.line:
-                m = sum(c.m[i] * y for c, y in self._chosen(s))
-                held = sum(c.m[i] * (c.t if i == 0 else 1) * y for c, y in self._chosen(s))
+                m = add_up(c.m[i] * y for c, y in self._chosen(s))
+                held = add_up(c.m[i] * (c.t if i == 0 else 1) * y for c, y in self._chosen(s))
                 row(held, taken[s])
                 row(taken[s - 1] + held if s else 0, taken[s], self.cut[s][i])
                 for joined in self._joined(s, i):
-                    before = sum(c.m[i] * y for c, y in self._chosen(s - 1))
+                    before = add_up(c.m[i] * y for c, y in self._chosen(s - 1))
                     row(taken[s - 1], taken[s], joined)
                     self.model.equal(m, before, joined)
 
@@ -215,19 +215,19 @@ class _Stages:
         once, kept = (rows.tolist() for rows in problem.need())
         for s in self.line:
             later = (
-                sum(prod(c.m) * y for r in self.line[s + 1 :] for c, y in self._chosen(r)) if problem.training else 0
+                add_up(prod(c.m) * y for r in self.line[s + 1 :] for c, y in self._chosen(r)) if problem.training else 0
             )
             under_way = [model.binary("under", s, v) for v in range(self.up[0])]
-            model.row(1, sum(under_way))
+            model.row(1, add_up(under_way))
             for c, y in self._chosen(s):
-                model.row(later, prod(c.m) * sum(v * b for v, b in enumerate(under_way)), y)
+                model.row(later, prod(c.m) * add_up(v * b for v, b in enumerate(under_way)), y)
             for k, (first, more) in enumerate(zip(once, kept, strict=True)):
                 on_row = model.binary("row", s, k)
-                model.row(sum(y for c, y in self._chosen(s) if c.k == k), on_row)
+                model.row(add_up(y for c, y in self._chosen(s) if c.k == k), on_row)
                 for v, b in enumerate(under_way):
-                    total = sum(model.share((first[u] + v * more[u]) / limit) * self.x[u][s] for u in self.ops)
+                    total = add_up(model.share((first[u] + v * more[u]) / limit) * self.x[u][s] for u in self.ops)
                     if s and problem.recompute:
-                        total += sum(
+                        total += add_up(
                             model.share(v * self.sent[u] / limit) * crosses for u, crosses in self.k[s].items()
                         )
                     model.row(total, model.share(1.0), on_row, b)
@@ -240,7 +240,7 @@ class _Stages:
         return self.cut[s][:level] if s else []
 
     def _sum(self, s: int, seconds: list[float], cap: float) -> Any:
-        return sum(self.model.units(x, cap) * self.x[v][s] for v, x in enumerate(seconds) if isfinite(x))
+        return add_up(self.model.units(x, cap) * self.x[v][s] for v, x in enumerate(seconds) if isfinite(x))
 
     def _plan(self, value: Any) -> StagesPlan:
         stage = np.array([round(sum(value(x) for x in row[1:-1])) for row in self.p])

@@ -13,7 +13,7 @@ import numpy as np
 from gangplan.instances import StepPlan, StepProblem
 from gangplan.instances.arrays import IntArray
 
-from ...plain import Formulation, New, Rows, Variable, both, refine
+from ...plain import Formulation, New, Rows, Variable, add_up, both, refine
 from ...run import Run
 from ..textbook import Textbook
 
@@ -65,7 +65,7 @@ def _model(model: Rows, run: Run, by: str, t: Textbook) -> None:
     x = [{d: model.binary("x", v, d) for d in t.devices} for v in t.ops]
     s, z, (time, _) = [model.amount(1, "s", v) for v in t.ops], model.amount(1, "Z"), t.units(model)
     t.assign(model, x)
-    lasts = [model.sum(time[t.kind[d]][v] * x[v][d] for d in t.devices) for v in t.ops]
+    lasts = [add_up(time[t.kind[d]][v] * x[v][d] for d in t.devices) for v in t.ops]
     e = [model.defined(s[v] + lasts[v], "e", v) for v in t.ops]
     for v in t.ops:
         model.row(e[v], z)

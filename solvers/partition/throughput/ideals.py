@@ -77,6 +77,14 @@ def linear_extension(q: Quotient, rng: np.random.Generator | None = None) -> lis
 Index = NDArray[np.int64]
 
 
+def bits_of(ideals: list[int], count: int) -> BoolArray:
+    """Return which of so many groups each ideal has, bool (ideals, groups)."""
+    width = (count + 7) // 8
+    raw = b"".join(ideal.to_bytes(width, "little") for ideal in ideals)
+    packed = np.frombuffer(raw, dtype=np.uint8).reshape(-1, width)
+    return np.unpackbits(packed, axis=1, count=count, bitorder="little").view(np.bool_)
+
+
 class Family:
     """A set of ideals in the order of their work; indices are places in `ideals`.
 
@@ -92,10 +100,7 @@ class Family:
 
     def __init__(self, q: Quotient, ideals: list[int], ceiling: float = np.inf) -> None:
         self.q, self.ceiling = q, ceiling
-        width = (q.n_groups + 7) // 8
-        raw = b"".join(ideal.to_bytes(width, "little") for ideal in ideals)
-        packed = np.frombuffer(raw, dtype=np.uint8).reshape(-1, width)
-        bits = np.unpackbits(packed, axis=1, count=q.n_groups, bitorder="little").view(np.bool_)
+        bits = bits_of(ideals, q.n_groups)
         work = bits @ q.work
         order = np.lexsort((bits.sum(axis=1), work))
         self.ideals = [ideals[i] for i in order]

@@ -133,7 +133,7 @@ METHODS: dict[str, Method] = {
     "spectral": Method(_spectral, suits=lambda reduced: reduced.own.n_groups <= _DENSE, library="scipy.linalg"),
     "convex": Method(_convex, variants=("convex",), start=_start),
     "cpsat": Method(_on_own(cpsat.cpsat), exact=True, suits=_at_most(25_000), library=CPSAT, start=_start),
-    "milp": Method(_on_own(milp.milp), exact=True, suits=_at_most(400_000), library="pulp", start=_start),
+    "milp": Method(_on_own(milp.milp), exact=True, suits=_at_most(400_000), library="highspy", start=_start),
     **plain_methods(plain, exact=False),
 }
 SUITE = Suite(METHODS, VARIANTS, _prepare, referee.optimum, tiny.random_throughput, offer_draft)

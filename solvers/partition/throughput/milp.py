@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from gangplan.instances import precedence
 
-from ...plain import new_rows, refine
-from ...pulp_solvers import TOLERANCE, minimise_lp
+from ...highs import TOLERANCE, minimise_rows
+from ...plain import float_rows, refine
 from ...run import Run
 from ..sizes import whole
 from ..textbook import Textbook
@@ -26,7 +27,7 @@ def milp(run: Run, q: Quotient) -> None:
     largest = np.argsort(-q.work, kind="stable").tolist()
 
     def attempt(unit: float) -> None:
-        model = new_rows(run, unit, minimise_lp)
+        model = float_rows(run, unit, partial(minimise_rows, by="milp"))
 
         def known(x: list[dict[int, Any]], z: Any) -> None:
             """Add the bound and (S): unless in a chain, the i-th largest group is on one of the first i devices."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from gangplan.instances import PartitionPlan, PartitionProblem
 
-from ...plain import Formulation, New, Rows, Variable, both, refine
+from ...plain import Formulation, New, Rows, Variable, add_up, both, refine
 from ...run import Run
 from ..textbook import Textbook
 from .quotient import planned
@@ -80,9 +80,9 @@ def assignment(
     t.assign(model, x)
     model.letter("T")  # every slot is a device of one type
     for s in slots:
-        model.equal(model.sum(y[s].values()), 1)
+        model.equal(add_up(y[s].values()), 1)
     for i, count in enumerate(t.count):
-        model.equal(model.sum(y[s][i] for s in slots if i in y[s]), count)
+        model.equal(add_up(y[s][i] for s in slots if i in y[s]), count)
     model.letter("K")  # a slot pays for an output that crosses its boundary
     for u in paid:
         _, (first, *others) = t.nets[u]
@@ -95,7 +95,7 @@ def assignment(
             model.letter("L")
             load = [time[i][v] * x[v][s] for v in t.ops]
             tolls = [] if t.host[i] else [cost[u] * k[u][s] for u in paid]
-            model.row(model.sum(load + tolls), z, chosen)
+            model.row(add_up(load + tolls), z, chosen)
             t.hold(model, i, [row[s] for row in x], chosen, barred="T")
     _order(model, t, x, run.problem.variant)
     known(x, z)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from typing import Any
 
+import highspy
 import numpy as np
-import pulp
 import pytest
 
 from gangplan import solve
@@ -15,9 +14,11 @@ from gangplan.instances import Level, TreeTopology
 from gangplan.instances.placement import Demand, Fleet, GangJob, PlacementProblem, SpeedModel
 from gangplan.instances.placement.problem import GOALS
 from gangplan.solvers import Run
+from gangplan.solvers.highs import programme
 from gangplan.solvers.method import suite
 from gangplan.solvers.placement.enumeration import random_problem
 from gangplan.solvers.placement.plain import plain_milp
+from gangplan.solvers.plain import Rows
 
 NAMES = ["milp", "plain_cpsat", "plain_milp"]
 TOOLS = suite("placement")
@@ -95,10 +96,11 @@ def test_nothing_is_looked_at_that_costs_more_than_the_plan(goal: str) -> None:
     """The most that the MILP's relaxation may cost is what the plan known does, but for tolerances."""
     most = list[float]()
 
-    def maximise(run: Run, lp: Any, unit: float, plan: object) -> None:
-        lp.sense = pulp.LpMaximize
-        lp.solve(pulp.HiGHS(msg=False, mip=False))
-        most.append(lp.objective.value())
+    def maximise(rows: Rows, plan: object) -> None:
+        solver, _ = programme(rows, solve_relaxation=True)
+        solver.changeObjectiveSense(highspy.ObjSense.kMaximize)
+        solver.run()
+        most.append(solver.getObjectiveValue() + rows.goal.constant)
 
     problem = random_problem(1, jobs=3)
     run = Run(replace(problem, goal=goal), time_limit=60)
