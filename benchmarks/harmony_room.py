@@ -7,9 +7,9 @@ from itertools import combinations, product
 
 import numpy as np
 
-from gangplan.instances.arrays import FloatArray, require_choice
+from gangplan.instances.arrays import FloatArray, offsets, require_choice
 from gangplan.simulator.ground import against, evaluate
-from gangplan.simulator.snapshots import Long, Snapshots, Truth, offsets
+from gangplan.simulator.snapshots import Long, Snapshots, Truth
 from gangplan.systems.harmony.colocate.policy import DELAY, SLACK, Joint, Speeds
 from gangplan.systems.interference.baselines import CONSOLIDATE, PATIENCE, Places
 from gangplan.systems.interference.case import InterferenceCase

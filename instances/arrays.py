@@ -45,6 +45,17 @@ def sums(index: NDArray[Any], weights: NDArray[Any], count: int) -> FloatArray:
     return np.bincount(index, weights=weights, minlength=count).astype(np.float64)
 
 
+def offsets(counts: NDArray[np.integer]) -> NDArray[np.int64]:
+    """Return 0 and the running sums of counts."""
+    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+
+
+def ranges(begin: NDArray[np.integer], end: NDArray[np.integer]) -> NDArray[np.int64]:
+    """Return the numbers of all ranges, one after the other."""
+    size = end - begin
+    return np.asarray(np.repeat(begin - offsets(size)[:-1], size) + np.arange(size.sum()))
+
+
 def row_sums(index: NDArray[Any], rows: Iterable[NDArray[Any]], count: int) -> FloatArray:
     """Return `sums` of each row, float64 (rows, count)."""
     return np.stack([sums(index, row, count) for row in rows])

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from .arrays import AMOUNT, POSITIVE, Checked, FloatArray, IntArray, array, frozen, require, require_number
+from .arrays import AMOUNT, POSITIVE, Checked, FloatArray, IntArray, array, frozen, ranges, require, require_number
 from .errors import InstanceError, unknown
 from .graph import OpGraph
 
@@ -181,7 +181,7 @@ def replicated_edges(split: SplitGraph) -> tuple[IntArray, IntArray, IntArray]:
     wide = split.copies[v]
     count = split.copies[u] * wide
     edge = np.repeat(np.arange(len(u)), count)
-    nth = np.arange(len(edge)) - np.repeat(np.cumsum(count) - count, count)
+    nth = ranges(0 * count, count)
     source = split.first[u[edge]] + nth // wide[edge]
     target = split.first[v[edge]] + nth % wide[edge]
     return source.astype(np.int32), target.astype(np.int32), edge.astype(np.int32)

@@ -158,26 +158,6 @@ def total_free(nodes: Nodes) -> float:
 
 
 @kernel
-def next_fit(queue: Ints, begin: int, gangs: Gangs, nodes: Nodes) -> int:
-    """Return the first place in the queue from `begin` on whose job fits, -1 if there is none."""
-    cluster, jobs = by_reference(nodes), by_reference(gangs)
-    total = total_free(cluster)
-    if total < 1:
-        return -1
-    node, gpus = np.empty(len(nodes.free), dtype=np.int64), np.empty(len(nodes.free), dtype=np.int64)
-    alike = nodes.free.shape[1] == 1 and len(nodes.ok) == 1
-    failed = np.zeros(int(total) + 1, dtype=np.bool_)  # sizes that do not fit, where jobs of a size are alike
-    for i in range(begin, len(queue)):
-        need = gangs.degree[queue[i]]
-        if need > total or (alike and failed[need]):
-            continue
-        if find_in(nodes.free, cluster, jobs, queue[i], need, node, gpus):
-            return i
-        failed[need] = True
-    return -1
-
-
-@kernel
 def reserve(job: int, running: Ints, end: Floats, gangs: Gangs, nodes: Nodes, held: Held) -> tuple[float, Floats2]:
     """Return when a job fits if nothing else starts, and what is free then; running jobs end at `end`."""
     cluster, jobs, rows = by_reference(nodes), by_reference(gangs), by_reference(held)
@@ -204,7 +184,8 @@ def next_spare(
     """Return the first place in the queue from `begin` on whose job fits and does not delay `job`, -1 if none does.
 
     This is EASY backfilling (Lifka, JSSPP 1995): who fits starts if it has ended by `shadow`, when `job` starts, or if
-    what is free `later`, then, is enough for both. Whoever starts a job that runs on takes it from `later`.
+    what is free `later`, then, is enough for both. Whoever starts a job that runs on takes it from `later`. Where
+    nobody waits for anything, `shadow` is infinite: who fits is the next.
     """
     cluster, jobs = by_reference(nodes), by_reference(gangs)
     total = total_free(cluster)

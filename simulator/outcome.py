@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,6 +52,22 @@ class Outcome:
     interval: float = float("inf")
     options: DegreeOptions | None = None
     beside: FloatArray = field(default_factory=lambda: np.zeros((0, 2)))
+
+    @classmethod
+    def unbroken(
+        cls, workload: Workload, room: IntArray, start: FloatArray, finish: FloatArray, node: Any, gpus: Any,
+        job: NDArray[np.integer] | None = None, *, gpu: Any = -1, rate: Any = 1.0, **more: Any,
+    ) -> Self:  # fmt: skip
+        """Return a schedule in which each job runs once: rows say who holds how many GPUs of which node all the while.
+
+        `job`: of each row; by default each job has one. Other fields are those of the class.
+        """
+        begin, end = (start, finish) if job is None else (start[job], finish[job])
+        job = np.arange(len(begin)) if job is None else job
+        whole = (np.broadcast_to(np.asarray(x, dtype=np.int32), len(job)) for x in (job, node, gpu, gpus))
+        shares = (np.broadcast_to(x, len(job)) for x in (1.0, rate))
+        (one, speed), (of, on, at, many) = shares, whole
+        return cls(workload, room, start, finish, of, on, at, many, one, begin, end, speed, **more)
 
     @property
     def admitted(self) -> NDArray[np.bool_]:

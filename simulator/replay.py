@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
@@ -161,25 +162,16 @@ def replay(
     mix = TaskMix.of(tasks)
     for name in policies:
         make_policy(name, mix)
-    one = partial(_one, fleet, tuple(tasks), mix, marks)
-    cases = list(product(range(len(policies)), range(len(seeds))))
-    found = np.zeros((len(policies), len(seeds), len(marks) + 2))
-
-    def note(done: int) -> None:
-        if progress is not None:
-            progress(done / len(cases))
-
-    if workers == 1:
-        for done, (i, j) in enumerate(cases, start=1):
-            found[i, j] = one(policies[i], seeds[j])
-            note(done)
-    else:
-        # threads of the caller, of a solver or a progress bar, must not be forked
-        with ProcessPoolExecutor(min(workers, len(cases)), mp_context=get_context("spawn")) as pool:
-            futures = {pool.submit(one, policies[i], seeds[j]): (i, j) for i, j in cases}
-            for done, future in enumerate(as_completed(futures), start=1):
-                found[futures[future]] = future.result()
-                note(done)
+    one, rows = partial(_one, fleet, tuple(tasks), mix, marks), list[list[float]]()
+    cases = list(product(policies, seeds))
+    # threads of the caller, of a solver or a progress bar, must not be forked
+    many = nullcontext() if workers == 1 else ProcessPoolExecutor(min(workers, len(cases)), get_context("spawn"))
+    with many as pool:
+        for row in (map if pool is None else pool.map)(one, *zip(*cases, strict=True)):
+            rows.append(row)
+            if progress is not None:
+                progress(len(rows) / len(cases))
+    found = np.array(rows).reshape(len(policies), len(seeds), -1)
     return [
         Replay(name, marks, row[:, : len(marks)], row[:, -2], row[:, -1])
         for name, row in zip(policies, found, strict=True)

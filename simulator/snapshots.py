@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from gangplan.instances.arrays import FloatArray
+from gangplan.instances.arrays import FloatArray, offsets, ranges
 
 Long = NDArray[np.int64]
 
@@ -91,14 +91,3 @@ class Truth(Protocol):
 
     def speeds(self, now: Snapshots) -> FloatArray:
         """Return the epochs a second of each job, float64 (n,)."""
-
-
-def offsets(counts: NDArray[np.integer]) -> Long:
-    """Return 0 and the running sums of counts."""
-    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-
-
-def ranges(begin: Long, end: Long) -> Long:
-    """Return the numbers of all ranges, one after the other."""
-    size = end - begin
-    return np.asarray(np.repeat(begin - offsets(size)[:-1], size) + np.arange(size.sum()))

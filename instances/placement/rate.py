@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import FloatArray, IntArray, distinct, sums
+from ..arrays import FloatArray, IntArray, distinct, offsets, ranges, sums
 from .fleet import Fleet
 from .job import COLLECTIVES, GangJob
 from .problem import PlacementPlan, PlacementProblem
@@ -83,10 +83,8 @@ def _beside(place: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     rows = rows[np.repeat(size > 1, size)]
     size = size[size > 1]
     each = np.repeat(size, size)  # of a row, how many are there
-    one = np.repeat(rows, each)
-    begin = np.repeat(np.repeat(np.cumsum(size) - size, size), each)
-    nth = np.arange(len(one)) - np.repeat(np.cumsum(each) - each, each)
-    other = rows[begin + nth]
+    one, begin = np.repeat(rows, each), np.repeat(offsets(size)[:-1], size)
+    other = rows[ranges(begin, begin + each)]
     return one[one != other], other[one != other]
 
 
@@ -234,14 +232,17 @@ def communication(problem: PlacementProblem, plan: PlacementPlan) -> FloatArray:
     1/40, 1/4 and 1/2. A share of a GPU counts as a GPU of its node; parameter servers, and workers without a GPU, count
     nothing.
     """
-    count, groups = len(problem.jobs), problem.fleet.topology.group
     each = np.array([job.worker.grants for job in problem.jobs])[plan.job]
-    held = each * plan.workers
-    inside, across = pair_seconds(problem.fleet)
-    cost = sums(plan.job, inside[plan.node] * pairs(held), count)
-    below = sums(plan.job, pairs(held), count)
-    for seconds, group in zip(across, groups, strict=True):
-        (jobs, _), index, _ = distinct(plan.job, group[plan.node])
+    return pair_costs(problem.fleet, plan.job, plan.node, each * plan.workers, len(problem.jobs))
+
+
+def pair_costs(fleet: Fleet, job: NDArray[Any], node: NDArray[Any], held: NDArray[Any], count: int) -> FloatArray:
+    """Return the communication cost of so many jobs, by rows: the GPUs that a job holds on a node, one row each."""
+    inside, across = pair_seconds(fleet)
+    cost = sums(job, inside[node] * pairs(held), count)
+    below = sums(job, pairs(held), count)
+    for seconds, group in zip(across, fleet.topology.group, strict=True):
+        (jobs, _), index, _ = distinct(job, group[node])
         within = sums(jobs, pairs(sums(index, held, len(jobs))), count)
         cost += seconds * (within - below)
         below = within

@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from gangplan.instances.arrays import BoolArray, FloatArray
-from gangplan.simulator.snapshots import Long, ranges
+from gangplan.instances.arrays import BoolArray, FloatArray, offsets, ranges
+from gangplan.simulator.snapshots import Long
 
 from ..speed import low_rank
 from .samples import JobRows, Samples, rows_of
@@ -162,7 +162,8 @@ def _beside(samples: Samples) -> tuple[Long, Long]:
     job, place = rows.job[order], rows.place[order]
     size = np.bincount(place)
     first = np.repeat(np.arange(len(job)), size[place])
-    second = ranges((np.cumsum(size) - size)[place], np.cumsum(size)[place])
+    begin = offsets(size)
+    second = ranges(begin[place], begin[place + 1])
     mine, other = job[first], job[second]
     pairs = np.unique(np.stack([mine, other], axis=1)[mine != other], axis=0).reshape(-1, 2)
     return samples.now.kind[pairs[:, 0]] * t + samples.now.kind[pairs[:, 1]], pairs[:, 0]

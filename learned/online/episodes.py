@@ -27,7 +27,7 @@ NEVER = -1e6
 def take_candidate(jobs: Jobs, cluster: Cluster, state: State, s: CandidateScratch, i: int) -> bool:
     """Do what a candidate says; return whether there is more to come."""
     if s.place[i] == WAIT:
-        return bool(pass_time(jobs, cluster, state))
+        return bool(pass_time(jobs, cluster, state, np.inf))
     begin_job(jobs, cluster, state, s.place[i], s.take[i])
     return True
 
@@ -113,7 +113,7 @@ def go_on(
         see(jobs, cluster, state, s)
         k = rate_state(jobs, cluster, state, s, g, net, rule, learned, runs)
         if k == 0:
-            more = pass_time(jobs, cluster, state)
+            more = pass_time(jobs, cluster, state, np.inf)
             continue
         more = take_candidate(jobs, cluster, state, s, int(np.argmax(s.score[:k])))
         decisions += 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gangplan.simulator.gangs.arrays import ARRIVED, NOW, RUNNING, WAITING, Cluster, Jobs, State
+from gangplan.simulator.gangs.arrays import ARRIVED, NOW, RUNNING, WAITING, Cluster, Jobs, State, copy
 from gangplan.simulator.gangs.formula import run_formula
 from gangplan.simulator.gangs.listing import restore
 from gangplan.simulator.gangs.step import begin_job, pass_time, total_jct
@@ -72,14 +72,6 @@ def imagined(jobs: Jobs, state: State, pool: Jobs, ahead: int, seed: int, future
     return imagine(of, now, like, len(pool.submit), ahead)
 
 
-@inner
-def _twin(x: State) -> State:
-    return State(
-        x.clock.copy(), x.count.copy(), x.queue.copy(), x.running.copy(), x.free.copy(), x.holder.copy(),
-        x.held.copy(), x.start.copy(), x.finish.copy(), x.urgency.copy(), x.cost.copy(),
-    )  # fmt: skip
-
-
 @kernel
 def weigh(
     jobs: Jobs, cluster: Cluster, state: State, pool: Jobs, scratch: CandidateScratch, other: CandidateScratch,
@@ -102,7 +94,7 @@ def weigh(
     sow(seed)
     for future in range(value.shape[1]):
         ours, root = imagine(of, now, by_reference(pool), known, ahead)
-        _follow(ours, root, _twin(root), cluster, s, other, graph, net, rule, tried, depth, future, value)
+        _follow(ours, root, copy(root), cluster, s, other, graph, net, rule, tried, depth, future, value)
 
 
 @inner
@@ -117,7 +109,7 @@ def _follow(
         i = tried[c]
         restore(play, origin)
         if s.place[i] == WAIT:  # for an end: arrivals alone make no better place
-            while then.count[RUNNING] == root.count[RUNNING] and pass_time(table, on, play):
+            while then.count[RUNNING] == root.count[RUNNING] and pass_time(table, on, play, np.inf):
                 pass
         else:
             begin_job(table, on, play, s.place[i], s.take[i])

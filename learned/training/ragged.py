@@ -13,6 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gangplan.instances.arrays import ranges
+
 
 def segment_sum(values: Tensor, index: Tensor, n: int) -> Tensor:
     """Return the sum of each set, (n,); 0 for an empty one.
@@ -66,7 +68,5 @@ def rows_of(first: Any, chosen: Any) -> tuple[Tensor, Tensor]:
         first: the rows of decision d are those from ``first[d]`` to before ``first[d + 1]``, int64 (D + 1,).
         chosen: decisions, int64 (n,).
     """
-    length = first[chosen + 1] - first[chosen]
-    within = np.arange(length.sum()) - np.repeat(np.cumsum(length) - length, length)
-    rows = np.repeat(first[chosen], length) + within
-    return torch.from_numpy(rows), torch.from_numpy(np.repeat(np.arange(len(chosen)), length))
+    begin, end = first[chosen], first[chosen + 1]
+    return torch.from_numpy(ranges(begin, end)), torch.from_numpy(np.repeat(np.arange(len(chosen)), end - begin))

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gangplan.instances import InstanceError
+from gangplan.instances.arrays import ranges
 from gangplan.instances.placement import Fleet
 from gangplan.instances.placement.proximity import Proximity
 from gangplan.learned.online.candidates import IN_SIGHT, ODD, SMALL, UNSEEN, WAIT, scratch_of
@@ -24,7 +25,7 @@ from gangplan.learned.online.features import BY_RULE
 from gangplan.learned.online.graph import SCHEMA, graph_room
 from gangplan.learned.online.guard import EVERYTHING, FIRST, Guard, known
 from gangplan.learned.online.policy import GnnPolicy
-from gangplan.simulator.gangs.arrays import ARRIVED, NOW, WAITING, Cluster, Jobs, State, begin
+from gangplan.simulator.gangs.arrays import ARRIVED, NOW, WAITING, Cluster, Jobs, State, begin, empty
 from gangplan.simulator.gangs.step import start
 
 from ..queueing.queue_walk import in_order
@@ -297,12 +298,8 @@ class NetworkTier:
         for i, (request, degree) in enumerate(rows, running):
             jobs.submit[i], jobs.expected[i] = request.submit, request.lasts(degree)
             jobs.intensity[i] = self.intensity(request)
-        world = begin(_no_jobs(), self.cluster)._replace(
-            queue=np.append(np.arange(running, n), np.zeros(running, np.int64)), running=np.arange(n),
-            held=np.zeros(int(jobs.first[-1]), np.int64), start=np.full(n, np.inf), finish=np.full(n, np.inf),
-            urgency=np.full(n, -np.inf), cost=np.zeros(n),
-        )  # fmt: skip
-        world.clock[NOW] = state.now
+        world = empty(jobs, self.cluster)
+        world.clock[NOW], world.queue[: len(rows)], world.running[:] = state.now, np.arange(running, n), np.arange(n)
         world.count[:] = n, len(rows), running
         world.free[:] = state.placer.free[self._order]
         later = np.nextafter(state.now, np.inf)  # who takes longer than expected runs still
@@ -311,7 +308,8 @@ class NetworkTier:
         parts, on = count[by_node], place[node][by_node]
         begun = np.cumsum(parts) - parts
         head = np.searchsorted(on, on)
-        gpu = np.repeat(self.cluster.first[on] + begun - begun[head], parts) + _within(parts)
+        at = self.cluster.first[on] + begun - begun[head]
+        gpu = ranges(at, at + parts)
         owner = np.repeat(job[by_node], parts)
         world.held[: len(gpu)] = gpu[np.argsort(owner, kind="stable")]
         world.holder[gpu] = owner
@@ -357,24 +355,14 @@ def _cluster(fleet: Fleet, proximity: Proximity | None, order: NDArray[np.int64]
     return Cluster(rack, begin, np.append(0, np.cumsum(gpus)), np.array(weight), np.repeat(np.arange(len(rack)), gpus))
 
 
-def _within(parts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return 0, 1, ... for each of some lengths."""
-    return np.asarray(np.arange(parts.sum()) - np.repeat(np.cumsum(parts) - parts, parts))
-
-
 def _table(n: int, gpus: NDArray[np.int64]) -> Jobs:
     return Jobs(np.zeros(n), np.zeros(n), np.zeros(n), gpus, np.zeros(n), np.append(0, np.cumsum(gpus)))
-
-
-def _no_jobs() -> Jobs:
-    return _table(0, np.zeros(0, np.int64))
 
 
 def _history(cluster: Cluster) -> tuple[Jobs, State]:
     """Return room for jobs that came, and for which of them are done."""
     jobs = _table(HISTORY, np.ones(HISTORY, np.int64))
-    state = begin(_no_jobs(), cluster)._replace(finish=np.full(HISTORY, np.inf))
-    return jobs, state
+    return jobs, empty(jobs, cluster)
 
 
 def _cut(jobs: Jobs, n: int) -> Jobs:

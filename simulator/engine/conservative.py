@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gangplan.instances.arrays import BoolArray, FloatArray
+from gangplan.instances.arrays import BoolArray, FloatArray, offsets, ranges
 from gangplan.solvers.compiled.kernel import Floats, Floats3, Ints, by_reference, inner, kernel
 
 from ..fit import Gangs, Nodes, find_in, nodes_of, shift
@@ -63,9 +63,8 @@ class Reservations:
         self._keep(np.zeros(len(jobs), dtype=bool))
         self._reserve(jobs[order])
         rank = np.argsort(order)
-        row = np.cumsum(self._count) - self._count
-        rows = [np.arange(row[k], row[k] + self._count[k]) for k in rank.tolist()]
-        at = np.concatenate([np.zeros(0, dtype=np.int64), *rows])
+        first = offsets(self._count)
+        at = ranges(first[rank], first[rank + 1])
         self._jobs, self._start, self._count = jobs, self._start[rank], self._count[rank]
         self._node, self._gpus = self._node[at], self._gpus[at]
 
@@ -108,7 +107,7 @@ class Reservations:
         begin = np.concatenate([np.full(len(running), -np.inf), self._start])
         end = np.concatenate([s.expected[running], self._start + s.span[self._jobs]])
         count, node, gpus, cluster = self._nodes(running) if self._named else self._one_node(running)
-        holder, first = np.concatenate([running, self._jobs]), np.concatenate([[0], np.cumsum(count)])
+        holder, first = np.concatenate([running, self._jobs]), offsets(count)
         promises = Promises(holder, begin, end, first, node, gpus)
         start, row, nodes, counts = reserve_in_turn(jobs, s.now, s.gangs, cluster, promises)
         self._jobs, self._start = np.concatenate([self._jobs, jobs]), np.concatenate([self._start, start])
@@ -118,8 +117,8 @@ class Reservations:
 
     def _nodes(self, running: Long) -> tuple[Long, Long, Long, Nodes]:
         """Return the rows of what runs and of what is promised, how many each has, and the cluster."""
-        s, count = self.s, self.s.log.count[running]
-        at = np.repeat(s.log.first[running] - np.cumsum(count) + count, count) + np.arange(count.sum())
+        s, first, count = self.s, self.s.log.first[running], self.s.log.count[running]
+        at = ranges(first, first + count)
         return (
             np.concatenate([count, self._count]),
             np.concatenate([s.log.node[at], self._node]),

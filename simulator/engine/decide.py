@@ -9,7 +9,7 @@ import numpy as np
 from gangplan.instances import InstanceError
 
 from ..asking import converted
-from ..fit import change, next_claim, next_fit, next_spare, reserve
+from ..fit import change, next_claim, next_spare, reserve
 from .conservative import Reservations
 from .jobs import Long, Rows, in_order
 from .policy import EngineScheduler, View
@@ -104,7 +104,7 @@ class Decider:
                 return at
             small = s.degree[s.queue.jobs[at:]] <= s.free[s.up, 0].sum()
             return at + int(np.argmax(small)) if small.any() else -1
-        return int(next_fit(s.queue.jobs, at, s.gangs, s.nodes))
+        return int(next_spare(s.queue.jobs, at, -1, s.now, np.inf, s.free, s.gangs, s.nodes))
 
     def _try(self, at: int) -> bool:
         s, job = self.s, int(self.s.queue.jobs[at])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gangplan.instances.arrays import FloatArray
+from gangplan.instances.arrays import FloatArray, ranges
 
 if TYPE_CHECKING:
     from ..fit import Held
@@ -163,8 +163,8 @@ class Log:
         table = np.array(self.times, dtype=np.float64).reshape(-1, 6)
         count = table[:, 2].astype(np.int64)
         job, begin, end, rate = (np.repeat(table[:, i], count) for i in (0, 3, 4, 5))
-        inside = np.arange(len(job)) - np.repeat(np.cumsum(count) - count, count)
-        at = np.repeat(table[:, 1].astype(np.int64), count) + inside
+        first = table[:, 1].astype(np.int64)
+        at = ranges(first, first + count)
         whole = {"row_job": job, "row_node": self.node[at], "row_gpu": self.gpu[at], "row_gpus": self.gpus[at]}
         times = {"row_share": self.share[at], "row_start": begin, "row_end": end, "row_rate": rate}
         return {name: values.astype(np.int32) for name, values in whole.items()} | times

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +16,6 @@ from gangplan.solvers.placement.prepare import Batch
 
 from ..options import DegreeOptions
 from .jobs import Long, Rows
-
-Tasks = dict[int, tuple[int, int]]
-"""Node -> (workers, servers); jobs of a trace have no servers."""
 
 
 class Rates:
@@ -42,19 +39,10 @@ class Rates:
             for j, d in zip(owner, options.gpus.tolist(), strict=True)
         )
         self._batch = Batch(PlacementProblem(fleet, tuple(gangs), speeds))
-        n = len(owner)
         self._menu, self._model, self._owner = options, self._batch.model, owner
-        self._rows: list[Tasks] = [{} for _ in range(n)]
-        self._at: defaultdict[int, Tasks] = defaultdict(dict)
+        self._costs = Costs(self._batch)
         self._cards: dict[int, set[tuple[int, int]]] = {}
-        self._meets: dict[int, dict[int, set[int]]] = {}
-        self._crossers: list[defaultdict[int, set[int]]] = [defaultdict(set) for _ in self._batch.bandwidth]
-        self._touched: list[list[set[int]]] = [[] for _ in range(n)]
-        self._costs = Costs(self._batch, self._rows, self._at, self._meets, self._crossers, self._touched)
         self._entry = np.full(options.n_jobs, -1, dtype=np.int64)
-        self._compute, self._sync = np.zeros(n), np.zeros(n)
-        self._slower: set[int] = set()
-        self._later: set[int] = set()
         self.rate = np.zeros(options.n_jobs)
 
     def classes(self) -> tuple[Long, NDArray[np.bool_]]:
@@ -69,65 +57,34 @@ class Rates:
         """Let a job run on `rows`."""
         e = self._menu.entry(job, degree)
         self._entry[job] = e
-        tasks: Tasks = {}
+        tasks: dict[int, tuple[int, int]] = {}  # node -> (workers, servers); jobs of a trace have no servers
         for node, gpus in zip(rows.node.tolist(), rows.gpus.tolist(), strict=True):
             tasks[node] = (tasks.get(node, (0, 0))[0] + gpus, 0)
-        self._rows[e] = tasks
         self._cards[e] = {(n, g) for n, g in zip(rows.node.tolist(), rows.gpu.tolist(), strict=True) if g >= 0}
-        for node, task in tasks.items():
-            here = self._at[node]
-            self._slower.update(here)
-            here[e] = task
-            self._meet(node)
-        for level, members in enumerate(self._batch.members[:-1]):
-            touched = {members[node] for node in tasks}
-            if len(touched) == 1:
-                break
-            self._touched[e].append(touched)
-            for member in touched:
-                self._later |= self._crossers[level][member]
-                self._crossers[level][member].add(e)
-        self._slower.add(e)
-        self._later.add(e)
+        self._costs.enter(e, tasks)
+        self._meet(tasks)
 
     def remove(self, job: int) -> None:
         """Let a job stop."""
         e = int(self._entry[job])
-        tasks, self._rows[e] = self._rows[e], {}
-        for node in tasks:
-            del self._at[node][e]
-            self._slower.update(self._at[node])
         del self._cards[e]
-        for node in tasks:
-            self._meet(node)
-        for level, touched in enumerate(self._touched[e]):
-            for member in touched:
-                self._crossers[level][member].discard(e)
-                self._later |= self._crossers[level][member]
-        self._touched[e] = []
-        self._slower.discard(e)
-        self._later.discard(e)
+        self._meet(self._costs.leave(e))
         self._entry[job] = -1
 
     def settle(self) -> dict[int, float]:
         """Return the rates of the jobs for which they may have changed."""
-        for e in self._slower:
-            self._compute[e] = self._costs.compute(e)
-        for e in self._later:
-            self._sync[e] = self._costs.sync(e)
         found = {}
-        for e in sorted(self._slower | self._later):
-            overlap = float(self._batch.overlap[e])
-            step = max(self._compute[e], (1 - overlap) * self._compute[e] + self._sync[e])
-            workers = sum(w for w, _ in self._rows[e].values())
-            job = self._owner[e]
-            found[job] = self.rate[job] = workers / (float(self._batch.best[e]) * float(step))
-        self._slower.clear()
-        self._later.clear()
+        for e in sorted(self._costs.settle()):
+            workers = sum(w for w, _ in self._costs.rows[e].values())
+            if workers:
+                job = self._owner[e]
+                found[job] = self.rate[job] = workers / (float(self._batch.best[e]) * self._costs.step(e))
         return found
 
-    def _meet(self, node: int) -> None:
-        self._meets[node] = {e: {g for n, g in self._cards[e] if n == node} for e in self._at[node]}
+    def _meet(self, nodes: Iterable[int]) -> None:
+        for node in nodes:
+            here = self._costs.at[node]
+            self._costs.meets[node] = {e: {g for n, g in self._cards[e] if n == node} for e in here}
 
 
 class ApartRates:

@@ -18,6 +18,9 @@ from .jobs import Log, Long, Queue, Rows, Running
 from .rates import ApartRates, Rates
 from .sharing import Sharing
 
+_KEPT = ("degree", "since", "ready", "stint", "safe", "left", "attained", "rate", "end")
+"""What a job that is stopped has back if it starts at the same instant where it was."""
+
 
 class ClusterState:
     """n jobs on m nodes. A decision stops and starts jobs by `stop` and `start`; `settle` then makes it so.
@@ -144,11 +147,8 @@ class ClusterState:
                 self.fresh.remove(job)
             self._vacate(job)
             return
-        before = (
-            self.log.first[job], self.log.count[job], self.degree[job], self.since[job], self.ready[job],
-            self.stint[job], self.safe[job], self.left[job], self.attained[job], self.rate[job], self.end[job],
-        )  # fmt: skip
-        self._stopped[job] = before, self._close(job)
+        kept = {name: getattr(self, name)[job] for name in _KEPT}
+        self._stopped[job] = self.log.first[job], self.log.count[job], kept, self._close(job)
         self._vacate(job)
 
     def settle(self) -> None:
@@ -189,7 +189,7 @@ class ClusterState:
         """Let time pass; what was stopped and did not start again stays so."""
         if now == self.now:
             return
-        for job, (_, times) in self._stopped.items():
+        for job, (*_, times) in self._stopped.items():
             self.log.times += times
             if not times and self.started[job] == self.now and self.running.place[job] < 0:
                 self.started[job] = np.inf  # it ran for no time at all
@@ -292,16 +292,15 @@ class ClusterState:
         self.running.remove(job)
 
     def _unmoved(self, job: int) -> bool:
-        (first, count, degree, *rest), _ = self._stopped[job]
+        first, count, kept, _ = self._stopped[job]
         old = slice(first, first + count)
         before = Rows(self.log.node[old], self.log.gpus[old], self.log.gpu[old])
-        if degree != self.degree[job] or not before.same(self.log.rows(job)):
+        if kept["degree"] != self.degree[job] or not before.same(self.log.rows(job)):
             return False
         del self._stopped[job]
         self.log.first[job], self.log.count[job] = first, count
-        arrays = (self.since, self.ready, self.stint, self.safe, self.left, self.attained, self.rate, self.end)
-        for array, value in zip(arrays, rest, strict=True):
-            array[job] = value
+        for name, value in kept.items():
+            getattr(self, name)[job] = value
         if self.excess is not None:
             self.expected[job] = self.end[job] + self.excess[job]
         heapq.heappush(self._ends, (float(self.end[job]), job))  # its entry may be gone

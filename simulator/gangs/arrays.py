@@ -11,7 +11,7 @@ from gangplan.instances.arrays import FloatArray, require
 from gangplan.instances.placement import Fleet
 from gangplan.instances.placement.proximity import Proximity
 from gangplan.instances.workload import Workload
-from gangplan.solvers.compiled.kernel import Floats, Ints
+from gangplan.solvers.compiled.kernel import Floats, Ints, inner
 
 NOW = 0
 """Of `State.clock`."""
@@ -142,10 +142,16 @@ def cluster_of(fleet: Fleet, proximity: Proximity) -> Cluster:
 
 def begin(jobs: Jobs, cluster: Cluster) -> State:
     """Return the state before the first job arrives."""
-    n, gpus = len(jobs.submit), int(cluster.first[-1])
-    if n and int(jobs.gpus.max()) > gpus:
+    gpus = int(cluster.first[-1])
+    if len(jobs.gpus) and int(jobs.gpus.max()) > gpus:
         i = int(np.argmax(jobs.gpus > gpus))
         raise InstanceError(f"gpus[{i}]", f"{jobs.gpus[i]} are more than the {gpus} of the cluster")
+    return empty(jobs, cluster)
+
+
+def empty(jobs: Jobs, cluster: Cluster) -> State:
+    """Return an idle cluster of which no job knows yet, whether or not it holds them all."""
+    n, gpus = len(jobs.submit), int(cluster.first[-1])
     return State(
         np.zeros(1), np.zeros(3, dtype=np.int64), np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64),
         np.diff(cluster.first), np.full(gpus, -1, dtype=np.int64), np.zeros(int(jobs.first[-1]), dtype=np.int64),
@@ -153,6 +159,10 @@ def begin(jobs: Jobs, cluster: Cluster) -> State:
     )  # fmt: skip
 
 
-def copy(state: State) -> State:
+@inner
+def copy(x: State) -> State:
     """Return a state that can be changed without changing this one."""
-    return State(*(x.copy() for x in state))
+    return State(
+        x.clock.copy(), x.count.copy(), x.queue.copy(), x.running.copy(), x.free.copy(), x.holder.copy(),
+        x.held.copy(), x.start.copy(), x.finish.copy(), x.urgency.copy(), x.cost.copy(),
+    )  # fmt: skip

@@ -18,7 +18,7 @@ from gangplan.solvers.compiled.kernel import Floats, by_reference, inner, kernel
 from gangplan.solvers.placement.online.evolved import Evolved
 
 from .allocate import CLOSEST, choose
-from .arrays import ARRIVED, NOW, RUNNING, WAITING, Cluster, Jobs, State
+from .arrays import NOW, RUNNING, WAITING, Cluster, Jobs, State
 from .listing import sort_in
 from .step import begin_job, communication, least_cost, pass_time, total
 
@@ -113,14 +113,10 @@ def run_formula(jobs: Jobs, cluster: Cluster, state: State, ideal: Floats, w: Fl
             if w[HOLD] > 0:
                 most = min(most, key[job] - log(w[HOLD]))
             at += 1
-        soon = jobs.submit[state.count[ARRIVED]] if state.count[ARRIVED] < len(jobs.submit) else np.inf
-        if state.count[RUNNING] > 0:
-            soon = min(soon, state.finish[state.running[0]])
-        if soon >= until:
-            return looked
         known = state.count[WAITING]
         starts += 1
-        pass_time(jobs, cluster, state)
+        if not pass_time(jobs, cluster, state, until):
+            return looked
 
 
 @kernel

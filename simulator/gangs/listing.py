@@ -9,7 +9,7 @@ import numpy as np
 from gangplan.solvers.compiled.kernel import Floats, Ints, by_reference, kernel, lean
 
 from .allocate import choose
-from .arrays import ARRIVED, RUNNING, WAITING, Cluster, Jobs, State
+from .arrays import RUNNING, WAITING, Cluster, Jobs, State
 from .step import begin_job, communication, pass_time, total
 
 
@@ -52,13 +52,9 @@ def decode(jobs: Jobs, cluster: Cluster, state: State, of: Listing, take: Ints, 
                 break
             else:
                 at += 1
-        arrived, known = state.count[ARRIVED], state.count[WAITING]
-        soon = jobs.submit[arrived] if arrived < len(jobs.submit) else np.inf
-        if state.count[RUNNING] > 0:
-            soon = min(soon, state.finish[state.running[0]])
-        if soon >= until:
+        known = state.count[WAITING]
+        if not pass_time(jobs, cluster, state, until):
             return
-        pass_time(jobs, cluster, state)
         sort_in(state, of.key, known)
 
 

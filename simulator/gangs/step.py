@@ -102,15 +102,15 @@ def remaining(jobs: Jobs, state: State, job: int) -> float:
 
 
 @lean
-def pass_time(jobs: Jobs, cluster: Cluster, state: State) -> bool:
-    """Go on to the next instant: all that end are freed, then all that arrive join; return whether there is one."""
+def pass_time(jobs: Jobs, cluster: Cluster, state: State, until: float) -> bool:
+    """Go on to the next instant, if that is before `until`: who ends is freed, then who arrives joins; say whether."""
     n = len(jobs.submit)
     now = np.inf
     if state.count[RUNNING] > 0:
         now = state.finish[state.running[0]]
     if state.count[ARRIVED] < n:
         now = min(now, jobs.submit[state.count[ARRIVED]])
-    if now == np.inf:
+    if now >= until:
         return False
     state.clock[NOW] = now
     while state.count[RUNNING] > 0 and state.finish[state.running[0]] <= now:
@@ -136,7 +136,7 @@ def start(jobs: Jobs, cluster: Cluster, state: State, at: int, take: Ints) -> No
 @lean_kernel
 def advance(jobs: Jobs, cluster: Cluster, state: State) -> bool:
     """Do what `pass_time` does, for Python."""
-    return pass_time(jobs, cluster, state)
+    return pass_time(jobs, cluster, state, np.inf)
 
 
 @lean

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gangplan.instances import InstanceError
-from gangplan.instances.arrays import FloatArray, sums
+from gangplan.instances.arrays import FloatArray, distinct, sums
 from gangplan.instances.placement import Fleet
-from gangplan.instances.placement.rate import pair_seconds, pairs
+from gangplan.instances.placement.rate import pair_costs
 
 from ..outcome import Outcome
 from ..spans import Spans, spans
@@ -99,23 +99,9 @@ def communication(outcome: Outcome, fleet: Fleet, parts: Spans | None = None) ->
 
 
 def costs(outcome: Outcome, fleet: Fleet, parts: Spans) -> FloatArray:
-    """Return the communication cost of each span, float64 (s,): over its pairs of GPUs, the seconds of a gigabyte.
-
-    See `gangplan.instances.placement.rate`, whose cost of a job this is.
-    """
+    """Return the communication cost of each span, float64 (s,): see `gangplan.instances.placement.rate`."""
     count = len(parts.job)
     span = np.repeat(np.arange(count), np.diff(np.append(parts.first, len(parts.row))))
     node, gpus = outcome.row_node[parts.row].astype(np.int64), outcome.row_gpus[parts.row]
-    m = np.int64(fleet.n_nodes)
-    at, index = np.unique(span * m + node, return_inverse=True)  # rows of one node may tell its GPUs apart
-    held = sums(index, gpus, len(at))
-    span, node = at // m, at % m
-    inside, across = pair_seconds(fleet)
-    cost = sums(span, inside[node] * pairs(held), count)
-    below = sums(span, pairs(held), count)
-    for seconds, group in zip(across, fleet.topology.group, strict=True):
-        keys, index = np.unique(span * m + group[node], return_inverse=True)
-        within = sums(keys // m, pairs(sums(index, held, len(keys))), count)
-        cost += seconds * (within - below)
-        below = within
-    return cost
+    (span, node), index, _ = distinct(span, node)  # rows of one node may tell its GPUs apart
+    return pair_costs(fleet, span, node, sums(index, gpus, len(span)), count)

@@ -7,10 +7,9 @@ from dataclasses import fields
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gangplan.instances import InstanceError
-from gangplan.instances.arrays import FloatArray, IntArray, require, require_choice, require_number
+from gangplan.instances.arrays import FloatArray, require, require_choice, require_number
 from gangplan.instances.workload import Workload
 
 from ..check import assert_sound, check
@@ -74,32 +73,13 @@ def simulate(
     start, rows = run(
         np.array(workload.submit), arrivals, lines, levels_of(cluster), gangs, cluster, DISCIPLINES.index(discipline)
     )
-    outcome = _outcome(workload, np.full(nodes, gpus, dtype=np.int32), start, rows if consolidate else None)
+    rooms, finish = np.full(nodes, gpus, dtype=np.int32), start + workload.duration
+    if consolidate:
+        outcome = Outcome.unbroken(workload, rooms, start, finish, rows[1], rows[2], rows[0])
+    else:
+        outcome = Outcome.unbroken(workload, rooms, start, finish, -1, workload.gpus)
     assert_sound(check(outcome))
     return outcome
-
-
-def _outcome(workload: Workload, room: IntArray, start: FloatArray, rows: NDArray[np.int64] | None) -> Outcome:
-    if rows is None:
-        job, gpus = np.arange(workload.n_jobs, dtype=np.int32), workload.gpus
-        node: IntArray = np.broadcast_to(np.int32(-1), len(job))
-    else:
-        job, node, gpus = rows.astype(np.int32)
-    finish, one = start + workload.duration, np.broadcast_to(1.0, len(job))
-    return Outcome(
-        workload=workload,
-        room=room,
-        start=start,
-        finish=finish,
-        row_job=job,
-        row_node=node,
-        row_gpu=np.broadcast_to(np.int32(-1), len(job)),
-        row_gpus=gpus,
-        row_share=one,
-        row_start=start if rows is None else start[job],
-        row_end=finish if rows is None else finish[job],
-        row_rate=one,
-    )
 
 
 def by_queue(workload: Workload, run: Callable[[Workload], Outcome]) -> Outcome:

@@ -1,9 +1,8 @@
-"""What a job costs where it is: `rate.rates` and the goals for one job of a placement under construction."""
+"""What a job costs where it is, `rate.rates` and the goals for one job, as gangs come and go one at a time."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
 
 import numpy as np
 
@@ -14,28 +13,28 @@ from .prepare import Batch, Rows
 
 
 class Costs:
-    """Reads the rows and links that a `State` keeps.
+    """Who meets whom: a change touches only the jobs on its nodes and links.
 
-    Args:
+    Attributes:
+        rows: of each job, empty while it is nowhere.
         at: node -> job -> (workers, servers).
-        meets: node -> job -> GPUs that it shares.
+        meets: node -> job -> GPUs that it shares, which others keep.
         crossers: for each level, member -> jobs that cross it there.
         touched: for each job and each level that it crosses, the members it is in.
+
+    Args:
         fragment: expected fragments of each node, if they are the goal.
     """
 
-    def __init__(
-        self,
-        batch: Batch,
-        rows: list[Rows],
-        at: Mapping[int, Rows],
-        meets: Mapping[int, Mapping[int, set[int]]],
-        crossers: list[defaultdict[int, set[int]]],
-        touched: list[list[set[int]]],
-        fragment: FloatArray | None = None,
-    ) -> None:
-        self.batch, self.rows, self.at, self.meets = batch, rows, at, meets
-        self.crossers, self.touched = crossers, touched
+    def __init__(self, batch: Batch, fragment: FloatArray | None = None) -> None:
+        self.batch, self.rows = batch, [Rows() for _ in batch.jobs]
+        self.at: defaultdict[int, Rows] = defaultdict(dict)
+        self.meets: dict[int, dict[int, set[int]]] = {}
+        self.crossers: list[defaultdict[int, set[int]]] = [defaultdict(set) for _ in batch.bandwidth]
+        self.touched: list[list[set[int]]] = [[] for _ in batch.jobs]
+        self._compute, self._sync = [0.0] * len(batch.jobs), [0.0] * len(batch.jobs)
+        self._slower, self._later = set[int](), set[int]()
+        self._timed = batch.problem.goal in ("slowdown", "throughput")
         self.fragment = np.zeros(batch.n_nodes) if fragment is None else fragment
         self._kind, self._model = batch.kind.tolist(), batch.model.tolist()
         self._alone = batch.alone.tolist()
@@ -53,8 +52,58 @@ class Costs:
         inside, across = pair_seconds(batch.problem.fleet)
         self._inside, self._across = inside.tolist(), across.tolist()
 
-    def cost(self, j: int, compute: float, sync: float) -> float:
-        """Return what job j adds to the goal with these seconds of compute and synchronisation, or left out."""
+    def enter(self, j: int, rows: Rows) -> None:
+        """Have job j, which is nowhere, on `rows`; call `settle` before the next look at costs."""
+        self.rows[j] = rows
+        for node, task in rows.items():
+            here = self.at[node]
+            self._slower.update(here)
+            here[j] = task
+        for level, members in enumerate(self.batch.members[:-1]):
+            touched = {members[node] for node in rows}
+            if len(touched) == 1:
+                break
+            self.touched[j].append(touched)
+            for member in touched:
+                self._later |= self.crossers[level][member]
+                self.crossers[level][member].add(j)
+        self._slower.add(j)
+        self._later.add(j)
+
+    def leave(self, j: int) -> Rows:
+        """Take job j off its nodes and return where it was; call `settle` before the next look at costs."""
+        rows, self.rows[j] = self.rows[j], {}
+        for node in rows:
+            del self.at[node][j]
+            self._slower.update(self.at[node])
+        for level, touched in enumerate(self.touched[j]):
+            for member in touched:
+                self.crossers[level][member].discard(j)
+                self._later |= self.crossers[level][member]
+        self.touched[j] = []
+        self._slower.add(j)
+        return rows
+
+    def settle(self) -> set[int]:
+        """Bring the seconds of jobs up to date, and return those for which they may have changed."""
+        if self._timed:
+            for j in self._slower:
+                self._compute[j] = self.compute(j)
+            for j in self._later:
+                self._sync[j] = self.sync(j) if self.rows[j] else 0.0
+        changed = self._slower | self._later
+        self._slower.clear()
+        self._later.clear()
+        return changed
+
+    def step(self, j: int) -> float:
+        """Return the seconds of a step of job j."""
+        compute = self._compute[j]
+        seconds: float = max(compute, (1 - self._overlap[j]) * compute + self._sync[j])
+        return seconds
+
+    def cost(self, j: int) -> float:
+        """Return what job j adds to the goal where it is, or left out."""
         job, rows = self.batch.jobs[j], self.rows[j]
         moved = 0.0
         if j in self.batch.standing:
@@ -66,8 +115,7 @@ class Costs:
             return moved + job.weight * self.communication(j)
         if self.batch.problem.goal == "fragmentation":
             return moved + sum(float(self.fragment[node]) / len(self.at[node]) for node in rows)
-        step = max(compute, (1 - self._overlap[j]) * compute + sync)
-        slowdown: float = self._best[j] * step / sum(w for w, _ in rows.values())
+        slowdown: float = self._best[j] * self.step(j) / sum(w for w, _ in rows.values())
         if self.batch.problem.goal == "slowdown":
             return moved + job.weight * slowdown
         return moved + job.weight * max(0.0, 1 - 1 / slowdown)

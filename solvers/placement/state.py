@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import defaultdict
 
 import numpy as np
 
@@ -35,8 +34,6 @@ class PlacementState:
     def __init__(self, batch: Batch) -> None:
         self.batch = batch
         fleet, jobs = batch.problem.fleet, batch.jobs
-        self.rows: list[Rows] = [{} for _ in jobs]
-        self.at: defaultdict[int, Rows] = defaultdict(dict)
         self.free_gpu = fleet.gpus.astype(float)
         self.free = batch.amounts.copy()
         self.present = np.zeros((fleet.n_nodes, len(batch.problem.speeds.models)), dtype=np.int32)
@@ -44,95 +41,54 @@ class PlacementState:
         self.crossing = np.zeros(fleet.n_nodes, dtype=np.int32)
         self.guarded = np.zeros(fleet.n_nodes, dtype=np.int32)
         self.held: dict[int, list[dict[int, int]]] = {}
-        self.meets: dict[int, dict[int, set[int]]] = {}
-        self.crossers: list[defaultdict[int, set[int]]] = [defaultdict(set) for _ in batch.bandwidth]
-        self.touched: list[list[set[int]]] = [[] for _ in jobs]
         self._gpus, self._amounts = fleet.gpus.tolist(), batch.amounts.T.tolist()
         needs = batch.each, batch.share, batch.worker.T, batch.server.T
         self._need = list(zip(*(x.tolist() for x in needs), strict=True))
         self._model = batch.model.tolist()
         self.fragment = np.zeros(fleet.n_nodes)
         self._measure: Fragmentation | None = None
-        self._timed = batch.problem.goal in ("slowdown", "throughput")
-        self._costs = Costs(batch, self.rows, self.at, self.meets, self.crossers, self.touched, self.fragment)
-        self._compute = [0.0] * len(jobs)
-        self._sync = [0.0] * len(jobs)
-        self.cost = [self._costs.cost(j, 0.0, 0.0) for j in range(len(jobs))]
+        self._costs = costs = Costs(batch, self.fragment)
+        self.rows, self.at = costs.rows, costs.at
+        self.cost = [costs.cost(j) for j in range(len(jobs))]
         if batch.problem.goal == "fragmentation":
             self._measure = Fragmentation(batch.problem)
             self._loose = [True] * fleet.n_nodes
             for node in range(fleet.n_nodes):
                 self._fragment(node)
         self.total = self._sum()
-        self._slower: set[int] = set()
-        self._later: set[int] = set()
 
     def add(self, j: int, rows: Rows) -> None:
         """Place job j, which is not placed, on `rows`; call `settle` before the next look at costs."""
-        batch = self.batch
-        self.rows[j] = rows
-        guard = batch.jobs[j].whole_nodes
-        for node, task in rows.items():
-            here = self.at[node]
-            self._slower.update(here)
-            here[j] = task
-            self.taken[node] += 1
-            self.guarded[node] += guard
-            if task[0]:
-                self.present[node, self._model[j]] += 1
-            self._refresh(node)
-        self.touched[j] = []
-        for level, members in enumerate(batch.members[:-1]):
-            touched = {members[node] for node in rows}
-            if len(touched) == 1:
-                break
-            self.touched[j].append(touched)
-            if level == 0:
-                self.crossing[list(touched)] += 1
-            for member in touched:
-                self._later |= self.crossers[level][member]
-                self.crossers[level][member].add(j)
-        self._slower.add(j)
-        self._later.add(j)
+        self._costs.enter(j, rows)
+        self._count(j, rows, 1)
 
     def remove(self, j: int) -> Rows:
         """Take job j off its nodes and return where it was; call `settle` before the next look at costs."""
-        rows, self.rows[j] = self.rows[j], {}
-        guard = self.batch.jobs[j].whole_nodes
-        for node, task in rows.items():
-            del self.at[node][j]
-            self._slower.update(self.at[node])
-            self.taken[node] -= 1
-            self.guarded[node] -= guard
-            if task[0]:
-                self.present[node, self._model[j]] -= 1
-            self._refresh(node)
-        for level, touched in enumerate(self.touched[j]):
-            if level == 0:
-                self.crossing[list(touched)] -= 1
-            for member in touched:
-                self.crossers[level][member].discard(j)
-                self._later |= self.crossers[level][member]
-        self.touched[j] = []
-        self._slower.add(j)
+        rows = self._costs.leave(j)
+        self._count(j, rows, -1)
         return rows
+
+    def _count(self, j: int, rows: Rows, sign: int) -> None:
+        """Bring what nodes have up to date where job j came or went."""
+        guard = sign * self.batch.jobs[j].whole_nodes
+        for node, task in rows.items():
+            self.taken[node] += sign
+            self.guarded[node] += guard
+            if task[0]:
+                self.present[node, self._model[j]] += sign
+            self._refresh(node)
+        if len(rows) > 1:  # node by node they are the members of the lowest level
+            self.crossing[list(rows)] += sign
 
     def settle(self) -> float:
         """Bring the costs up to date and return their sum."""
-        if self._timed:
-            for j in self._slower:
-                self._compute[j] = self._costs.compute(j)
-            for j in self._later:
-                self._sync[j] = self._costs.sync(j) if self.rows[j] else 0.0
         coarse = False
-        for j in self._slower | self._later:
-            before, self.cost[j] = self.cost[j], self._costs.cost(j, self._compute[j], self._sync[j])
+        for j in self._costs.settle():
+            before, self.cost[j] = self.cost[j], self._costs.cost(j)
             self.total += self.cost[j] - before
             coarse = coarse or max(before, self.cost[j]) >= self._costs.unplaced
         if coarse:
             self.total = self._sum()  # the large figure swallowed the last digits
-        self._slower.clear()
-        self._later.clear()
         return self.total
 
     def exact(self) -> float:
@@ -232,13 +188,13 @@ class PlacementState:
         has = self._amounts[node]
         self.free[:, node] = has[0] - cpu, has[1] - memory, has[2] - nic
         if node in self.held:
-            del self.held[node], self.meets[node]
+            del self.held[node], self._costs.meets[node]
         if shares:
             left = self._gpus[node] - whole
             held = pack(sorted(shares), left, lambda a, b: dislike(self.batch, a, b))  # whatever order they came in
             assert held is not None, "the shares on a node were checked to fit before they came"
             self.held[node] = held
-            self.meets[node] = meeting(held)
+            self._costs.meets[node] = meeting(held)
             whole += fewest(shares, left) or 0
         self.free_gpu[node] = self._gpus[node] - whole
         if self._measure is not None:

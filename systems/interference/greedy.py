@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from gangplan.instances.arrays import FloatArray, IntArray, require_number
-from gangplan.simulator.snapshots import Long, Snapshots, Truth, offsets
+from gangplan.instances.arrays import FloatArray, IntArray, offsets, require_number
+from gangplan.simulator.snapshots import Long, Snapshots, Truth
 from gangplan.solvers.compiled.kernel import Ints, Ints2, Ints3, inner, kernel
 
 from .environment import Environment

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gangplan.instances.arrays import FloatArray, IntArray, require_number
+from gangplan.instances.arrays import FloatArray, IntArray, ranges, require_number
 
 from .arrivals import ArrivalCase
 from .jobs import Long
@@ -171,10 +171,8 @@ def _most(case: ArrivalCase, runs: _Runs, time_limit: float | None) -> float:
     from scipy.sparse import csr_array
 
     n, m = case.n_jobs, len(runs.job)
-    length = runs.until - runs.job
-    column = np.repeat(np.arange(m), length)
-    offset = np.arange(len(column)) - np.repeat(np.cumsum(length) - length, length)
-    rows = np.concatenate([runs.job, n + runs.job[column] + offset])
+    column = np.repeat(np.arange(m), runs.until - runs.job)
+    rows = np.concatenate([runs.job, n + ranges(runs.job, runs.until)])
     columns = np.concatenate([np.arange(m), column])
     values = np.concatenate([np.ones(m), runs.size[column].astype(np.float64)])
     limits = LinearConstraint(

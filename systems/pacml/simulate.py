@@ -9,7 +9,9 @@ import numpy as np
 
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import BoolArray, FloatArray, IntArray
+from gangplan.instances.workload import Workload
 from gangplan.simulator.asking import asking, converted
+from gangplan.simulator.outcome import Outcome
 
 from .arrivals import ArrivalCase
 from .jobs import Blocks, JobType, Long, Placed
@@ -86,43 +88,28 @@ class Decides(Protocol):
 REASONS = ("accepted", "rejected", "no place", "too late")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class RampOutcome:
-    """What happened to each of n jobs, and which servers each one held; r rows.
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class RampOutcome(Outcome):
+    """An `Outcome` of jobs that start as they arrive or never: each server is a node of one GPU.
+
+    Durations are those on the servers held, 0 of jobs that are blocked; times are in the unit of the case.
 
     Attributes:
         case: the jobs.
         reason: int32 (n,), index into `REASONS`.
         degree: int32 (n,), index into the degrees, -1 where it is blocked.
         block: int32 (n,), in which the whole job was kept; -1 if first fit was free to spill, or it is blocked.
-        start: float64 (n,), when it arrived; nan where it is blocked.
-        finish: float64 (n,), nan where it is blocked.
-        row_job: int32 (r,), ascending.
-        row_server: int32 (r,), a server that the job held from start to finish.
     """
 
     case: ArrivalCase
     reason: IntArray
     degree: IntArray
     block: IntArray
-    start: FloatArray
-    finish: FloatArray
-    row_job: IntArray
-    row_server: IntArray
-
-    def __post_init__(self) -> None:
-        for name in ("reason", "degree", "block", "start", "finish", "row_job", "row_server"):
-            getattr(self, name).setflags(write=False)
-
-    @property
-    def accepted(self) -> BoolArray:
-        """Return which jobs ran, bool (n,)."""
-        return np.asarray(self.degree >= 0)
 
     @property
     def blocked(self) -> float:
         """Return the blocking rate: jobs that never ran, of all."""
-        return 1 - float(self.accepted.mean())
+        return 1 - float(self.admitted.mean())
 
     @property
     def blocked_or_running(self) -> float:
@@ -142,7 +129,7 @@ def simulate(case: ArrivalCase, policy: Decides) -> RampOutcome:
     seen.setflags(write=False)
     accepted = np.zeros(n, dtype=bool)
     reason, degree, block = (np.full(n, value, dtype=np.int32) for value in (0, -1, -1))
-    start, finish = np.full(n, np.nan), np.full(n, np.nan)
+    start, finish = np.full(n, np.inf), np.full(n, np.inf)
     rows: list[Long | IntArray] = []
     for i in range(n):
         state = RampState(case, i, limit[i], seen, accepted[:i])
@@ -160,10 +147,12 @@ def simulate(case: ArrivalCase, policy: Decides) -> RampOutcome:
         start[i], finish[i] = state.now, state.now + placed.jct
         ends[placed.servers] = finish[i]
         rows.append(placed.servers)
-    sizes = [len(servers) for servers in rows]
-    row_job = np.repeat(np.flatnonzero(accepted), sizes).astype(np.int32)
-    row_server = np.concatenate([*rows, np.zeros(0, np.int32)]).astype(np.int32)
-    return RampOutcome(case, reason, degree, block, start, finish, row_job, row_server)
+    job, gpus, seconds = np.flatnonzero(accepted), np.ones(n, dtype=np.int32), np.zeros(n)
+    gpus[job], seconds[job] = [len(servers) for servers in rows], finish[job] - start[job]
+    work = Workload(tuple(map(str, range(n))), case.submit, gpus, seconds)
+    room, server = np.ones(blocks.n_servers, dtype=np.int32), np.concatenate([*rows, np.zeros(0, np.int32)])
+    told = {"case": case, "reason": reason, "degree": degree, "block": block}
+    return RampOutcome.unbroken(work, room, start, finish, server, 1, np.repeat(job, gpus[job]), **told)
 
 
 def _place(state: RampState, choice: Acceptance, blocks: Blocks) -> Placed | None:

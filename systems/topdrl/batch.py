@@ -126,7 +126,7 @@ def _wait(jobs: Jobs, cluster: Cluster, state: State, hold: float, paid: Floats)
     before, waiting, running, rates = state.clock[NOW], state.count[WAITING], state.count[RUNNING], 0.0
     for i in range(running):
         rates += rate(jobs, state, state.running[i])
-    on = pass_time(jobs, cluster, state)
+    on = pass_time(jobs, cluster, state, np.inf)
     seconds = state.clock[NOW] - before
     paid[JCT] -= seconds * (waiting + running)
     paid[THROUGHPUT] += seconds * (rates - hold * waiting)

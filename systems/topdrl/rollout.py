@@ -173,7 +173,7 @@ def _play(
             if now.count[RUNNING] == 0:
                 value[c] = np.inf
                 continue
-            pass_time(table, on, now)
+            pass_time(table, on, now, np.inf)
             sort_in(now, of.key, known)
         elif job[c] != AS_THE_RULE:
             at = 0

@@ -166,7 +166,7 @@ def play(  # noqa: PLR0912, one loop read from top to bottom
                     spare -= of.gpus[job]
             begin_job(of, on, now, found, best)
             started += 1
-        if not pass_time(of, on, now):
+        if not pass_time(of, on, now, np.inf):
             return started
 
 

@@ -57,23 +57,11 @@ def outcome_of(
     order = order_of(workload)
     owner = np.repeat(np.arange(len(order)), np.diff(jobs.first))
     node = np.asarray(np.searchsorted(cluster.first, state.held, side="right") - 1)
-    ones = np.ones(len(owner))
     start, finish = np.empty(len(order)), np.empty(len(order))
     start[order], finish[order] = state.start, state.finish
-    outcome = Outcome(
-        workload=workload,
-        room=fleet.gpus.astype(np.int32),
-        start=start,
-        finish=finish,
-        row_job=order[owner].astype(np.int32),
-        row_node=node.astype(np.int32),
-        row_gpu=(state.held - cluster.first[node]).astype(np.int32),
-        row_gpus=ones.astype(np.int32),
-        row_share=ones,
-        row_start=state.start[owner],
-        row_end=state.finish[owner],
-        row_rate=(1 / (1 + jobs.intensity * state.cost))[owner],
-    )
+    gpu, rate = state.held - cluster.first[node], (1 / (1 + jobs.intensity * state.cost))[owner]
+    room = fleet.gpus.astype(np.int32)
+    outcome = Outcome.unbroken(workload, room, start, finish, node, 1, order[owner], gpu=gpu, rate=rate)
     assert_sound(check(outcome) or check_rates(outcome, fleet, proximity))
     return outcome
 

@@ -124,7 +124,7 @@ def test_one_after_the_other(small: JobType) -> None:
         case(small, [0, 1, 2, 3, jct, jct], [1, 1, 1, 0.4, 1, 1]), Fixed(block, None, block, pair, block, block)
     )
     assert [REASONS[r] for r in o.reason] == ["accepted", "rejected", "no place", "too late", "accepted", "no place"]
-    assert (o.row_job.tolist(), o.row_server.tolist()) == ([0, 4], [0, 0])
+    assert (o.row_job.tolist(), o.row_node.tolist()) == ([0, 4], [0, 0])
     assert o.finish[[0, 4]].tolist() == [jct, 2 * jct]
     assert o.blocked == pytest.approx(4 / 6)
     assert o.blocked_or_running == pytest.approx(5 / 6)
@@ -144,7 +144,7 @@ def test_every_policy(small: JobType, name: str) -> None:
     """Every policy gives outcomes that pass the check, and the same for the same seed."""
     blocked = [simulate(arrivals((small,), "A", 3, n=60, load=1.3), make_policy(name, 5)) for _ in range(2)]
     assert check(blocked[0]) == []
-    assert blocked[0].row_server.tolist() == blocked[1].row_server.tolist()
+    assert blocked[0].row_node.tolist() == blocked[1].row_node.tolist()
 
 
 def test_rules_of_the_baselines(small: JobType) -> None:
@@ -197,19 +197,29 @@ def spoilt(o: RampOutcome, **changes: Any) -> RampOutcome:
     return replace(o, **arrays)
 
 
+def moved(o: RampOutcome, job: int, start: float, finish: float) -> RampOutcome:
+    """Return the outcome with a job at another time."""
+    begin, end = o.start.copy(), o.finish.copy()
+    begin[job], end[job] = start, finish
+    seconds = np.subtract(end, begin, out=np.zeros(len(end)), where=o.admitted)
+    times = {"row_start": begin[o.row_job], "row_end": end[o.row_job]}
+    return replace(o, workload=replace(o.workload, duration=seconds), start=begin, finish=end, **times)
+
+
 SPOILT: dict[str, tuple[Callable[[RampOutcome], RampOutcome], str]] = {
-    "other servers": (lambda o: spoilt(o, row_server=(0, 31)), "no block of its degree"),
-    "at once": (lambda o: spoilt(o, row_server=(4, o.row_server[0])), "hold server"),
-    "late": (lambda o: spoilt(o, start=(0, 0.5)), "does not start when it arrives"),
-    "too quick": (lambda o: spoilt(o, finish=(0, o.finish[0] - 1)), "on its servers it would take"),
-    "too slow": (lambda o: spoilt(o, finish=(0, 60.0)), "longer than its user accepts"),
-    "no rows": (lambda o: replace(o, row_job=o.row_job[4:], row_server=o.row_server[4:]), "or none though"),
+    "other servers": (lambda o: spoilt(o, row_node=(0, 31)), "no block of its degree"),
+    "at once": (lambda o: spoilt(o, row_node=(4, o.row_node[0])), "holds 2 GPUs"),
+    "late": (lambda o: moved(o, 0, 0.5, o.finish[0] + 0.5), "does not start when it arrives"),
+    "too quick": (lambda o: moved(o, 0, 0.0, o.finish[0] - 1), "on its servers it would take"),
+    "too slow": (lambda o: moved(o, 0, 0.0, 60.0), "longer than its user accepts"),
+    "no rows": (lambda o: spoilt(o, row_job=(slice(4), 1)), "or did not run though"),
     "no reason": (lambda o: spoilt(o, reason=(0, 1)), "without a reason"),
+    "no degree": (lambda o: spoilt(o, degree=(0, -1)), "or none though it ran"),
     "not first fit": (lambda o: spoilt(o, block=(0, -1)), "first fit would not give it"),
-    "no server": (lambda o: spoilt(o, row_server=(0, 32)), "a server there is not"),
-    "twice": (lambda o: spoilt(o, row_server=(0, o.row_server[1])), "a server twice"),
-    "unsorted": (lambda o: spoilt(o, row_job=(0, 1)), "do not ascend"),
-    "times": (lambda o: spoilt(o, start=(2, 2.0)), "has times though it is blocked"),
+    "no server": (lambda o: spoilt(o, row_node=(0, 32)), "beyond the 32 there are"),
+    "twice": (lambda o: spoilt(o, row_node=(0, o.row_node[1])), "holds 2 GPUs"),
+    "another's": (lambda o: spoilt(o, row_job=(0, 1)), "it needs"),
+    "times": (lambda o: spoilt(o, finish=(2, 9.0)), "ran though it was rejected"),
 }
 
 
@@ -220,7 +230,7 @@ def test_check_finds(small: JobType, how: str) -> None:
     o = simulate(
         case(small, [0, 1, 2], [1, 1, 0.01]), Fixed(Acceptance(2, first + 1), Acceptance(2, first), Acceptance(0))
     )
-    assert o.accepted.tolist() == [True, True, False]
+    assert o.admitted.tolist() == [True, True, False]
     assert check(o) == []
     spoil, words = SPOILT[how]
     assert any(words in found for found in check(spoil(o))), check(spoil(o))

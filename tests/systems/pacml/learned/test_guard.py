@@ -58,14 +58,14 @@ def test_rules(case: ArrivalCase, name: str) -> None:
     rule = DEGREES.index(int(degree)), 1 if kind == "constant" else 2 * name.endswith("first")
     assert rule in [tuple(x) for x in (*RULES.tolist(), *WIDE_RULES.tolist())]
     mine, known = simulate(case, Rule(case, rule)), simulate(case, make_policy(name))
-    assert np.array_equal(mine.block, known.block) and 0 < known.accepted.sum() < case.n_jobs
+    assert np.array_equal(mine.block, known.block) and 0 < known.admitted.sum() < case.n_jobs
 
 
 def test_a_rule_takes_over(case: ArrivalCase) -> None:
     """Beside a policy that rejects all, a rule decides from when it has accepted more than the margin."""
-    assert simulate(case, Fixed(rejects=True, guarded=False)).accepted.sum() == 0
-    found = simulate(case, Fixed(rejects=True)).accepted
-    alone = [simulate(case, Rule(case, (rule[0], rule[1]))).accepted for rule in RULES.tolist()]
+    assert simulate(case, Fixed(rejects=True, guarded=False)).admitted.sum() == 0
+    found = simulate(case, Fixed(rejects=True)).admitted
+    alone = [simulate(case, Rule(case, (rule[0], rule[1]))).admitted for rule in RULES.tolist()]
     lead = np.cumsum(alone, axis=1).max(axis=0)
     begins = int(np.argmax(lead > LEAD))
     assert not found[:begins].any() and found[begins]
@@ -76,15 +76,15 @@ def test_a_policy_that_leads_decides(scenario: Scenario) -> None:
     """Where all jobs fit, no rule leads, and the policy decides as it does without a guard."""
     calm = arrivals(scenario.types, "D", 3, n=60, load=0.1)
     one, other = (simulate(calm, Fixed(rejects=False, guarded=x)) for x in (True, False))
-    assert np.array_equal(one.block, other.block) and other.accepted.mean() > 0.9
+    assert np.array_equal(one.block, other.block) and other.admitted.mean() > 0.9
 
 
 def test_on_several_pods_who_would_do_most_of_the_jobs_to_come_decides(make_scenario: Callable[..., Scenario]) -> None:
     """A policy that rejects all decides on the first jobs only; then nearly as many are done as by the best rule."""
     large = make_scenario((8, 8, 2), 2, kinds=1)
     case = arrivals(large.types, "A", 0, n=100)
-    found = simulate(case, Fixed(rejects=True)).accepted
-    best = max(simulate(case, Rule(case, (rule[0], rule[1]))).accepted[FIRST:].sum() for rule in WIDE_RULES.tolist())
+    found = simulate(case, Fixed(rejects=True)).admitted
+    best = max(simulate(case, Rule(case, (rule[0], rule[1]))).admitted[FIRST:].sum() for rule in WIDE_RULES.tolist())
     assert not found[:FIRST].any()
     assert found[FIRST:].sum() > 0.9 * best > 0
 

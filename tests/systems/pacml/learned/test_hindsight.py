@@ -92,7 +92,7 @@ def test_between_the_blocks_of_a_policy(scenario: Scenario) -> None:
     alone, planned = (Largest(guarded=False, futures=futures) for futures in (None, Futures(1)))
     assert blocked(case, planned) < blocked(case, alone) - 0.02
     outcomes = [simulate(case, policy) for policy in (alone, planned, planned)]
-    first, second, third = (outcome.accepted for outcome in outcomes)
+    first, second, third = (outcome.admitted for outcome in outcomes)
     assert (first[:FIRST] == second[:FIRST]).all() and (second == third).all()
 
 

@@ -44,12 +44,12 @@ def test_the_same_decisions(scenario: Scenario, variant: Variant, choose: bool, 
     )  # fmt: skip
     outcome = simulate(case, RampPolicy(weights, PacmlSettings(blocks=choose), guarded=False))
     if not choose:  # there a time on an empty cluster stands for that on the shapes that first fit finds
-        assert abs(accepted - outcome.accepted.sum()) <= 6 and check(outcome) == []
+        assert abs(accepted - outcome.admitted.sum()) <= 6 and check(outcome) == []
         assert 0.2 < outcome.blocked < 0.8 and set(outcome.reason.tolist()) <= {0, 1}
         return
     assert np.allclose(outcome.finish, finish, rtol=1e-12, equal_nan=True)
     assert check(outcome) == []
-    assert accepted == outcome.accepted.sum() and 0.2 < outcome.blocked < 0.8
+    assert accepted == outcome.admitted.sum() and 0.2 < outcome.blocked < 0.8
     assert set(outcome.reason.tolist()) <= {0, 1}  # what it chooses is free and in time
     judged = Validation(scenario, [episode], choose=choose)(weights)
     assert judged["score"] == judged[name] == pytest.approx(outcome.blocked_or_running)
