@@ -47,9 +47,8 @@ def serve(
     if reader and token in (reader, ""):
         raise InstanceError("read_token", "is the token itself" if token else f"needs a token beside it, {TOKEN}")
     if not (limits.grace >= 0 and limits.seconds > 0 and max(limits.grace, limits.seconds) < float("inf")):
-        raise InstanceError(
-            "grace" if not limits.grace >= 0 else "solve_seconds", "is not a positive number of seconds"
-        )
+        field, given = ("solve_seconds", limits.seconds) if limits.grace >= 0 else ("grace", limits.grace)
+        raise InstanceError(field, f"{given:g} is not a positive number of seconds")
     try:
         from ..doors.serving import run
     except ModuleNotFoundError as error:

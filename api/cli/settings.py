@@ -5,16 +5,19 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-from gangplan.instances.errors import InstanceError, in_file, unknown
+from gangplan.instances.errors import InstanceError, brief, in_file, unknown
 from gangplan.instances.intake import parse_json, read_json
 from gangplan.instances.placement import Fleet
 from gangplan.scheduler import Scheduler
 from gangplan.scheduler.described import cluster_of, has_begun, reopened
 from gangplan.scheduler.journal.write import OF_LOG
 from gangplan.scheduler.queueing.sharing import Quota, Sharing
+
+from .output import note
 
 CLUSTER = "20x8: 20 nodes of 8 GPUs; 4x8x8: racks first; or a JSON file of the arguments of Fleet or Fleet.regular"
 LOG = "append each event and decision to this file, and go on with it if it is there"
@@ -34,10 +37,18 @@ def fleet_of(text: str) -> Fleet:
 def scheduler_with(settings: Sequence[str], fleet: Fleet | None, log: str | None, *, sync: bool = False) -> Scheduler:
     """Go on with the scheduler of a log that has begun, or begin one of a cluster, with these settings."""
     if log is not None and has_begun(Path(log)):
-        return reopened(Path(log), lambda known: with_settings(known, settings), sync=sync)
+        return reopened(Path(log), partial(_instead, settings), sync=sync)
     if fleet is None:
         raise InstanceError("cluster", "is missing: write --cluster 20x8")
     return Scheduler(fleet, **with_settings({}, settings), log=log, sync=sync)
+
+
+def _instead(settings: Sequence[str], known: Mapping[str, Any]) -> dict[str, Any]:
+    """Return arguments of a log with those that are set, and say which were others by then."""
+    named = with_settings(known, settings)
+    for name in (x for x in named if named[x] != known.get(x)):
+        note(f"{name} was {brief(known.get(name))} by the log, and is {brief(named[name])} as --set says")
+    return named
 
 
 def with_settings(given: Mapping[str, Any], settings: Sequence[str]) -> dict[str, Any]:
@@ -66,7 +77,9 @@ def with_settings(given: Mapping[str, Any], settings: Sequence[str]) -> dict[str
         try:
             changed[name] = _put(whole, parts, _value(value.strip()), text)
         except InstanceError as error:
-            raise error if error.field == "set" else InstanceError(f"set {path}", error.problem) from None
+            inside = error.field.partition(f"{path.rpartition('.')[2]}.")[2]
+            where = f"set {path}{'.' * bool(inside)}{inside}"
+            raise error if error.field == "set" else InstanceError(where, error.problem) from None
     return changed
 
 

@@ -187,9 +187,11 @@ def checked(event: object, most: Most) -> tuple[str, dict[str, Any]]:
     only_known(row)
     if name in _JOBS and "job" in row:
         row["job"] = _job(row, row.pop("gpus", None), row.pop("model", None))
+    if name == "defragment" and isinstance(row.get("gang"), dict):
+        row["gang"] = _described(row["gang"])
     for key in row:
         if key not in ("event", "now") and key not in parts:
-            known = did_you_mean(key, parts) or f"; there are {', '.join(parts)}"
+            known = did_you_mean(key, parts) or f"; there are {', '.join(parts) or 'none'}"
             raise InstanceError(key, f"is no field of {name}{known}")
     for key, part in parts.items():
         if key in row:
@@ -211,8 +213,7 @@ def _job(row: Mapping[str, Any], gpus: Any, model: Any) -> Any:
     if isinstance(job, dict):
         if gpus is not None or model is not None:
             raise InstanceError("gpus" if gpus is not None else "model", "is said in the job")
-        parts = {k: {"type": "Demand"} | job[k] for k in ("worker", "server") if isinstance(job.get(k), dict)}
-        return {"type": "GangJob", "model": "any"} | job | parts
+        return _described(job)
     if gpus is None:
         raise InstanceError("gpus", f"is missing: how many has {brief(job)}?")
     workers = gpus if isinstance(gpus, list) else [gpus]
@@ -220,6 +221,12 @@ def _job(row: Mapping[str, Any], gpus: Any, model: Any) -> Any:
         return encoded(GangJob(job, "any" if model is None else model, tuple(workers)))
     except InstanceError as error:
         raise InstanceError(error.field.replace("workers", "gpus"), error.problem) from None
+
+
+def _described(job: dict[str, Any]) -> dict[str, Any]:
+    """Return a job as the log has it of one without types."""
+    parts = {k: {"type": "Demand"} | job[k] for k in ("worker", "server") if isinstance(job.get(k), dict)}
+    return {"type": "GangJob", "model": "any"} | job | parts
 
 
 def encoded(value: Any) -> Any:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from gangplan.instances import InstanceError
+from gangplan.instances.errors import InstanceError, brief
 from gangplan.instances.intake import parse_json
 
 _SECONDS = 90.0
@@ -72,7 +72,10 @@ def _told(key: str, command: str, *words: str) -> Any:
         told = parse_json(run(command, *words))
         if told.get("errors"):  # with exit code 0 and none of what there is
             raise AwayError("slurm", f"{command}: slurmctld does not answer: {plain(told['errors'][0].get('error'))}")
-        return told[key] if key == "jobs" else told.get(key)
+        found = told[key] if key == "jobs" else told.get(key)
+        if not isinstance(found, list | None):
+            raise InstanceError(key, f"{brief(found)} is no list")
+        return found
     except (InstanceError, KeyError, TypeError) as error:  # half an answer, since the controller ended
         raise error if isinstance(error, AwayError) else AwayError("slurm", f"{command} --json: {error}") from None
 
