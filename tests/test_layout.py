@@ -148,6 +148,51 @@ def test_core_knows_no_addon() -> None:
     assert known == []
 
 
+ALONE = """
+import io, sys
+from contextlib import redirect_stdout
+from gangplan.instances.addons import addons, plugged
+
+GONE = {
+    "gangplan." + path.removesuffix(".py").removeprefix("api/").replace("/", ".")
+    for addon in addons().values() for path in addon["paths"]
+}
+
+class Without:
+    def __init__(self, finder):
+        self.finder = finder
+
+    def find_spec(self, name, path=None, target=None):
+        gone = any(name == x or name.startswith(x + ".") for x in GONE)
+        return None if gone else self.finder.find_spec(name, path, target)
+
+sys.meta_path[:] = map(Without, sys.meta_path)
+import gangplan
+from gangplan.cli import main
+
+assert not plugged("commands") and not plugged("certify")
+problem = gangplan.generate("gpt", devices=2)
+result = gangplan.solve(problem, time_limit=30)
+assert gangplan.verify(problem, result.plan).ok and result.status == "OPTIMAL", result
+try:
+    gangplan.solve(problem, time_limit=1, certify=True)
+except gangplan.InstanceError as error:
+    assert "certify" in str(error)
+scheduler = gangplan.Scheduler(gangplan.Fleet.regular(1, 2, 8), "gnn", price=60.0)
+scheduler.submit(gangplan.GangJob("a", "m", (8,)), 100.0, now=0.0)
+assert [x.job for x in scheduler.decide(60.0).starts] == ["a"]
+with redirect_stdout(io.StringIO()) as out:
+    assert main(["--help"]) == 0
+print("serve" in out.getvalue(), "simulate" in out.getvalue())
+"""
+
+
+def test_the_core_runs_without_addons(tmp_path: Path) -> None:
+    """With no module of an add-on to be had, it solves, decides by the network, and lists the commands left."""
+    done = subprocess.run([sys.executable, "-c", ALONE], check=False, cwd=tmp_path, capture_output=True, text=True)
+    assert (done.stdout, done.returncode) == ("False True\n", 0), done.stderr
+
+
 DOORS = {"instances/intake.py"}
 """Where inputs are opened and parsed."""
 OWN_FILES = {

@@ -11,6 +11,7 @@ from typing import Annotated, Any, NamedTuple
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from gangplan.instances.addons import plugged
 from gangplan.instances.errors import InstanceError, unknown
 
 from .options import declared
@@ -166,12 +167,10 @@ GROUPS: dict[str, dict[str, Entry]] = {
     },
     "PyTorch models": {
         "profile": Entry("make a problem of a model", "docs/examples/gpt2.py:build --devices 8 --out graph.json"),
-        "split": Entry("say which module goes where", "model.py:build graph.json plan.json --run"),
     },
     "Simulation": {
         "simulate": Entry("run a trace of jobs on a cluster", "jobs.csv --cluster 20x8 --policy fifo --policy srtf"),
         "replay": Entry("fill a cluster with pods", "nodes.csv pods.csv --policy fgd"),
-        "system": Entry("compare policies of published systems", "", "system:systems"),
     },
     "The log of a Scheduler": {
         "log": Entry("tell who got what, and which rule decided", "cluster.jsonl"),
@@ -182,18 +181,10 @@ GROUPS: dict[str, dict[str, Entry]] = {
             "whatif:shadow",
         ),
     },
-    "For other programs": {
-        "decide": Entry("answer events, JSON lines in and out", "--cluster 20x8 < events.jsonl", "online:decide"),
-        "serve": Entry("answer HTTP: solves, verdicts, schedulers", "--state gangplan-state"),
-        "slurm": Entry("place the jobs of a Slurm cluster", "--dry-run", "online:slurm"),
-        "kubernetes": Entry("schedule pods, gang by gang", "--log cluster.jsonl", "online:kubernetes"),
-    },
-    "Learning and measurement": {
-        "learn": Entry("train, judge, export and list policies"),
-        "fit": Entry("fit the cost model of placements", "throughputs.json"),
-    },
-    "Benchmarks": {"bench": Entry("compare methods where bounds are known")},
-    "Teaching": {"teach": Entry("hand out homework and grade it")},
+    "For other programs": {},
+    "Learning and measurement": {},
+    "Benchmarks": {},
+    "Teaching": {},
     "This installation": {
         "methods": Entry("list the methods of `solve`", "", "about:methods"),
         "schema": Entry("print the JSON Schema of a document", "partition", "about:schema"),
@@ -201,6 +192,10 @@ GROUPS: dict[str, dict[str, Entry]] = {
         "warm-up": Entry("compile what `solve` uses", "throughput", "about:warm_up"),
     },
 }
+"""Those of the core by title; what `addons.toml` has of add-ons that are installed follows below each."""
+for _plugged in plugged("commands").values():
+    for _name, (_title, *_words) in _plugged.items():
+        GROUPS[_title][_name] = Entry(*_words)
 COMMANDS = {name: entry for entries in GROUPS.values() for name, entry in entries.items()}
 
 
@@ -221,7 +216,7 @@ def _version(version: Annotated[bool, "print the version and exit", "--version"]
 app = Group(
     "gangplan",
     "Decide how deep-learning jobs share a GPU cluster, with a proof of how good the decision is.",
-    {title: list(entries) for title, entries in GROUPS.items()},
+    {title: list(entries) for title, entries in GROUPS.items() if entries},
     _imported,
     lambda name: COMMANDS[name].about,
     called=_version,
