@@ -215,7 +215,7 @@ SCHEDULERS: dict[str, dict[str, Any]] = {
 """Arguments of `Scheduler` on TopDRL's ground; `scheduler-far` does not know that places differ."""
 _PACML: Any = ground_of("pacml")
 GROUNDS: dict[str, Callable[..., GroundDraw]] = {
-    "queue": _of("QueueDraw", USUAL["queue"], QueueDraw),
+    "queue": _of("Queue", USUAL["queue"], QueueDraw),
     "proximity": _of("Proximity", USUAL["proximity"], lambda **x: Near(**x, draws=None)),
     "interference": _of("Interference", USUAL["interference"], ground_of("harmony")),
     "agents": _of("Agents", USUAL["agents"], ground_of("marl")),

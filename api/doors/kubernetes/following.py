@@ -88,7 +88,7 @@ class Server:
     def bind(self, pod: Pod, node: str) -> None:
         """Bind a pod; the server refuses it if there is another of its name by now."""
         space, _, name = pod.key.partition("/")
-        target = client.V1ObjectReference(api_version="v1", kind="KubeNode", name=node)
+        target = client.V1ObjectReference(api_version="v1", kind="Node", name=node)
         body = client.V1Binding(metadata=client.V1ObjectMeta(name=name, namespace=space, uid=pod.uid), target=target)
         self._core.create_namespaced_pod_binding(name, space, body, **_RAW).read()
 
