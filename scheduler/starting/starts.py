@@ -441,7 +441,7 @@ class StartRound:
         """Return the reservations that a job must let stand: the strict ones if it can be stopped when they are due.
 
         Those held after it itself are behind it: were they to stand too, each could wait for the other. So are those
-        that would borrow by now, if it would not.
+        that would borrow by now, if it would not, and are not due.
         """
         found, waiting, owed = [], self._state.waiting, not self._state.borrows(request)
         for held in self._held:
@@ -450,7 +450,7 @@ class StartRound:
             if not (held.strict or not request.lends):
                 continue
             if held.gang.name in waiting:
-                if owed and self._state.borrows(waiting[held.gang.name]):
+                if owed and not held.strict and self._state.borrows(waiting[held.gang.name]):
                     held.reservation = None  # found anew behind it
                     continue
                 if held.reservation is None:
