@@ -120,7 +120,14 @@ class StartRound:
         return [degree for degree in degrees if degree in allowed]
 
     def one(
-        self, name: str, degrees: Sequence[int], tier: str, nodes: Nodes | None = None, *, hold: bool = True
+        self,
+        name: str,
+        degrees: Sequence[int],
+        tier: str,
+        nodes: Nodes | None = None,
+        *,
+        hold: bool = True,
+        full: bool = False,
     ) -> bool:
         """Start a waiting job if it may; return whether it did.
 
@@ -130,6 +137,7 @@ class StartRound:
             tier: who says so.
             nodes: where, if that was said too.
             hold: whether nobody may delay it from now on if it does not fit.
+            full: whether it is known not to fit.
         """
         state, why, limit = self._state, "", None
         request = state.waiting[name]
@@ -137,7 +145,7 @@ class StartRound:
             if (refusal := state.refuses(request, degree)) is not None:
                 limit = refusal
                 continue
-            seats = DELAY if self._later(request, degree) else self._seat(request, degree, nodes)
+            seats = DELAY if self._later(request, degree) else FULL if full else self._seat(request, degree, nodes)
             if isinstance(seats, str):
                 why = seats
                 if nodes is not None and why not in (DELAY, WINDOW) and hold:
@@ -292,14 +300,10 @@ class StartRound:
             if not (degrees := self.degrees(request)):
                 self.waits[name] = HELD
                 walk.skip(shape)
-            elif self._closed(shape, request):
-                if self._cleared(request):
-                    walk.again(shape)
-                    continue
-                self.hold(request)
-                self.waits.setdefault(name, FULL)
-            elif self.one(name, degrees, tier):
-                walk.skip(shape) if rule else walk.again(shape)  # those before it wait still
+            elif self.one(name, degrees, tier, full=(full := self._closed(shape, request))):
+                walk.skip(shape) if rule and not full else walk.again(shape)  # those before it wait still
+            elif full:
+                continue
             elif rule and self.waits[name] == CLOSER:
                 walk.skip(shape, 0 if len(shape.degrees) > 1 else self._also_wait(walk.behind(shape)))
             elif name in self.allowed or self._apart(request):
