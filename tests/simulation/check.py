@@ -58,9 +58,10 @@ class Player(Operations):
         """Make one more scheduler."""
         self.log.append([name, "new", (self.shape,), {}, False])
         options = self.cluster["options"] | {"sharing": self.cluster.get("sharing")}
-        if name == "s":
-            self.logs += 1
-            options |= {"log": self.path, "checkpoint_every": self.cluster.get("checkpoint_every", 2000)}
+        self.logs += name == "s"
+        if name == "s" or self.cluster["policy"] == "gnn":  # whose guard forgets what it plays at a checkpoint
+            log = self.path if name == "s" else self.path.with_suffix(f".{name}")
+            options |= {"log": log, "checkpoint_every": self.cluster.get("checkpoint_every", 2000)}
         self.all[name] = self.make(self.fleet, policy(self.cluster["policy"]), speeds=self.speeds, **options)
 
     @property

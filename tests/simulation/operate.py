@@ -79,6 +79,7 @@ class Operations(Base):
     def on_checkpoint(self, now: float) -> bool:
         """Append the state to the log; nothing else changes."""
         before = self.all["s"].snapshot()
-        self.call("s", "checkpoint")
+        for name in self.all if self.cluster["policy"] == "gnn" else ("s",):
+            self.call(name, "checkpoint")
         hold(self.all["s"].snapshot() == before, "changed", "a checkpoint changed the state")
         return True

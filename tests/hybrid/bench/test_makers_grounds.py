@@ -23,10 +23,10 @@ SMALL: dict[str, dict[str, object]] = {
 }
 PLUGINS = """
 from gangplan.instances import InstanceError
-from gangplan.systems.interference.baselines import Rule
+from gangplan.systems.interference.baselines import ScoreRule
 
 def packs(case):
-    return Rule("best", "shortest", together=True)
+    return ScoreRule("best", "shortest", together=True)
 
 def breaks(case):
     raise InstanceError("rack", "is not mine")
