@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import tomllib
 from functools import cache
-from importlib.util import find_spec
 from pkgutil import get_data, resolve_name
 from typing import Any
 
@@ -26,5 +26,13 @@ def offered(hook: str) -> Any:
 
 
 def _installed(addon: dict[str, Any]) -> bool:
+    """Return whether its first path is there; no package is imported for that, as `importlib.util.find_spec` does."""
+    name, where = "gangplan", sys.modules["gangplan"].__path__
     parts = addon["paths"][0].removesuffix(".py").split("/")
-    return find_spec(".".join(("gangplan", *parts[parts[0] == "api" :]))) is not None
+    for part in parts[parts[0] == "api" :]:
+        name = f"{name}.{part}"
+        spec = next(filter(None, (finder.find_spec(name, where) for finder in sys.meta_path)), None)
+        if spec is None:
+            return False
+        where = spec.submodule_search_locations or []
+    return True

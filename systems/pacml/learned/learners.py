@@ -30,7 +30,7 @@ def run_episode(
     kind: Ints, beta: Floats, gap: Floats, tables: BlockTables, times: TypeTimes, weights: Weights,
     scratch: FeatureScratch, finish: Floats,
 ) -> int:  # fmt: skip
-    """Play a case by the best score, write each job's completion (nan: blocked), and return how many were accepted.
+    """Play a case by the best score, write when each job ends (infinite: blocked), and return how many were accepted.
 
     Args:
         kind: type of each job, int64 (n,).
@@ -48,7 +48,7 @@ def run_episode(
         k = write_rows(end, now, turn_of(sums, tables.n), tables, times, m, beta[i], sums, scratch)
         forward(scratch.row, k, weights, score)
         choice = scratch.choice[np.argmax(score[:k])]
-        finish[i] = np.nan
+        finish[i] = np.inf
         if choice >= 0:
             finish[i] = start_job(end, now, choice, m, tables, times, scratch.published)
             accepted += 1

@@ -47,7 +47,7 @@ def test_the_same_decisions(scenario: Scenario, variant: Variant, choose: bool, 
         assert abs(accepted - outcome.admitted.sum()) <= 6 and check(outcome) == []
         assert 0.2 < outcome.blocked < 0.8 and set(outcome.reason.tolist()) <= {0, 1}
         return
-    assert np.allclose(outcome.finish, finish, rtol=1e-12, equal_nan=True)
+    assert np.allclose(outcome.finish, finish, rtol=1e-12)
     assert check(outcome) == []
     assert accepted == outcome.admitted.sum() and 0.2 < outcome.blocked < 0.8
     assert set(outcome.reason.tolist()) <= {0, 1}  # what it chooses is free and in time
@@ -67,7 +67,7 @@ def test_what_reads_the_op_graph_decides_alike(scenario: Scenario) -> None:
     run_episode(episode.kind, episode.beta, episode.gap, *world, played.compiled(), scratch, finish)
     assert np.allclose(played.compiled().first[:WIDTH], own.compiled().first[:WIDTH])
     outcome = simulate(case, RampPolicy(own, PacmlSettings(), guarded=False))
-    assert np.allclose(outcome.finish, finish, rtol=1e-12, equal_nan=True) and check(outcome) == []
+    assert np.allclose(outcome.finish, finish, rtol=1e-12) and check(outcome) == []
     vectors = played.encode(played.graphs)
     assert len(torch.unique(vectors, dim=0)) == len({x.name for x in scenario.types})
     rows = torch.from_numpy(scratch.row[:1].copy())
