@@ -18,12 +18,16 @@ if TYPE_CHECKING:
 
 @dataclass
 class Group:
-    """Those who were `told` at a time and have not stopped, the `others` who start after them, and by when."""
+    """Those who were `told` at a time and have not stopped, the `others` who start after them, and by when.
+
+    The nodes had changed `turns` times by then.
+    """
 
     told: set[str]
     others: set[str]
     since: float
     until: float
+    turns: int
 
 
 class Notices:
@@ -43,6 +47,11 @@ class Notices:
     def busy(self) -> bool:
         """Whether room is kept for somebody."""
         return bool(self.until or self.groups)
+
+    @property
+    def aged(self) -> bool:
+        """Whether nodes have changed since room was kept for somebody."""
+        return any(group.turns < self.world.turns for group in self.groups)
 
     def grace(self, job: Job) -> float:
         """Return the seconds that a job has."""
@@ -69,7 +78,7 @@ class Notices:
         if rows:
             movers = {x.job for x in rows if x.cause == "move"}.union(moved)
             told, others = {x.job for x in rows}, {x.other for x in rows if x.other} | movers
-            self.groups.append(Group(told, others, self.world.now, max(self.until[name] for name in told)))
+            self.groups.append(Group(told, others, self.world.now, max(self.until[x] for x in told), self.world.turns))
 
     def over(self, job: Job) -> None:
         """Hear that a job holds nothing any more."""

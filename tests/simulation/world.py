@@ -31,7 +31,7 @@ class World(Events):
         self._drained([x for x in stops if x.cause == "drain"], told)
         drained = {x.job for x in stops if x.cause == "drain"}
         vague = bool(told) or self.notices.busy
-        self.calm &= not vague
+        self.aged, self.calm = self.notices.aged, self.calm and not vague
         dues = (j for j in self.waiting.values() if j.due <= self.now)
         due = min(dues, key=lambda j: (j.due, j.serial), default=None)
         known = all(j.due < inf for j in (*self.waiting.values(), *self.running.values()))
@@ -137,7 +137,8 @@ class World(Events):
     def _start(self, job: Job, start: Any, own: bool, promised: bool, kept: Nodes) -> None:
         """Have a job start where it may, whole; a gang that is mended is as it was on the nodes that it has `kept`.
 
-        There its workers may be in smaller bundles than now: a policy chose them, or fewer nodes were up.
+        There its workers may be in other bundles than now: a policy chose them, or others were the nodes when it was
+        mended or others were told to stop for it.
         """
         name, degree, nodes = job.name, start.degree, {n: tuple(g) for n, g in start.nodes.items()}
         hold(degree in job.workers, "gang", f"{name} starts with {degree} of {job.workers} workers")
@@ -171,8 +172,12 @@ class World(Events):
         hold(len(common) == 1, "within", f"{name} is in {common}: {nodes}; {job.spec}")
         whole, had = sum(parts), [len(kept.get(n, ())) // job.each for n in nodes]
         words = f"{name} has seats for {whole} of {degree} workers in {nodes}, in bundles of {b}; {job.spec}"
-        most = sum(had) + b * max(0, -((sum(had) - degree) // b)) if b else 0
-        fair = b and degree <= whole <= most and sum((p - h) % b > 0 for p, h in zip(parts, had, strict=True)) < 2
+        news = [p - h for p, h in zip(parts, had, strict=True)]
+        sizes = range(job.group, max(parts) + 1, job.group) if promised and self.aged else [b] if b else []
+        fair = any(
+            degree <= whole <= sum(had) + b * max(0, -((sum(had) - degree) // b)) and sum(n % b > 0 for n in news) < 2
+            for b in sizes
+        )
         hold(whole >= degree if own else fair, "gang", words)
         job.slower = self.slower(job, degree, nodes)
         if not own and not promised and start.tier in ("heuristic", "patient", "lookahead") and len(self.waiting) == 1:
