@@ -1,4 +1,4 @@
-"""The six problems as data: the type of each, what answers it, and what checks the answer."""
+"""The problems as data: the type of each, what answers it, and what checks the answer."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ _HOMES = {
     "stages": (".partition.stages", "Stages"),
     "placement": (".placement.problem", "Placement"),
     "schedule": (".schedule", "Schedule"),
+    "layout": (".layout.problem", "Layout"),
 }
 GRAPHS = tuple(_HOMES)[:4]
 """The objectives of problems of one op graph on one cluster."""

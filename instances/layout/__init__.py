@@ -1,0 +1,1 @@
+"""The layout of a training job: how a large model is split over GPUs."""
