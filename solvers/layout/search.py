@@ -33,11 +33,10 @@ def branch(run: Run, prepared: PreparedLayout) -> None:
             heap.append((bound, next(number), x))
     heapify(heap)
     best = _dive(run, prepared, sorted(heap[:])[:_DIVES])
-    loose = inf
     while heap and not run.stopped:
         bound, _, x = heappop(heap)
-        run.raise_bound(min(bound, loose, best) * SAFE, "branch")
-        if bound >= min(best, loose):
+        run.raise_bound(min(bound, best) * SAFE, "branch")
+        if bound >= best:
             break
         if isinstance(x, Combination):
             for least, family in space.families(x, best):
@@ -45,15 +44,14 @@ def branch(run: Run, prepared: PreparedLayout) -> None:
             continue
         split = splitter.split(x, best)
         if split.plan is not None:
-            value = _offer(run, split.plan, "branch")
-            best = min(best, value)
-            loose = min(loose, split.bound) if split.bound < value * SAFE else loose
-        elif split.bound < best * SAFE:
-            loose = min(loose, split.bound)
-    if not heap and not run.stopped and run.plan is None and loose == inf:
-        run.prove_infeasible("branch", prepared.why())
-    elif not run.stopped:
-        run.raise_bound(min(best, loose) * SAFE if not heap else min(heap[0][0], best, loose) * SAFE, "branch")
+            best = min(best, _offer(run, split.plan))
+    else:
+        if run.stopped:
+            return
+        if run.plan is None:
+            run.prove_infeasible("branch", prepared.why())
+        else:
+            run.raise_bound(best * SAFE, "branch")
 
 
 def _dive(run: Run, prepared: PreparedLayout, combinations: list[tuple[float, int, Any]]) -> float:
@@ -64,15 +62,15 @@ def _dive(run: Run, prepared: PreparedLayout, combinations: list[tuple[float, in
             break
         for least, family in sorted(prepared.space.families(x, best), key=lambda pair: pair[0])[:_TRIES]:
             if least < best and (plan := prepared.splitter.split(family, best).plan) is not None:
-                best = min(best, _offer(run, plan, "branch"))
+                best = min(best, _offer(run, plan))
     return best
 
 
-def _offer(run: Run, plan: Any, by: str) -> float:
+def _offer(run: Run, plan: Any) -> float:
     """Offer a plan; return its seconds, infinite if it does not fit after all."""
     from gangplan.instances.verify import verify
 
     verdict = verify(run.problem, plan)
     if verdict.ok:
-        run.offer(plan, by)
+        run.offer(plan, "branch")
     return inf if verdict.objective is None else float(verdict.objective)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import permutations, product
-from math import inf
+from math import gcd, inf
 from typing import NamedTuple
 
 import numpy as np
@@ -39,9 +39,10 @@ class Combination(NamedTuple):
     expert: int
     micro_batch: int
 
-    def degrees(self, pool: int, data: int = 1, zero: int = 1) -> Degrees:
-        """Return the degrees of a stage on a pool."""
-        return Degrees(self.tensor[pool], self.context, self.expert, data, self.micro_batch, zero)
+    def degrees(self, pool: int, data: int = 0, zero: int = 1) -> Degrees:
+        """Return the degrees of a stage on a pool, by default with the fewest replicas that share all experts."""
+        least = self.expert // gcd(self.expert, self.tensor[pool] * self.context)
+        return Degrees(self.tensor[pool], self.context, self.expert, data or least, self.micro_batch, zero)
 
 
 class Sums(NamedTuple):
@@ -88,8 +89,9 @@ class Space:
         for tensor in product(*ways):
             used = [k for k, t in enumerate(tensor) if t]
             for c, e, b in product(self.contexts, self.experts, self.micro_batches) if used else ():
-                if all(tensor[k] * c <= self.problem.pools[k].count for k in used):
-                    yield Combination(tensor, c, e, b)
+                x = Combination(tensor, c, e, b)
+                if all(x.degrees(k).ranks <= self.problem.pools[k].count for k in used):
+                    yield x
 
     def bound(self, x: Combination) -> float:
         """Return the seconds a step if all GPUs were busy: sequences over what all pools compute in a second."""
@@ -105,7 +107,6 @@ class Space:
     def families(self, x: Combination, below: float) -> list[tuple[float, Family]]:
         """Return the families of a combination whose bound is below some seconds, with it."""
         used = [k for k, t in enumerate(x.tensor) if t]
-        sums = [self._sums(costs) for k in used if (costs := self.costs.blocks(k, x.degrees(k))) is not None]
         found: list[tuple[float, Family]] = []
         for d in divisors(self.problem.batch // x.micro_batch):
             m = self.problem.batch // (d * x.micro_batch)
@@ -113,6 +114,8 @@ class Space:
             most = [min(self.problem.pools[k].count // r, self.count) for k, r in zip(used, ranks, strict=True)]
             if not min(most) or any(r % x.expert for r in ranks):
                 continue
+            blocks = [self.costs.blocks(k, x.degrees(k, d)) for k in used]
+            sums = [self._sums(costs) for costs in blocks if costs is not None]
             stages = np.stack([g.ravel() for g in np.meshgrid(*(np.arange(1, n + 1) for n in most), indexing="ij")])
             stages = stages[:, stages.sum(axis=0) <= self.count]
             p, v = stages.sum(axis=0), np.arange(1, self.count // 2 + 1)[:, None]
@@ -149,9 +152,7 @@ class Space:
             sent = pool.gather(at.context * d, at.tensor).each * total.own
             sent += pool.gather(at.ranks // at.expert, at.expert).each * total.experts
             size = {1: self.problem.gradient_bytes + self.problem.width, 2: self.problem.width, 3: 0.0}[zero]
-            shares = min(1 / (at.context * d), at.expert / at.ranks)
-            once = total.update * (1.0 if isinstance(self.problem.model, MeasuredLayers) else shares)
-            found = min(found, (1 - self.problem.calibration.overlap) * size * sent + once)
+            found = min(found, (1 - self.problem.calibration.overlap) * size * sent + total.update)
         return found
 
     def _room(self, x: Combination, used: list[int], sums: list[Sums], d: int, zero: int) -> list[float]:

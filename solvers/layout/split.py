@@ -6,6 +6,7 @@ least sum, so limits are tried from the least possible on until a longer slowest
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import inf
 from typing import NamedTuple
 
@@ -17,8 +18,11 @@ from gangplan.instances.layout.stage import stage_finish, stage_memory, under_wa
 from gangplan.instances.verify import TOLERANCE
 
 from .family import Chain, Costs, Family, Segment
+from .shapes import Shapes, chunks, interleaved, intervals, spread
 
 _SLACK = 1 - 1e-12
+_SIZES = 4, 8, 16, 32, 64, 128
+"""Blocks of a stage that shapes are kept for."""
 
 
 class Split(NamedTuple):
@@ -26,42 +30,15 @@ class Split(NamedTuple):
 
     Attributes:
         bound: no layout of it takes less.
-        value: seconds of the plan, infinite if there is none below what was asked for.
-        plan: the best; `None` likewise.
+        plan: the best, if it takes less than was asked for; `None` otherwise.
     """
 
     bound: float
-    value: float = inf
     plan: LayoutPlan | None = None
 
 
-class Intervals:
-    """The stages that a chain may have, by first block and number of blocks; those that cost the same are one.
-
-    Args:
-        kinds: of each block, int32 (L,).
-        most: blocks of a stage.
-    """
-
-    def __init__(self, kinds: IntArray, most: int) -> None:
-        count = len(kinds)
-        self.most = most = min(most, count)
-        sums = np.zeros((int(kinds.max()) + 1, count + 1), dtype=np.int64)
-        sums[kinds, np.arange(1, count + 1)] = 1
-        sums = sums.cumsum(axis=1)
-        begin, size = np.divmod(np.arange(count * most), most)
-        end = begin + size + 1
-        inside = end <= count
-        begin, end, size = begin[inside], end[inside], size[inside]
-        _, first, which = np.unique(sums[:, end] - sums[:, begin], axis=1, return_index=True, return_inverse=True)
-        self.begin, self.end = begin[first], end[first]
-        self.of = np.full((count + 1, most + 1), len(first))  # by end and size; the last is no stage
-        self.of[end, size + 1] = which.ravel()
-        self.before = np.clip(np.arange(count + 1)[:, None] - np.arange(most + 1), 0, None)
-
-
 class Stage(NamedTuple):
-    """What each interval costs as one stage, float64 (n + 1,); the last is no stage, and infinite."""
+    """What each shape costs as one stage, (n + 1,) each; the last is no stage, and infinite."""
 
     seconds: FloatArray
     end: FloatArray
@@ -70,51 +47,53 @@ class Stage(NamedTuple):
 
 
 def stage_table(
-    problem: LayoutProblem, chain: Chain, family: Family, segment: Segment, stage: int, at: Intervals
+    problem: LayoutProblem, chain: Chain, family: Family, segment: Segment, stage: int, counts: IntArray
 ) -> Stage:
-    """Return the least seconds of each interval as a stage, computing again as little as memory allows."""
-    i, j = at.begin, at.end
-    pool, degrees = problem.pools[segment.pool], family.degrees(segment)
+    """Return the least seconds of each shape as a stage, computing again as little as memory allows."""
+    pool, degrees, costs = problem.pools[segment.pool], family.degrees(segment), chain.costs
     m = problem.batch // (family.data * family.micro_batch)
-    own, experts = chain.own[j] - chain.own[i], chain.experts[j] - chain.experts[i]
-    passes = chain.forward[j] - chain.forward[i], chain.backward[j] - chain.backward[i]
-    ends = stage_finish(problem, pool, degrees, own, experts, chain.update[j] - chain.update[i], passes)
-    gathered: FloatArray | float = 0.0
-    if chain.gathered.any():
-        gathered = np.array([chain.gathered[a:b].max() for a, b in zip(i, j, strict=True)])
+    own, experts = counts @ costs.weights, counts @ costs.expert_weights
+    passes = costs.compute + costs.shown.sum(axis=0)
+    both = counts @ passes[0], counts @ passes[1]
+    ends = stage_finish(problem, pool, degrees, own, experts, counts @ costs.update, both)
+    gathered = np.where(counts > 0, costs.gathered, 0.0).max(axis=1) if costs.gathered.any() else 0.0
     static = sum(stage_memory(problem, degrees, own, experts, 0.0, gathered))
     depth = under_way(family.stages, stage, m, family.virtual)
-    # bytes a micro-batch too many
-    excess = chain.kept[j] - chain.kept[i] - (pool.memory * (1 + TOLERANCE) - static) / depth
-    again, full, selective = np.zeros(len(i)), np.zeros(len(i), dtype=np.int64), np.zeros(len(i), dtype=np.int64)
-    again[static > pool.memory * (1 + TOLERANCE)] = inf
-    if len(over := np.flatnonzero((excess > 0) & np.isfinite(again))):
-        again[over], full[over], selective[over] = _again(chain, i[over], j[over], excess[over])
-    seconds = chain.seconds[j] - chain.seconds[i] + again + family.virtual * chain.handed * (family.stages > 1)
-    finish = np.asarray(ends.reduction + ends.update)
-    none = np.zeros(1, dtype=np.int64)
-    return Stage(
-        np.append(seconds, inf),
-        np.append(np.where(np.isfinite(seconds), finish, inf), inf),
-        np.append(selective, none),
-        np.append(full, none),
-    )
+    room = pool.memory * (1 + TOLERANCE) - static
+    excess = counts @ costs.kept[0] - room / depth  # bytes of a micro-batch too many
+    again, selective, full = np.zeros(len(counts)), *np.zeros((2, len(counts)), dtype=np.int64)
+    again[room < 0] = inf
+    if len(over := np.flatnonzero((excess > 0) & (room >= 0))):
+        again[over], selective[over], full[over] = _again(chain, counts[over], excess[over])
+    handed = family.virtual * costs.handed * (family.stages > 1)
+    seconds = counts @ chain.seconds + again + handed
+    finish = np.where(np.isfinite(seconds), ends.reduction + ends.update, inf)
+    return Stage(np.append(seconds, inf), np.append(finish, inf), np.append(selective, 0), np.append(full, 0))
 
 
-def _again(chain: Chain, i: IntArray, j: IntArray, excess: FloatArray) -> tuple[FloatArray, IntArray, IntArray]:
-    """Return the least seconds that save so many bytes, and of how many layers: all, and norms and functions."""
-    (light, whole), (little, much) = chain.again, chain.saved
-    upto = np.minimum(i[:, None] + np.arange((j - i).max() + 1), j[:, None])  # all is computed again up to here
-    rest = excess[:, None] - (much[upto] - much[i, None])
-    end = np.searchsorted(little, little[upto] + np.maximum(rest, 0.0) * _SLACK)
-    end = np.where(rest <= 0, upto, np.maximum(end, upto))
-    seconds = whole[upto] - whole[i, None] + light[np.minimum(end, j[:, None])] - light[upto]
-    seconds[end > j[:, None]] = inf
-    best = seconds.argmin(axis=1)
-    row = np.arange(len(i))
-    a, b = upto[row, best], np.minimum(end[row, best], j)
-    full = chain.layers[a] - chain.layers[i]
-    return seconds[row, best], full.astype(np.int64), (chain.layers[b] - chain.layers[a]).astype(np.int64)
+def _again(chain: Chain, counts: IntArray, excess: FloatArray) -> tuple[FloatArray, IntArray, IntArray]:
+    """Return the least seconds that save so many bytes, and of how many layers: norms and functions, and all.
+
+    For each number of layers that compute all again, first ones first, as few of those after them as suffice compute
+    norms and functions again.
+    """
+    costs, layers = chain.costs, counts.copy()
+    layers[:, [0, -1]] = 0  # embedding and head
+    before = np.cumsum(layers, axis=1) - layers
+    number = np.arange(layers.sum(axis=1).max() + 1)
+    whole = np.clip(number[:, None] - before[:, None], 0, layers[:, None])  # of each kind, (n, numbers, K)
+    rest = excess[:, None] - whole @ (costs.kept[0] - costs.kept[2])
+    seconds, light = whole @ costs.again[2], np.zeros_like(rest, dtype=np.int64)
+    for kind, saved in enumerate((costs.kept[0] - costs.kept[1]).tolist()):
+        if saved > 0:
+            left = layers[:, None, kind] - whole[:, :, kind]
+            some = np.minimum(left, np.ceil(np.maximum(rest, 0.0) / saved * _SLACK).astype(np.int64))
+            rest, light = rest - some * saved, light + some
+            seconds = seconds + some * costs.again[1, kind]
+    seconds = np.where(rest > 1e-9 * excess[:, None], inf, seconds)
+    seconds[number > layers.sum(axis=1)[:, None]] = inf
+    row, best = np.arange(len(counts)), seconds.argmin(axis=1)
+    return seconds[row, best], light[row, best], best
 
 
 class Splitter:
@@ -126,132 +105,90 @@ class Splitter:
 
     def __init__(self, problem: LayoutProblem) -> None:
         self.problem, self.costs = problem, Costs(problem)
-        self._intervals: dict[int, Intervals] = {}
+        self.intervals = lru_cache(None)(lambda most: intervals(self.costs.kinds, most))
 
     def split(self, family: Family, below: float = inf) -> Split:
         """Return the best layout of a family that takes less than `below`, and a bound of all of them."""
-        interleaved = family.virtual > 1
-        get = self.costs.flat if interleaved and self.costs.mixed else self.costs.chain
-        chains = [get(x.pool, family.degrees(x)) for x in family.segments]
-        if any(chain is None for chain in chains):
-            return Split(inf)
+        chains = []
+        for segment in family.segments:
+            if (chain := self.costs.chain(segment.pool, family.degrees(segment))) is None:
+                return Split(inf)
+            chains.append(chain)
         m, v, p = self.problem.batch // (family.data * family.micro_batch), family.virtual, family.stages
-        least = [chain.seconds for chain in chains if chain is not None]
-        count = len(self.costs.kinds)
+        kinds, count = self.costs.kinds, len(self.costs.kinds)
         # a stage may take what is left of `below` if all others take nothing
-        longest = (below - min(x[-1] for x in least) / v) / (m - 1 / v) if m * v > 1 else below
-        most = max(int(np.searchsorted(_shortest(x), longest, side="right")) for x in least)
+        least = min(chain.whole for chain in chains)
+        longest = (below - least / v) / (m - 1 / v) if m * v > 1 else below
+        most = max(int(np.searchsorted(chain.shortest, longest, side="right")) for chain in chains)
+        most = min(most, count - v * (p - 1))
         if most * p < count:
             return Split(below)
-        at = self._of(min(most, count - v * (p - 1)))
-        rows, stage = [], 0
-        for segment, chain in zip(family.segments, chains, strict=True):
-            assert chain is not None
-            for _ in range(segment.stages):
-                table = stage_table(self.problem, chain, family, segment, stage, at)
-                rows.append((table, _choices(at, stage, p, v)))
-                stage += 1
-        return self._best(family, rows, at, m, below)
+        of_stage = [pair for pair in zip(family.segments, chains, strict=True) for _ in range(pair[0].stages)]
+        best = Split(inf)
+        for first in spread(kinds, p) if v > 1 else ((),):
+            rows = []
+            for stage, (segment, chain) in enumerate(of_stage):
+                if v > 1:
+                    at = interleaved(kinds, most, stage, p, v, first)
+                else:
+                    at = self.intervals(next((x for x in _SIZES if most <= x <= count), count))
+                rows.append((stage_table(self.problem, chain, family, segment, stage, at.counts), at))
+            found, value = _best(rows, m, v, below)
+            if found is not None:
+                sizes, ways = found
+                pairs = [(int(x.selective[w]), int(x.full[w])) for (x, _), w in zip(rows, ways, strict=True)]
+                selective, full = zip(*pairs, strict=True)
+                best, below = Split(value, family.plan(chunks(sizes, v, first), selective, full)), value
+            elif best.plan is None:
+                best = Split(min(best.bound, value))
+        return best
 
-    def _best(
-        self, family: Family, rows: list[tuple[Stage, IntArray]], at: Intervals, m: int, below: float
-    ) -> Split:
-        v = family.virtual
-        seconds = [table.seconds[which] for table, which in rows]
-        ends = [table.end[which] for table, which in rows]
-        shortest, first = _walk(seconds, at, np.maximum)[0], _walk(ends, at, np.maximum)[0]
-        if not np.isfinite(shortest):
-            return Split(inf)
-        total = _walk(seconds, at, np.add)[0]
-        weight = m - 1 / v
-        bound = weight * shortest + total / v + first
-        found = Split(bound)
-        if bound >= below:
-            return found
-        limits = np.unique(np.concatenate([x[(x >= shortest) & (x < inf)] for x in seconds]))
-        best = below
-        for limit in limits.tolist():
-            if weight * limit + total / v + first >= best * _SLACK:
+
+def _best(
+    rows: list[tuple[Stage, Shapes]], m: int, v: int, below: float
+) -> tuple[tuple[list[int], list[int]] | None, float]:
+    """Return the sizes and shapes of the best stages and its seconds; if none is below, `None` and a bound."""
+    seconds = [table.seconds[at.of] for table, at in rows]
+    ends = [table.end[at.of] for table, at in rows]
+    shortest, first = _walk(seconds, np.maximum)[0], _walk(ends, np.maximum)[0]
+    if not np.isfinite(shortest):
+        return None, inf
+    total, weight = _walk(seconds, np.add)[0], m - 1 / v
+    best, found = below, None
+    if weight * shortest + total / v + first >= best * _SLACK:
+        return None, weight * shortest + total / v + first
+    limits = np.unique(np.concatenate([x[(x >= shortest) & (x < inf)] for x in seconds]))
+    for limit in limits.tolist():
+        if weight * limit + total / v + first >= best * _SLACK:
+            break
+        end = inf
+        while True:
+            allowed = [np.where((x <= limit) & (e < end), x, inf) for x, e in zip(seconds, ends, strict=True)]
+            whole, sizes = _walk(allowed, np.add)
+            if not np.isfinite(whole) or weight * shortest + whole / v + first >= best * _SLACK:
                 break
-            end = inf
-            while True:
-                allowed = [np.where((x <= limit) & (e < end), x, inf) for x, e in zip(seconds, ends, strict=True)]
-                sum_of, sizes = _walk(allowed, at, np.add)
-                if not np.isfinite(sum_of) or weight * shortest + sum_of / v + first >= best * _SLACK:
-                    break
-                ways, value, end = self._value(rows, sizes, m, v)
-                if value < best:
-                    best, found = value, Split(bound, value, self._plan(family, rows, sizes, ways))
-        if found.plan is None:
-            return Split(max(bound, best))
-        return found._replace(bound=found.value if not (v > 1 and self.costs.mixed) else bound)
-
-    def _value(
-        self, rows: list[tuple[Stage, IntArray]], sizes: list[int], m: int, v: int
-    ) -> tuple[list[int], float, float]:
-        """Return the interval of each stage, the seconds of a step, and the part at its end."""
-        after, ways = 0, []
-        for (_, which), size in zip(rows, sizes, strict=True):
-            after += size
-            ways.append(int(which[after, size]))
-        taken = [table.seconds[w] for (table, _), w in zip(rows, ways, strict=True)]
-        end = max(float(table.end[w]) for (table, _), w in zip(rows, ways, strict=True))
-        return ways, (m - 1 / v) * max(taken) + sum(taken) / v + end, end
-
-    def _plan(
-        self, family: Family, rows: list[tuple[Stage, IntArray]], sizes: list[int], ways: list[int]
-    ) -> LayoutPlan:
-        v = family.virtual
-        parts = [[size // v + (c < size % v) for size in sizes] for c in range(v)]
-        if v > 1 and (extra := sizes[-1] % v):  # the head comes last
-            for c in range(v):
-                parts[c][-1] = sizes[-1] // v + (c >= v - extra)
-        pairs = [(table.selective[w], table.full[w]) for (table, _), w in zip(rows, ways, strict=True)]
-        selective, full = zip(*((int(a), int(b)) for a, b in pairs), strict=True)
-        return family.plan(np.array([x for row in parts for x in row], dtype=np.int32), selective, full)
-
-    def _of(self, most: int) -> Intervals:
-        """Return the intervals of at most so many blocks, or a few more."""
-        size = next(x for x in (4, 8, 16, 32, 64, 128, 1 << 30) if x >= most)
-        if size not in self._intervals:
-            self._intervals[size] = Intervals(self.costs.kinds, size)
-        return self._intervals[size]
+            ways = [int(at.of[after, size]) for (_, at), after, size in zip(rows, np.cumsum(sizes), sizes, strict=True)]
+            taken = [table.seconds[w] for (table, _), w in zip(rows, ways, strict=True)]
+            end = max(float(table.end[w]) for (table, _), w in zip(rows, ways, strict=True))
+            value = weight * max(taken) + sum(taken) / v + end
+            if value < best:
+                best, found = value, (sizes, ways)
+    return found, float(best)
 
 
-def _shortest(total: FloatArray) -> FloatArray:
-    """Return the least seconds of so many blocks in a row, float64 (L + 1,), from one block on."""
-    return np.array([(total[n:] - total[:-n]).min() for n in range(1, len(total))])
+def _walk(rows: list[FloatArray], join: np.ufunc) -> tuple[float, list[int]]:
+    """Return the least sum, or maximum, of a way through all stages, and the blocks of each.
 
-
-def _choices(at: Intervals, stage: int, stages: int, virtual: int) -> IntArray:
-    """Return the interval of each end and size for a stage; interleaved, it may lie anywhere among the layers."""
-    none = len(at.begin)
-    if virtual == 1:
-        return at.of
-    count, most = at.of.shape[0] - 1, at.most
-    which = np.full_like(at.of, none)
-    for size in range(virtual, most + 1):
-        if stage == 0:
-            which[size, size] = at.of[size, size]
-        elif stage == stages - 1:
-            which[count, size] = at.of[count, size]
-        elif size <= count - 2:
-            which[size + 1 : count, size] = at.of[1 + size, size]
-    return which
-
-
-def _walk(rows: list[FloatArray], at: Intervals, join: np.ufunc) -> tuple[float, list[int]]:
-    """Return the least sum, or maximum, of a way through all stages, and the blocks of each."""
-    count = at.of.shape[0] - 1
-    reach = np.full(count + 1, inf)
+    A row has the seconds of a stage by the blocks up to its end and its own, float64 (L + 1, most + 1).
+    """
+    count = len(rows[0]) - 1
+    reach, ends, taken = np.full(count + 1, inf), np.arange(count + 1), []
     reach[0] = 0.0
-    taken = []
-    ends = np.arange(count + 1)
     for row in rows:
-        ways = join(reach[at.before], row)
-        sizes = ways.argmin(axis=1)
-        taken.append(sizes)
-        reach = ways[ends, sizes]
+        before = ends[:, None] - np.arange(row.shape[1])
+        ways = np.where(before >= 0, join(reach[before], row), inf)
+        taken.append(ways.argmin(axis=1))
+        reach = ways[ends, taken[-1]]
     after, found = count, []
     if np.isfinite(reach[count]):
         for sizes in reversed(taken):
