@@ -131,7 +131,7 @@ class Transformer:
         blocks = self.blocks()
         seen = self.seen(sequence)
         each: list[float] = [2 * (x.multiplied + x.expert_multiplied) + x.pair * seen for x in blocks]
-        return 3.0 * sum(each[kind] for kind in self.chain().tolist())
+        return 3.0 * float(sum(each[kind] for kind in self.chain().tolist()))
 
     def seen(self, sequence: int) -> float:
         """Return how many tokens one sees in the mean, itself included."""

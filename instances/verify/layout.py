@@ -8,7 +8,6 @@ import numpy as np
 
 from ..arrays import FloatArray, IntArray
 from ..layout.costs import COMMUNICATION, Degrees, block_costs
-from ..layout.measured import MeasuredLayers
 from ..layout.problem import LayoutPlan, LayoutProblem
 from ..layout.stage import stage_finish, stage_memory, under_way
 from ..layout.transformer import Transformer
@@ -109,35 +108,39 @@ def _again(problem: LayoutProblem, plan: LayoutPlan, stage: int, chunk: IntArray
 
 def misfits(problem: LayoutProblem, plan: LayoutPlan) -> list[str]:
     """Return why a plan is none of its problem, in words."""
-    words, p, c, d = [], len(plan.pool), plan.context, plan.data
-    blocks = len(_kinds(problem))
-    if plan.blocks.sum() != blocks:
-        words.append(f"the chunks have {plan.blocks.sum()} blocks, the model has {blocks}")
+    words, p, d = [], len(plan.pool), plan.data
     if (plan.pool >= len(problem.pools)).any():
-        return [*words, f"stages are on pool {plan.pool.max()}, there are {len(problem.pools)}"]
-    if isinstance(problem.model, MeasuredLayers) and (plan.virtual > 1 or plan.selective.any() or c * plan.expert > 1):
-        words.append("layers with measured seconds have neither chunks nor experts nor parts of a sequence")
+        return [f"stages are on pool {plan.pool.max()}, there are {len(problem.pools)}"]
+    if plan.blocks.sum() != (blocks := len(_kinds(problem))):
+        words.append(f"the chunks have {plan.blocks.sum()} blocks, the model has {blocks}")
     if (np.diff(plan.pool) != 0).sum() >= len({*plan.pool.tolist()}):
         words.append("the stages on a pool do not follow one another")
     for k, pool in enumerate(problem.pools):
         if len(several := {*plan.tensor[plan.pool == k].tolist()}) > 1:
             words.append(f"the stages on {pool.gpu} have several degrees of tensor parallelism: {sorted(several)}")
-        used = int(plan.tensor[plan.pool == k].sum()) * c * d
-        if used > pool.count:
+        if (used := int(plan.tensor[plan.pool == k].sum()) * plan.context * d) > pool.count:
             words.append(f"the stages on {pool.gpu} take {used} GPUs, there are {pool.count}")
-    if problem.batch % (d * plan.micro_batch):
+    m, rest = divmod(problem.batch, d * plan.micro_batch)
+    if rest:
         words.append(f"{d} replicas of micro-batches of {plan.micro_batch} do not divide a batch of {problem.batch}")
-    elif plan.virtual > 1 and (p == 1 or (problem.batch // (d * plan.micro_batch)) % p):
-        m = problem.batch // (d * plan.micro_batch)
+    elif plan.virtual > 1 and (p == 1 or m % p):
         words.append(f"{m} micro-batches in turns of {p} stages: interleaving needs a multiple of several stages")
     if isinstance(problem.model, Transformer):
-        model = problem.model
-        for t in sorted({*plan.tensor.tolist()}):
-            words += [f"tensor parallelism of {t}: {why}" for why in undivided(model, t)]
-            if plan.expert > 1 and (not model.experts or model.experts % plan.expert or (t * c * d) % plan.expert):
-                words.append(f"expert parallelism of {plan.expert}: {model.experts} experts, {t * c * d} GPUs a stage")
-        if c > 1 and problem.sequence % (2 * c):
-            words.append(f"context parallelism of {c}: a sequence of {problem.sequence} has no {2 * c} equal parts")
+        return words + _undivided(problem, problem.model, plan)
+    if plan.virtual * plan.context * plan.expert > 1 or plan.selective.any():
+        words.append("layers with measured seconds have neither chunks nor experts nor parts of a sequence")
+    return words
+
+
+def _undivided(problem: LayoutProblem, model: Transformer, plan: LayoutPlan) -> list[str]:
+    """Return what degrees do not divide, in words."""
+    words, e, c = [], plan.expert, plan.context
+    for t in sorted({*plan.tensor.tolist()}):
+        words += [f"tensor parallelism of {t}: {why}" for why in undivided(model, t)]
+        if e > 1 and (not model.experts or model.experts % e or (t * c * plan.data) % e):
+            words.append(f"expert parallelism of {e}: {model.experts} experts, {t * c * plan.data} GPUs a stage")
+    if c > 1 and problem.sequence % (2 * c):
+        words.append(f"context parallelism of {c}: a sequence of {problem.sequence} has no {2 * c} equal parts")
     return words
 
 
