@@ -72,8 +72,7 @@ def stage_table(
     return Stage(np.append(seconds, inf), np.append(finish, inf), np.append(selective, 0), np.append(full, 0))
 
 
-def _again(
-    chain: Chain, counts: NDArray[np.int64], excess: FloatArray) -> tuple[FloatArray, IntArray, IntArray]:
+def _again(chain: Chain, counts: NDArray[np.int64], excess: FloatArray) -> tuple[FloatArray, IntArray, IntArray]:
     """Return the least seconds that save so many bytes, and of how many layers: norms and functions, and all.
 
     For each number of layers that compute all again, first ones first, as few of those after them as suffice compute
