@@ -122,7 +122,7 @@ class Space:
             turns = (v == 1) | ((p > 1) & (m % p == 0) & (p * v <= self.count))
             # were all stages equally slow
             equal = 1 / sum(n / x.seconds for n, x in zip(stages, sums, strict=True))
-            handed = min(x.handed for x in sums) * v * (p > 1)
+            handed = min(x.handed for x in sums) * v * np.minimum(p - 1, 2)
             slowest = np.maximum(equal, min(x.largest for x in sums)) + handed
             seconds = (m - 1 / v) * slowest + (min(x.seconds for x in sums) + p * handed) / v
             for zero in self.zeros if x.context * d > 1 else (1,):

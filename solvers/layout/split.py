@@ -14,7 +14,7 @@ import numpy as np
 
 from gangplan.instances.arrays import FloatArray, IntArray
 from gangplan.instances.layout.problem import LayoutPlan, LayoutProblem
-from gangplan.instances.layout.stage import stage_finish, stage_memory, under_way
+from gangplan.instances.layout.stage import handovers, stage_memory, stage_reduction, under_way
 from gangplan.instances.verify import TOLERANCE
 
 from .family import Chain, Costs, Family, Segment
@@ -53,11 +53,9 @@ def stage_table(
     pool, degrees, costs = problem.pools[segment.pool], family.degrees(segment), chain.costs
     m = problem.batch // (family.data * family.micro_batch)
     own, experts = counts @ costs.weights, counts @ costs.expert_weights
-    passes = costs.compute + costs.shown.sum(axis=0)
-    both = counts @ passes[0], counts @ passes[1]
-    ends = stage_finish(problem, pool, degrees, own, experts, counts @ costs.update, both)
-    gathered = np.where(counts > 0, costs.gathered, 0.0).max(axis=1) if costs.gathered.any() else 0.0
-    static = sum(stage_memory(problem, degrees, own, experts, 0.0, gathered))
+    ends = stage_reduction(problem, pool, degrees, own, experts) + counts @ costs.update
+    working = np.where(counts > 0, costs.working, 0.0).max(axis=1)
+    static = sum(stage_memory(problem, degrees, own, experts, 0.0, working))
     depth = under_way(family.stages, stage, m, family.virtual)
     room = pool.memory * (1 + TOLERANCE) - static
     excess = counts @ costs.kept[0] - room / depth  # bytes of a micro-batch too many
@@ -65,9 +63,9 @@ def stage_table(
     again[room < 0] = inf
     if len(over := np.flatnonzero((excess > 0) & (room >= 0))):
         again[over], selective[over], full[over] = _again(chain, counts[over], excess[over])
-    handed = family.virtual * costs.handed * (family.stages > 1)
+    handed = handovers(family.stages, family.virtual) * costs.handed
     seconds = counts @ chain.seconds + again + handed
-    finish = np.where(np.isfinite(seconds), ends.reduction + ends.update, inf)
+    finish = np.where(np.isfinite(seconds), ends, inf)
     return Stage(np.append(seconds, inf), np.append(finish, inf), np.append(selective, 0), np.append(full, 0))
 
 
