@@ -167,7 +167,7 @@ def _measured(problem: LayoutProblem, model: MeasuredLayers, pool: GpuPool, at: 
         return None
     row, nothing = rows[0], np.zeros(len(model.blocks))
     compute, zeros = np.stack([model.forward[row], model.backward[row]]), np.zeros((4, 2, len(nothing)))
-    handed = 2 * pool.send(at.ranks).seconds(float(model.sent[row].max()) / at.tensor)
+    handed = 2 * pool.send(at.ranks).seconds(float(model.sent[row][:-1].max(initial=0.0)) / at.tensor)
     inputs = np.concatenate([[0.0], model.sent[row][:-1]])
     return BlockCosts(
         compute,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..arrays import FloatArray
 from .costs import Degrees
 from .pool import GpuPool
 from .problem import LayoutProblem
@@ -34,9 +36,15 @@ def under_way(stages: int, stage: int, micro_batches: int, virtual: int = 1) -> 
     return min(micro_batches * virtual, chunks) / virtual
 
 
-def handovers(stages: int, virtual: int = 1) -> int:
-    """Return how many times a stage hands a micro-batch on or over and takes it back: with each of its neighbours."""
-    return virtual * min(stages - 1, 2)
+def handovers(handed: Sequence[float], virtual: int = 1) -> FloatArray:
+    """Return the seconds in which each stage exchanges a micro-batch and its gradient with both neighbours.
+
+    Args:
+        handed: of each stage with one like itself; the slower of two neighbours counts.
+        virtual: chunks of a stage.
+    """
+    between = np.maximum(handed[:-1], handed[1:])
+    return np.asarray(virtual * (np.append(between, 0.0) + np.append(0.0, between)))
 
 
 def stage_memory(

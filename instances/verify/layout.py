@@ -46,27 +46,27 @@ def verify_layout(problem: LayoutProblem, plan: LayoutPlan) -> LayoutVerdict:
     chunk, kinds = plan.chunks(), _kinds(problem)
     m = problem.batch // (plan.data * plan.micro_batch)
     seconds, hidden, memory = nothing
-    busy, once = np.zeros(p), np.zeros(p)
+    busy, once, stages = np.zeros(p), np.zeros(p), []
     for s in range(p):
-        pool = problem.pools[plan.pool[s]]
-        at = degrees(plan, s)
-        costs = block_costs(problem, pool, at)
-        if costs is None:
+        pool, at = problem.pools[plan.pool[s]], degrees(plan, s)
+        if (costs := block_costs(problem, pool, at)) is None:
             words = f"stage {s}: {pool.gpu} was not measured with {plan.summary()}"
             return LayoutVerdict((words,), None, *nothing)
+        stages.append((pool, at, costs))
+    handed = handovers([costs.handed for *_, costs in stages], plan.virtual)
+    for s, (pool, at, costs) in enumerate(stages):
         mine = kinds[chunk % p == s]
         level = _again(problem, plan, s, chunk)
         forward, backward = (costs.compute + costs.shown.sum(axis=0))[:, mine].sum(axis=1)
         again = costs.again[level, mine].sum()
-        handed = handovers(p, plan.virtual) * costs.handed
-        busy[s] = forward + backward + again + handed
+        busy[s] = forward + backward + again + handed[s]
         kept = under_way(p, s, m, plan.virtual) * costs.kept[level, mine].sum()
         own, experts = costs.weights[mine].sum(), costs.expert_weights[mine].sum()
         memory[:, s] = stage_memory(problem, at, own, experts, kept, costs.working[mine].max())
         reduction, update = stage_reduction(problem, pool, at, own, experts), costs.update[mine].sum()
         once[s] = reduction + update
         shown, sent = costs.shown[:, :, mine].sum(axis=(1, 2)), costs.sent[:, :, mine].sum(axis=(1, 2))
-        each = [*costs.compute[:, mine].sum(axis=1), again, *shown, handed]
+        each = [*costs.compute[:, mine].sum(axis=1), again, *shown, handed[s]]
         seconds[:, s] = [*(m * x for x in each), 0.0, reduction, update]
         hidden[:, s] = m * (sent - shown)
     slowest = busy.max()

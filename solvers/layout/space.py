@@ -122,9 +122,10 @@ class Space:
             turns = (v == 1) | ((p > 1) & (m % p == 0) & (p * v <= self.count))
             # were all stages equally slow
             equal = 1 / sum(n / x.seconds for n, x in zip(stages, sums, strict=True))
-            handed = min(x.handed for x in sums) * v * np.minimum(p - 1, 2)
-            slowest = np.maximum(equal, min(x.largest for x in sums)) + handed
-            seconds = (m - 1 / v) * slowest + (min(x.seconds for x in sums) + p * handed) / v
+            handed = min(x.handed for x in sums) * v
+            each = 2 * (p - 1) / p if len(used) == 1 else p > 1  # how often a stage does, in the mean
+            slowest = np.maximum(equal + each * handed, min(x.largest for x in sums) + (p > 1) * handed)
+            seconds = (m - 1 / v) * slowest + (min(x.seconds for x in sums) + 2 * (p - 1) * handed) / v
             for zero in self.zeros if x.context * d > 1 else (1,):
                 end, room = self._end(x, used, sums, d, zero), self._room(x, used, sums, d, zero)
                 least = seconds + end / p

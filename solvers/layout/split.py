@@ -47,9 +47,18 @@ class Stage(NamedTuple):
 
 
 def stage_table(
-    problem: LayoutProblem, chain: Chain, family: Family, segment: Segment, stage: int, counts: IntArray
+    problem: LayoutProblem,
+    chain: Chain,
+    family: Family,
+    segment: Segment,
+    stage: int,
+    counts: IntArray,
+    handed: float = 0.0,
 ) -> Stage:
-    """Return the least seconds of each shape as a stage, computing again as little as memory allows."""
+    """Return the least seconds of each shape as a stage, computing again as little as memory allows.
+
+    A micro-batch is exchanged with other stages in `handed` seconds.
+    """
     pool, degrees, costs = problem.pools[segment.pool], family.degrees(segment), chain.costs
     m = problem.batch // (family.data * family.micro_batch)
     own, experts = counts @ costs.weights, counts @ costs.expert_weights
@@ -63,7 +72,6 @@ def stage_table(
     again[room < 0] = inf
     if len(over := np.flatnonzero((excess > 0) & (room >= 0))):
         again[over], selective[over], full[over] = _again(chain, counts[over], excess[over])
-    handed = handovers(family.stages, family.virtual) * costs.handed
     seconds = counts @ chain.seconds + again + handed
     finish = np.where(np.isfinite(seconds), ends, inf)
     return Stage(np.append(seconds, inf), np.append(finish, inf), np.append(selective, 0), np.append(full, 0))
@@ -122,7 +130,7 @@ class Splitter:
         if most * p < count:
             return Split(below)
         of_stage = [pair for pair in zip(family.segments, chains, strict=True) for _ in range(pair[0].stages)]
-        best = Split(inf)
+        best, handed = Split(inf), handovers([chain.costs.handed for _, chain in of_stage], v).tolist()
         for first in spread(kinds, p) if v > 1 else ((),):
             rows = []
             for stage, (segment, chain) in enumerate(of_stage):
@@ -130,7 +138,8 @@ class Splitter:
                     at = interleaved(kinds, most, stage, p, v, first)
                 else:
                     at = self.intervals(next((x for x in _SIZES if most <= x <= count), count))
-                rows.append((stage_table(self.problem, chain, family, segment, stage, at.counts), at))
+                table = stage_table(self.problem, chain, family, segment, stage, at.counts, handed[stage])
+                rows.append((table, at))
             found, value = _best(rows, m, v, below)
             if found is not None:
                 sizes, ways = found
