@@ -47,9 +47,7 @@ def handovers(handed: Sequence[float], virtual: int = 1) -> FloatArray:
     return np.asarray(virtual * (np.append(between, 0.0) + np.append(0.0, between)))
 
 
-def stage_memory(
-    problem: LayoutProblem, at: Degrees, own: Any, experts: Any, kept: Any, working: Any
-) -> Memory:
+def stage_memory(problem: LayoutProblem, at: Degrees, own: Any, experts: Any, kept: Any, working: Any) -> Memory:
     """Return the bytes on a GPU, elementwise of arrays.
 
     Args:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import groupby
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -87,7 +88,7 @@ def read_sailor_run(
 ) -> SailorRun:
     """Read a measured run, which stands in a folder beside those of bandwidths.
 
-    Stages whose replicas are on unlike GPUs are on a pool of their own, which is as slow as the slowest of each.
+    Stages in a row on GPUs alike are a pool. Where replicas are on unlike ones it is as slow as the slowest of each.
 
     Args:
         path: of the run.
@@ -95,28 +96,26 @@ def read_sailor_run(
         calibration: constants of the cost model.
     """
     run, root = read_json(path), Path(path).parent.parent
-    near, far = (
-        read_json(root / name) for name in ("intra_node_bandwidths.json", "network_coeffs_all_homo.json")
-    )
+    near, far = (read_json(root / name) for name in ("intra_node_bandwidths.json", "network_coeffs_all_homo.json"))
     with in_file(path), _form():
         (pipeline,) = run["pipeline_list"]
         data, places = int(pipeline["dp"][0]), pipeline["tmp_per_stage"]
         mixes = [tuple(sorted({replica[0][0][0] for replica in stage})) for stage in places]
         tensor = [int(stage[0][1]) for stage in places]
-        pools = {}
-        for mix, t in zip(mixes, tensor, strict=True):
+        pools, pool_of = [], []
+        for (mix, t), stages in groupby(zip(mixes, tensor, strict=True)):
             inner = [_link(t, near[gpu][str(t)]) for gpu in mix if t > 1]
             outer = [_link(1 << 30, far["inter"][gpu][str(t)], t) for gpu in mix]
             memory, moved, flops = (min(_SHEETS[gpu][i] for gpu in mix) for i in range(3))
-            count = sum(k * data for other, k in zip(mixes, tensor, strict=True) if other == mix)
-            levels = tuple(min(links, key=_speed) for links in (inner, outer) if links)
-            pools[mix] = GpuPool("+".join(mix), count, memory, moved, flops, 0.0, flops, levels)
+            pool_of += [len(pools)] * len(list(stages))
+            count, levels = pool_of.count(len(pools)) * t * data, (min(x, key=_speed) for x in (inner, outer) if x)
+            pools.append(GpuPool("+".join(mix), count, memory, moved, flops, 0.0, flops, tuple(levels)))
         if isinstance(model, MeasuredLayers):
-            for mix in pools:
+            for mix in dict.fromkeys(mixes):
                 model = model.mixed(mix) if len(mix) > 1 else model
         problem = LayoutProblem(
             model,
-            tuple(pools.values()),
+            tuple(pools),
             int(run["gbs"]),
             SEQUENCE,
             "fp32",
@@ -124,7 +123,7 @@ def read_sailor_run(
         )
         nothing = np.zeros(len(mixes), dtype=np.int32)
         plan = LayoutPlan(
-            np.array([list(pools).index(mix) for mix in mixes]),
+            np.array(pool_of),
             np.array(tensor),
             np.array([len(layers) for layers in pipeline["layers_per_stage"]]),
             nothing,
