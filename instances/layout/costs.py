@@ -149,7 +149,8 @@ def _update(problem: LayoutProblem, pool: GpuPool, at: Degrees, own: FloatArray,
     """Return the seconds in which the optimizer reads and writes its state, gradients and weights."""
     states = 2 * (problem.state + problem.width) + problem.gradient_bytes
     shares = (at.context * at.data, at.ranks // at.expert) if at.zero else (1, 1)
-    return np.asarray(states * (own / shares[0] + experts / shares[1]) / pool.memory_bandwidth)
+    rate = problem.calibration.bandwidth * pool.memory_bandwidth
+    return np.asarray(states * (own / shares[0] + experts / shares[1]) / rate)
 
 
 def _measured(problem: LayoutProblem, model: MeasuredLayers, pool: GpuPool, at: Degrees) -> BlockCosts | None:

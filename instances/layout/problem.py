@@ -33,12 +33,12 @@ class Calibration(Checked):
         overlap: share of communication that is hidden while there is enough to compute.
     """
 
-    efficiency: float = limited(0.83, positive=True)
-    efficiency_8: float = limited(0.665, positive=True)
-    grouped: float = limited(0.47, positive=True)
-    bandwidth: float = limited(0.39, positive=True)
-    overhead: float = 90e-6
-    overlap: float = 0.75
+    efficiency: float = limited(0.735, positive=True)
+    efficiency_8: float = limited(0.68, positive=True)
+    grouped: float = limited(0.54, positive=True)
+    bandwidth: float = limited(0.45, positive=True)
+    overhead: float = 190e-6
+    overlap: float = 0.55
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -13,12 +13,13 @@ from contextlib import contextmanager
 from itertools import groupby
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ..errors import InstanceError, in_file
 from ..intake import read_json
+from ..layout.calibrate import MeasuredStep
 from ..layout.measured import MeasuredLayers
 from ..layout.pool import GpuPool, Link
 from ..layout.problem import Calibration, LayoutPlan, LayoutProblem
@@ -26,6 +27,9 @@ from ..layout.transformer import Transformer
 
 SEQUENCE = 2048
 """Tokens of a sequence in all published runs."""
+RESERVE = 4.6e9
+"""Bytes of a GPU that runs have in use beside what the model needs: runtime, communicators, workspaces. Fitted to those
+on GH200."""
 _SHEETS = {
     "GH-96": (96e9, 4e12, 494.5e12),  # GH200 data sheet, 2023: TF32 "with sparsity" 989 TFLOPS
     "A100-80": (80e9, 2039e9, 156e12),  # A100 data sheet, 2021
@@ -36,15 +40,6 @@ _SHEETS = {
     "RTX-2080": (11e9, 616e9, 13.4e12),  # the same, of the Ti: runs on it took more than 8 GB
 }
 """Bytes, bytes/s of memory, and FLOP/s of products of 32 bits in tensor cores where there are such."""
-
-
-class SailorRun(NamedTuple):
-    """A measured run: what was trained where, how, and seconds of a step and most bytes in use on a GPU."""
-
-    problem: LayoutProblem
-    plan: LayoutPlan
-    seconds: float
-    memory: float
 
 
 def read_sailor_layers(folder: str | PathLike[str], model: str) -> MeasuredLayers:
@@ -85,7 +80,7 @@ def read_sailor_layers(folder: str | PathLike[str], model: str) -> MeasuredLayer
 
 def read_sailor_run(
     path: str | PathLike[str], model: MeasuredLayers | Transformer, calibration: Calibration | None = None
-) -> SailorRun:
+) -> MeasuredStep:
     """Read a measured run, which stands in a folder beside those of bandwidths.
 
     Stages in a row on GPUs alike are a pool. Where replicas are on unlike ones it is as slow as the slowest of each.
@@ -119,6 +114,7 @@ def read_sailor_run(
             int(run["gbs"]),
             SEQUENCE,
             "fp32",
+            reserve=RESERVE,
             calibration=calibration or Calibration(),
         )
         nothing = np.zeros(len(mixes), dtype=np.int32)
@@ -132,7 +128,7 @@ def read_sailor_run(
             micro_batch=int(run["mbs"]),
             zero=0,
         )
-        return SailorRun(problem, plan, float(run["real"]), float(run["max_mem"]))
+        return MeasuredStep(problem, plan, float(run["real"]), float(run["max_mem"]))
 
 
 def _link(span: int, fit: Any, shared: int = 1) -> Link:
