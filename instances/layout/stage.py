@@ -12,6 +12,9 @@ from .costs import Degrees
 from .pool import GpuPool
 from .problem import LayoutProblem
 
+ZERO_BUBBLE = 1 / 3
+"""The bubble of ZB-H1 over that of 1F1B, if gradients of inputs and of weights take as long as a forward pass."""
+
 
 class Memory(NamedTuple):
     """Bytes on each GPU of a stage."""
@@ -45,6 +48,11 @@ def handovers(handed: Sequence[float], virtual: int = 1) -> FloatArray:
     """
     between = np.maximum(handed[:-1], handed[1:])
     return np.asarray(virtual * (np.append(between, 0.0) + np.append(0.0, between)))
+
+
+def waiting(virtual: int, zero_bubble: bool) -> float:
+    """Return what share of a micro-batch of all other stages one waits in a step: the bubble."""
+    return ZERO_BUBBLE if zero_bubble else 1.0 / virtual
 
 
 def stage_memory(problem: LayoutProblem, at: Degrees, own: Any, experts: Any, kept: Any, working: Any) -> Memory:

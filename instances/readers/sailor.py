@@ -60,22 +60,21 @@ def read_sailor_layers(folder: str | PathLike[str], model: str) -> MeasuredLayer
     for path in sorted((root / "profiles").glob(f"{model}_*.json")):
         table, gpu = read_json(path), path.stem[len(model) + 1 :]
         with in_file(path), _form():
+            of: dict[tuple[int, int], list[Any]]
             of = {(int(b), int(t)): _sorted(by) for b, some in table.items() for t, by in some.items() if t in sizes}
-            for (b, t), seconds in of.items():
+            for b, t in of:
                 more = [of[x] for x in of if x[0] >= b and x[1] == t]
-                rows.append((gpu, b, t, np.min([*more, seconds], axis=0), _sorted(sizes[str(t)])))
+                rows.append((gpu, b, t, np.min(more, axis=0), _sorted(sizes[str(t)])))
     if not rows:
         raise InstanceError("model", f"there is no profile of {model!r} in {root / 'profiles'}")
     gpus, batches, tensor, seconds, layers = zip(*rows, strict=True)
-    batch, passes = np.array(batches), np.array(seconds).transpose(2, 0, 1)
+    batch, (forward, backward, update) = np.array(batches), np.array(seconds).transpose(2, 0, 1)
     kept, sent, weights = (
         np.array([[layer[name] for layer in row] for row in layers], dtype=float)
         for name in ("act_mem_bytes", "act_output_bytes", "params_floats")
     )
-    names = tuple(map(str, range(weights.shape[1])))
-    return MeasuredLayers(
-        model, names, gpus, batch, np.array(tensor), *passes, weights, kept * batch[:, None], sent * batch[:, None]
-    )
+    names, kept, sent = tuple(map(str, range(weights.shape[1]))), kept * batch[:, None], sent * batch[:, None]
+    return MeasuredLayers(model, names, gpus, batch, np.array(tensor), forward, backward, update, weights, kept, sent)
 
 
 def read_sailor_run(
@@ -97,7 +96,8 @@ def read_sailor_run(
         data, places = int(pipeline["dp"][0]), pipeline["tmp_per_stage"]
         mixes = [tuple(sorted({replica[0][0][0] for replica in stage})) for stage in places]
         tensor = [int(stage[0][1]) for stage in places]
-        pools, pool_of = [], []
+        pools: list[GpuPool] = []
+        pool_of: list[int] = []
         for (mix, t), stages in groupby(zip(mixes, tensor, strict=True)):
             inner = [_link(t, near[gpu][str(t)]) for gpu in mix if t > 1]
             outer = [_link(1 << 30, far["inter"][gpu][str(t)], t) for gpu in mix]
