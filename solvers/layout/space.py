@@ -129,9 +129,10 @@ class Space:
             turns = (v == 1) | ((p > 1) & (m % p == 0) & (p * v <= self.count))
             # were all stages equally slow
             equal = 1 / sum(n / x.seconds for n, x in zip(stages, sums, strict=True))
-            handed = min(x.handed for x in sums) * v * (p > 1)
-            slowest = np.maximum(equal, min(x.largest for x in sums)) + handed
-            every = min(x.seconds for x in sums) + p * handed
+            handed = min(x.handed for x in sums) * v
+            each = 2 * (p - 1) / p if len(used) == 1 else p > 1  # how often a stage does, in the mean
+            slowest = np.maximum(equal + each * handed, min(x.largest for x in sums) + (p > 1) * handed)
+            every = min(x.seconds for x in sums) + 2 * (p - 1) * handed
             shared = x.context * d > 1 or (x.expert > 1 and max(ranks) > x.expert)
             cuts = (False, True) if self.problem.zero_bubble else (False,)
             for zero, cut in product(self.zeros if shared else (1,), cuts):
