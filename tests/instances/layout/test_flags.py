@@ -149,6 +149,7 @@ def test_megatron_reads_the_string() -> None:
 def test_megatron_takes_the_sizes() -> None:
     """Megatron's configuration takes degrees and recomputation as the flags say, where megatron-core is installed."""
     pytest.importorskip("megatron.core", exc_type=ImportError)
+    import torch
     from megatron.core.transformer.transformer_config import TransformerConfig
 
     known = {x.name: x for x in fields(TransformerConfig)}
@@ -159,7 +160,7 @@ def test_megatron_takes_the_sizes() -> None:
             value = values if name == "recompute-modules" else values[0] if values else True
             given[name.replace("-", "_")] = int(value) if isinstance(value, str) and value.isdigit() else value
         taken = {name: value for name, value in given.items() if name in known}
-        config = TransformerConfig(num_layers=16, hidden_size=1024, num_attention_heads=16, **taken)
+        config = TransformerConfig(num_layers=16, hidden_size=1024, num_attention_heads=16, pipeline_dtype=torch.bfloat16, **taken)
         assert {"tensor_model_parallel_size", "sequence_parallel", "recompute_granularity"} <= {*taken}
         assert config.pipeline_model_parallel_size == 4
 
