@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import ceil, log2
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..arrays import check_fields, limited, require_number
 from ..devices import LINK_BANDWIDTH, PEAK_8, PEAK_32, catalogue
@@ -25,9 +25,9 @@ class Transfer(NamedTuple):
     fixed: float
     each: float
 
-    def seconds(self, size: float) -> float:
-        """Return the seconds for so many bytes, none for none."""
-        return self.fixed + self.each * size if size else 0.0
+    def seconds(self, size: Any) -> Any:
+        """Return the seconds for so many bytes, none for none; elementwise of an array."""
+        return self.fixed * (size > 0) + self.each * size
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,24 +14,19 @@ from .problem import LayoutProblem
 class Memory(NamedTuple):
     """Bytes on each GPU of a stage."""
 
-    weights: float
-    gradients: float
-    optimizer: float
-    activations: float
-    buffers: float
-
-    @property
-    def total(self) -> float:
-        """All of them."""
-        return sum(self)
+    weights: Any
+    gradients: Any
+    optimizer: Any
+    activations: Any
+    buffers: Any
 
 
 class Finish(NamedTuple):
     """Seconds of a stage once a step: what of the reduction of gradients is not hidden, what is, and the optimizer."""
 
-    reduction: float
-    hidden: float
-    update: float
+    reduction: Any
+    hidden: Any
+    update: Any
 
 
 def under_way(stages: int, stage: int, micro_batches: int, virtual: int = 1) -> float:
@@ -48,9 +43,9 @@ def under_way(stages: int, stage: int, micro_batches: int, virtual: int = 1) -> 
 
 
 def stage_memory(
-    problem: LayoutProblem, at: Degrees, own: float, experts: float, kept: float, gathered: float
+    problem: LayoutProblem, at: Degrees, own: Any, experts: Any, kept: Any, gathered: Any
 ) -> Memory:
-    """Return the bytes on a GPU.
+    """Return the bytes on a GPU, elementwise of arrays.
 
     Args:
         problem: what is split.
@@ -75,16 +70,18 @@ def stage_finish(
     problem: LayoutProblem,
     pool: GpuPool,
     at: Degrees,
-    own: float,
-    experts: float,
-    update: float,
-    passes: tuple[float, float],
+    own: Any,
+    experts: Any,
+    update: Any,
+    passes: tuple[Any, Any],
 ) -> Finish:
     """Return what a stage takes once a step; `passes` are its seconds of a micro-batch forward and backward.
 
     Gradients are reduced behind the last backward pass, weights gathered behind the first forward pass.
     """
-    overlap, shown, sent = problem.calibration.overlap, 0.0, 0.0
+    shown: Any = 0.0
+    sent: Any = 0.0
+    overlap = problem.calibration.overlap
     groups = (own, at.context * at.data, at.tensor), (experts, at.ranks // at.expert, at.expert)
     for behind, size, wanted in (
         (passes[1], problem.gradient_bytes, at.zero < 2),
@@ -93,5 +90,5 @@ def stage_finish(
         if wanted:
             takes = sum(pool.gather(k, stride).seconds(size * x * (k > 1)) for x, k, stride in groups)
             sent += takes
-            shown += takes - overlap * min(takes, behind)
+            shown += takes - overlap * np.minimum(takes, behind)
     return Finish(shown, sent - shown, update)

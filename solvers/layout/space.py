@@ -1,0 +1,170 @@
+"""The space of layouts: every combination of degrees, from coarse to fine, with a bound of the seconds of a step each.
+
+A *combination* fixes tensor, context and expert parallelism, and the micro-batch; data parallelism, stages, chunks and
+sharding then make *families*. What all GPUs could do together bounds a combination; what a family computes, divided
+equally among its stages, with what it sends once a step, bounds a family.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import permutations, product
+from math import gcd, inf
+from typing import NamedTuple
+
+import numpy as np
+
+from gangplan.instances.layout.costs import BlockCosts, Degrees
+from gangplan.instances.layout.measured import MeasuredLayers
+from gangplan.instances.layout.problem import LayoutProblem
+from gangplan.instances.layout.stage import stage_memory
+from gangplan.instances.layout.transformer import Transformer
+from gangplan.instances.verify import TOLERANCE
+from gangplan.instances.verify.layout import undivided
+
+from .family import Costs, Family, Segment
+
+
+def divisors(n: int) -> list[int]:
+    """Return the divisors of a number, ascending."""
+    small = [k for k in range(1, int(n**0.5) + 1) if n % k == 0]
+    return sorted({*small, *(n // k for k in small)})
+
+
+class Combination(NamedTuple):
+    """Degrees of tensor parallelism by pool (0: the pool is not used), of the others, and the micro-batch."""
+
+    tensor: tuple[int, ...]
+    context: int
+    expert: int
+    micro_batch: int
+
+    def degrees(self, pool: int, data: int = 0, zero: int = 1) -> Degrees:
+        """Return the degrees of a stage on a pool, by default with the fewest replicas that share all experts."""
+        least = self.expert // gcd(self.expert, self.tensor[pool] * self.context)
+        return Degrees(self.tensor[pool], self.context, self.expert, data or least, self.micro_batch, zero)
+
+
+class Sums(NamedTuple):
+    """The whole chain on one stage: seconds of a micro-batch, of its largest block, parameters, update, handing on."""
+
+    seconds: float
+    largest: float
+    own: float
+    experts: float
+    update: float
+    handed: float
+
+
+class Space:
+    """All layouts of a problem.
+
+    Args:
+        problem: what is split.
+        costs: of its blocks.
+    """
+
+    def __init__(self, problem: LayoutProblem, costs: Costs) -> None:
+        self.problem, self.costs, self.count = problem, costs, len(costs.kinds)
+        self.total = sum(pool.count for pool in problem.pools)
+        model, measured = problem.model, isinstance(problem.model, MeasuredLayers)
+        self.zeros = (1,) if measured else (1, 2, 3)
+        if isinstance(model, MeasuredLayers):
+            self.tensors = [
+                sorted({t for gpu, t in zip(model.gpu, model.tensor.tolist(), strict=True) if gpu == pool.gpu})
+                for pool in problem.pools
+            ]
+            self.contexts, self.experts = [1], [1]
+            self.micro_batches = sorted({b for b in model.micro_batch.tolist() if problem.batch % b == 0})
+        else:
+            self.tensors = [tensors(model, pool.count) for pool in problem.pools]
+            halves = problem.sequence // 2 if problem.sequence % 2 == 0 else 1
+            self.contexts = [c for c in divisors(halves) if c <= self.total] if halves > 1 else [1]
+            self.experts = divisors(model.experts) if model.experts else [1]
+            self.micro_batches = divisors(problem.batch)
+
+    def combinations(self) -> Iterator[Combination]:
+        """Yield every combination that one stage has GPUs for."""
+        ways = [[0, *degrees] for degrees in self.tensors]
+        for tensor in product(*ways):
+            used = [k for k, t in enumerate(tensor) if t]
+            for c, e, b in product(self.contexts, self.experts, self.micro_batches) if used else ():
+                x = Combination(tensor, c, e, b)
+                if all(x.degrees(k).ranks <= self.problem.pools[k].count for k in used):
+                    yield x
+
+    def bound(self, x: Combination) -> float:
+        """Return the seconds a step if all GPUs were busy: sequences over what all pools compute in a second."""
+        rate = 0.0
+        for k, t in enumerate(x.tensor):
+            if t:
+                costs = self.costs.blocks(k, x.degrees(k))
+                if costs is None:
+                    return inf
+                rate += self.problem.pools[k].count / (t * x.context * self._sums(costs).seconds)
+        return self.problem.batch / (x.micro_batch * rate)
+
+    def families(self, x: Combination, below: float) -> list[tuple[float, Family]]:
+        """Return the families of a combination whose bound is below some seconds, with it."""
+        used = [k for k, t in enumerate(x.tensor) if t]
+        found: list[tuple[float, Family]] = []
+        for d in divisors(self.problem.batch // x.micro_batch):
+            m = self.problem.batch // (d * x.micro_batch)
+            ranks = [x.tensor[k] * x.context * d for k in used]
+            most = [min(self.problem.pools[k].count // r, self.count) for k, r in zip(used, ranks, strict=True)]
+            if not min(most) or any(r % x.expert for r in ranks):
+                continue
+            blocks = [self.costs.blocks(k, x.degrees(k, d)) for k in used]
+            sums = [self._sums(costs) for costs in blocks if costs is not None]
+            stages = np.stack([g.ravel() for g in np.meshgrid(*(np.arange(1, n + 1) for n in most), indexing="ij")])
+            stages = stages[:, stages.sum(axis=0) <= self.count]
+            p, v = stages.sum(axis=0), np.arange(1, self.count // 2 + 1)[:, None]
+            turns = (v == 1) | ((p > 1) & (m % p == 0) & (p * v <= self.count))
+            # were all stages equally slow
+            equal = 1 / sum(n / x.seconds for n, x in zip(stages, sums, strict=True))
+            handed = min(x.handed for x in sums) * v * (p > 1)
+            slowest = np.maximum(equal, min(x.largest for x in sums)) + handed
+            seconds = (m - 1 / v) * slowest + (min(x.seconds for x in sums) + p * handed) / v
+            for zero in self.zeros if x.context * d > 1 else (1,):
+                end, room = self._end(x, used, sums, d, zero), self._room(x, used, sums, d, zero)
+                least = seconds + end / p
+                fits = turns & (sum(n * r for n, r in zip(stages, room, strict=True)) >= 1) & (least < below)
+                for i, j in zip(*np.nonzero(fits), strict=True):
+                    each = [(k, x.tensor[k], int(n)) for k, n in zip(used, stages[:, j], strict=True)]
+                    for order in permutations(each):
+                        segments = tuple(Segment(*part) for part in order)
+                        family = Family(segments, d, x.context, x.expert, x.micro_batch, int(v[i, 0]), zero)
+                        found.append((float(least[i, j]), family))
+        return found
+
+    def _sums(self, costs: BlockCosts) -> Sums:
+        """Return sums along the whole chain on one stage."""
+        seconds = (costs.compute + costs.shown.sum(axis=0)).sum(axis=0)[self.costs.kinds]
+        rows = costs.weights, costs.expert_weights, costs.update
+        own, experts, update = (float(row[self.costs.kinds].sum()) for row in rows)
+        return Sums(float(seconds.sum()), float(seconds.max()), own, experts, update, costs.handed)
+
+    def _end(self, x: Combination, used: list[int], sums: list[Sums], d: int, zero: int) -> float:
+        """Return the seconds that all stages take once a step at least, one after the other."""
+        found = inf
+        for k, total in zip(used, sums, strict=True):
+            pool, at = self.problem.pools[k], x.degrees(k, d, zero)
+            sent = pool.gather(at.context * d, at.tensor).each * total.own
+            sent += pool.gather(at.ranks // at.expert, at.expert).each * total.experts
+            size = {1: self.problem.gradient_bytes + self.problem.width, 2: self.problem.width, 3: 0.0}[zero]
+            found = min(found, (1 - self.problem.calibration.overlap) * size * sent + total.update)
+        return found
+
+    def _room(self, x: Combination, used: list[int], sums: list[Sums], d: int, zero: int) -> list[float]:
+        """Return the part of the weights and all that goes with them that a stage on each pool has room for."""
+        found = []
+        for k, total in zip(used, sums, strict=True):
+            memory = stage_memory(self.problem, x.degrees(k, d, zero), total.own, total.experts, 0.0, 0.0)
+            room = self.problem.pools[k].memory * (1 + TOLERANCE) - memory.buffers
+            found.append(room / (sum(memory) - memory.buffers) if room > 0 else 0.0)
+        return found
+
+
+def tensors(model: Transformer, most: int) -> list[int]:
+    """Return the degrees of tensor parallelism that divide a model."""
+    return [t for t in divisors(model.heads) if t <= most and not undivided(model, t)]
