@@ -154,7 +154,9 @@ def test_megatron_takes_the_sizes() -> None:
 
     known = {x.name: x for x in fields(TransformerConfig)}
     for made in (plan([4, 5, 5, 4], 4, None, [2] * 4, data=4), plan([4, 5, 5, 4], 4, [3, 5, 5, 3], data=4)):
-        words = shlex.split(flags(PROBLEM, made, "megatron").text.replace("\\\n", " "))
+        need = float(verify(PROBLEM, made).memory.sum(axis=0).max())
+        tight = replace(PROBLEM, pools=(replace(PROBLEM.pools[0], memory=need),))
+        words = shlex.split(flags(tight, made, "megatron").text.replace("\\\n", " "))
         given: dict[str, Any] = {}
         for name, *values in (x.split() for x in " ".join(words).split("--")[1:]):
             value = values if name == "recompute-modules" else values[0] if values else True

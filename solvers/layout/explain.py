@@ -1,0 +1,176 @@
+"""Say why a layout loses against another or does not fit, and find the best of those with a given degree."""
+
+from __future__ import annotations
+
+from heapq import heapify, heappop, heappush
+from itertools import count
+from math import inf
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gangplan.instances.arrays import FloatArray, require_number
+from gangplan.instances.errors import InstanceError, unknown
+from gangplan.instances.layout.problem import LayoutPlan, LayoutProblem
+from gangplan.instances.layout.stage import Memory
+from gangplan.instances.quantities import quantity
+from gangplan.instances.verify import verify
+from gangplan.instances.verify.layout import SECONDS, LayoutVerdict
+
+from .family import Family
+from .space import Combination, Space
+from .split import Splitter
+
+_WEIGHS = 0.1
+"""Share of a difference from which on a part of it is told."""
+_MOST = 3
+"""Parts that are told."""
+
+
+class Wish(NamedTuple):
+    """Degrees that a layout is to have; see `LayoutPlan`."""
+
+    TP: int | None = None
+    PP: int | None = None
+    CP: int | None = None
+    EP: int | None = None
+    VP: int | None = None
+    DP: int | None = None
+    MB: int | None = None
+    ZERO: int | None = None
+
+    def allows(self, x: Combination) -> bool:
+        """Return whether layouts of a combination may be meant."""
+        given = (self.CP, x.context), (self.EP, x.expert), (self.MB, x.micro_batch)
+        return all(a in (None, b) for a, b in given) and all(t in (0, self.TP or t) for t in x.tensor)
+
+    def is_met(self, x: Family) -> bool:
+        """Return whether the layouts of a family, of a combination that is allowed, are meant."""
+        given = (self.PP, x.stages), (self.VP, x.virtual), (self.DP, x.data), (self.ZERO, x.zero)
+        return all(a in (None, b) for a, b in given)
+
+    def __str__(self) -> str:
+        return ", ".join(f"{name} {value}" for name, value in self._asdict().items() if value is not None)
+
+
+def wish(degrees: dict[str, Any]) -> Wish:
+    """Return the degrees that somebody names, in any case.
+
+    Raises:
+        InstanceError: naming the degree that is unknown, or its value.
+    """
+    named = {name.upper(): value for name, value in degrees.items()}
+    for name, value in named.items():
+        if name not in Wish._fields:
+            raise InstanceError("explain", unknown(name, Wish._fields))
+        require_number(value, f"explain {name}", whole=True, positive=name != "ZERO")
+    return Wish(**named)
+
+
+class Explainer:
+    """Find the best layouts with given degrees.
+
+    Args:
+        problem: what is split.
+    """
+
+    def __init__(self, problem: LayoutProblem) -> None:
+        self.problem, self.splitter = problem, Splitter(problem)
+        self.space = Space(problem, self.splitter.costs)
+        self._bounds = [(self.space.bound(x), x) for x in self.space.combinations()]
+
+    def best(self, wish: Wish, seconds: float) -> LayoutPlan | None:
+        """Return the fastest layout with such degrees, or the fastest found in so many seconds; `None` if none fits."""
+        number, value, plan, end = count(), inf, None, perf_counter() + seconds
+        heap: list[tuple[float, int, Combination | Family]] = [
+            (bound, next(number), x) for bound, x in self._bounds if bound < inf and wish.allows(x)
+        ]
+        heapify(heap)
+        while heap and perf_counter() < end:
+            bound, _, x = heappop(heap)
+            if bound >= value:
+                break
+            if isinstance(x, Combination):
+                for least, family in self.space.families(x, value):
+                    if wish.is_met(family):
+                        heappush(heap, (max(least, bound), next(number), family))
+                continue
+            found = self.splitter.split(x, value).plan
+            took = inf if found is None else verify(self.problem, found).objective or inf
+            if took < value:
+                value, plan = took, found
+        return plan
+
+    def rivals(self, plan: LayoutPlan) -> list[Wish]:
+        """Return the degrees beside which a layout has to stand: each of its own changed to others near it."""
+        space = self.space
+        nodes = max(pool.levels[0].span for pool in self.problem.pools)
+        known = {"TP": {t for degrees in space.tensors for t in degrees if t <= 2 * nodes}}
+        known |= {"PP": set(range(1, space.count)), "CP": {*space.contexts}, "EP": {*space.experts}}
+        own = {"TP": set(plan.tensor.tolist()), "PP": {len(plan.pool)}, "CP": {plan.context}, "EP": {plan.expert}}
+        found = []
+        for name, values in known.items():
+            at = max(own[name])
+            near = {1, at // 4, at // 2, 2 * at, 4 * at} if name != "TP" else {2**k for k in range(6)}
+            found += [Wish(**{name: x}) for x in sorted(values & near - own[name])]
+        return found
+
+
+def differences(problem: LayoutProblem, plan: LayoutPlan, best: LayoutPlan) -> list[str]:
+    """Return why a layout does not fit, or what it takes longer with than another, in words, most first."""
+    verdict, other = verify(problem, plan), verify(problem, best)
+    if not verdict.ok:
+        return _shortage(problem, plan, verdict)
+    lost = _parts(plan, verdict) - _parts(best, other)
+    order = np.argsort(-lost)[:_MOST].tolist()
+    return [_told(problem, plan, verdict, part, float(lost[part])) for part in order if lost[part] > _WEIGHS * lost.sum()]
+
+
+def _shortage(problem: LayoutProblem, plan: LayoutPlan, verdict: LayoutVerdict) -> list[str]:
+    """Return what is short on the fullest stage and what takes most of it, or what else is wrong."""
+    total = verdict.memory.sum(axis=0)
+    limit = np.array([problem.pools[k].memory for k in plan.pool.tolist() if k < len(problem.pools)])
+    others = [x for x in verdict.violations if not x.startswith("memory")]
+    if others or len(limit) < len(total):
+        return others
+    stage = int((total - limit).argmax())
+    part = int(verdict.memory[:, stage].argmax())
+    need, most = quantity(float(total[stage]), "B", 3), quantity(float(limit[stage]), "B", 3)
+    of = quantity(float(verdict.memory[part, stage]), "B", 3)
+    return [f"needs {need} of {most} on stage {stage}, {of} of it {Memory._fields[part]}"]
+
+
+_COMPUTING, _BUBBLE = SECONDS.index("backward"), SECONDS.index("bubble")
+
+
+def _parts(plan: LayoutPlan, verdict: LayoutVerdict) -> FloatArray:
+    """Return the seconds of a step by parts in the mean of all GPUs; forward passes count as computing."""
+    found = verdict.seconds @ (plan.tensor / plan.tensor.sum())
+    found[_COMPUTING] += found[0]
+    found[0] = 0.0
+    return np.asarray(found)
+
+
+def _told(problem: LayoutProblem, plan: LayoutPlan, verdict: LayoutVerdict, part: int, lost: float) -> str:
+    """Return a part of a step in words, with the seconds that it takes more than elsewhere."""
+    name, more = SECONDS[part], f"(+{quantity(lost, 's', 2)})"
+    micro_batches = problem.batch // (plan.data * plan.micro_batch)
+    layers = plan.blocks.reshape(plan.virtual, -1).sum(axis=0)
+    each = quantity(float((verdict.seconds[part] / layers).max()) / micro_batches, "s", 2)
+    near, tensor = min(problem.pools[k].levels[0].span for k in plan.pool.tolist()), int(plan.tensor.max())
+    reach = {"tensor": tensor, "context": tensor * plan.context, "expert": plan.expert}
+    across = " across nodes" if reach.get(name, 0) > near else ""
+    words = {
+        "backward": f"computes longer, in pieces of TP {tensor}, CP {plan.context}, micro-batch {plan.micro_batch}",
+        "recomputation": "computes more again to fit",
+        "tensor": f"TP {tensor}{across} costs {each} a layer",
+        "context": f"CP {plan.context}{across} costs {each} a layer",
+        "expert": f"EP {plan.expert}{across} costs {each} a layer",
+        "sharding": f"ZeRO {plan.zero} gathers and scatters {each} a layer",
+        "handing on": f"{len(layers)} stages hand on {plan.virtual} times",
+        "bubble": f"{len(layers)} stages wait, with {micro_batches} micro-batches",
+        "reduction": f"DP {plan.data} reduces more gradients a GPU",
+        "update": "the optimizer has more to do",
+    }
+    return f"{words[name]} {more}"
