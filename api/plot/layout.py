@@ -113,12 +113,12 @@ def frontier_scene(problem: LayoutProblem, plans: Sequence[LayoutPlan]) -> Scene
         corners += [(a, corners[-1][1]), (a, b)]
     reach = max(float(np.ptp(x)) * 0.1, 0.02 * float(x.max()))
     told = [plan.summary() for plan in plans]
-    words = [(a + 0.1 * reach, b, text, 8.0, INK) for a, b, text in zip(x.tolist(), y.tolist(), told, strict=True)]
+    names = [(a + 0.02 * reach, b + 0.025 * float(y.max()), text, 8.0, INK) for a, b, text in zip(x.tolist(), y.tolist(), told, strict=True)]
     panel = Panel(
         "frontier",
-        Axis(float(x.min()) - reach, float(x.max()) + 3 * reach, f"memory of the fullest GPU, {size}", grid=True),
+        Axis(float(x.min()) - reach, float(x.max()) + 4 * reach, f"memory of the fullest GPU, {size}", grid=True),
         Axis(0.0, 1.1 * float(y.max()), f"step, {unit}", grid=True),
         [Lines([corners]), Dots(np.stack([x, y], axis=1), texts=told)],
         height=4.5,
-    ).add(Words.of(words, "left"))
+    ).add(Words.of(names, "left"))
     return Scene(f"{problem!r}".partition("(")[2][:-1], "the fastest layouts by memory", [[panel]])

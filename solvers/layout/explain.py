@@ -2,70 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from heapq import heapify, heappop, heappush
 from itertools import count
 from math import inf
+from operator import itemgetter
 from time import perf_counter
-from typing import Any, NamedTuple
-
+from typing import Any
 import numpy as np
 
-from gangplan.instances.arrays import FloatArray, require_number
-from gangplan.instances.errors import InstanceError, unknown
+from gangplan.instances.arrays import FloatArray
+from gangplan.instances.errors import InstanceError
 from gangplan.instances.layout.problem import LayoutPlan, LayoutProblem
 from gangplan.instances.layout.stage import Memory
 from gangplan.instances.quantities import quantity
 from gangplan.instances.verify import verify
 from gangplan.instances.verify.layout import SECONDS, LayoutVerdict
 
-from .family import Family
+from .nearest import nearest
 from .space import Combination, Space
 from .split import Splitter
+from .wish import Wish, contradiction
 
 _WEIGHS = 0.1
 """Share of a difference from which on a part of it is told."""
 _MOST = 3
 """Parts that are told."""
-
-
-class Wish(NamedTuple):
-    """Degrees that a layout is to have; see `LayoutPlan`."""
-
-    TP: int | None = None
-    PP: int | None = None
-    CP: int | None = None
-    EP: int | None = None
-    VP: int | None = None
-    DP: int | None = None
-    MB: int | None = None
-    ZERO: int | None = None
-
-    def allows(self, x: Combination) -> bool:
-        """Return whether layouts of a combination may be meant."""
-        given = (self.CP, x.context), (self.EP, x.expert), (self.MB, x.micro_batch)
-        return all(a in (None, b) for a, b in given) and all(t in (0, self.TP or t) for t in x.tensor)
-
-    def is_met(self, x: Family) -> bool:
-        """Return whether the layouts of a family, of a combination that is allowed, are meant."""
-        given = (self.PP, x.stages), (self.VP, x.virtual), (self.DP, x.data), (self.ZERO, x.zero)
-        return all(a in (None, b) for a, b in given)
-
-    def __str__(self) -> str:
-        return ", ".join(f"{name} {value}" for name, value in self._asdict().items() if value is not None)
-
-
-def wish(degrees: dict[str, Any]) -> Wish:
-    """Return the degrees that somebody names, in any case.
-
-    Raises:
-        InstanceError: naming the degree that is unknown, or its value.
-    """
-    named = {name.upper(): value for name, value in degrees.items()}
-    for name, value in named.items():
-        if name not in Wish._fields:
-            raise InstanceError("explain", unknown(name, Wish._fields))
-        require_number(value, f"explain {name}", whole=True, positive=name != "ZERO")
-    return Wish(**named)
 
 
 class Explainer:
@@ -80,12 +43,16 @@ class Explainer:
         self.space = Space(problem, self.splitter.costs)
         self._bounds = [(self.space.bound(x), x) for x in self.space.combinations()]
 
-    def best(self, wish: Wish, seconds: float) -> LayoutPlan | None:
-        """Return the fastest layout with such degrees, or the fastest found in so many seconds; `None` if none fits."""
-        number, value, plan, end = count(), inf, None, perf_counter() + seconds
-        heap: list[tuple[float, int, Combination | Family]] = [
-            (bound, next(number), x) for bound, x in self._bounds if bound < inf and wish.allows(x)
-        ]
+    def best(self, wish: Wish, seconds: float, usual: float = inf) -> LayoutPlan | None:
+        """Return the fastest layout with such degrees, or the fastest found; `None` if none fits.
+
+        Args:
+            wish: the degrees.
+            seconds: to look for it.
+            usual: seconds of a step that it probably takes less than, which is tried first.
+        """
+        number, value, plan, end = count(), usual, None, perf_counter() + seconds
+        heap: list[tuple[float, int, Any]] = [(bound, next(number), x) for bound, x in self._bounds if wish.allows(x)]
         heapify(heap)
         while heap and perf_counter() < end:
             bound, _, x = heappop(heap)
@@ -95,12 +62,18 @@ class Explainer:
                 for least, family in self.space.families(x, value):
                     if wish.is_met(family):
                         heappush(heap, (max(least, bound), next(number), family))
-                continue
-            found = self.splitter.split(x, value).plan
-            took = inf if found is None else verify(self.problem, found).objective or inf
-            if took < value:
-                value, plan = took, found
+            elif (found := self.splitter.split(x, value).plan) is not None:
+                value, plan = min((value, plan), (verify(self.problem, found).objective or inf, found), key=itemgetter(0))
+        if plan is None and usual < inf:
+            return self.best(wish, seconds)
         return plan
+
+    def refusal(self, wish: Wish) -> InstanceError:
+        """Return why no layout with such degrees fits: what the nearest needs, or what contradicts what."""
+        near = nearest(self.problem, wish=wish)
+        if near is None or sum(near.need) <= near.has:
+            return contradiction(self.problem, wish)
+        return InstanceError("memory", f"{wish}: {near.words()}".replace(": memory: ", ": ").removeprefix(": "))
 
     def rivals(self, plan: LayoutPlan) -> list[Wish]:
         """Return the degrees beside which a layout has to stand: each of its own changed to others near it."""
@@ -115,6 +88,29 @@ class Explainer:
             near = {1, at // 4, at // 2, 2 * at, 4 * at} if name != "TP" else {2**k for k in range(6)}
             found += [Wish(**{name: x}) for x in sorted(values & near - own[name])]
         return found
+
+
+def frontier(
+    problem: LayoutProblem, best: Callable[[LayoutProblem], LayoutPlan | None], points: int = 8
+) -> list[LayoutPlan]:
+    """Return the fastest layouts for less and less memory of each GPU, that with least first.
+
+    Args:
+        problem: what is split.
+        best: returns the best layout of a problem.
+        points: how many limits of memory are tried.
+    """
+    found: list[LayoutPlan] = []
+    tight, most, need = problem, max(pool.memory for pool in problem.pools), inf
+    for i in range(1, points + 1):
+        if (plan := best(tight)) is None:
+            break
+        need = min(need, float(verify(problem, plan).memory.sum(axis=0).max()))
+        worse = [x for x in found if (verify(problem, x).objective or inf) > (verify(problem, plan).objective or inf)]
+        found = [plan, *(x for x in found if x not in worse)]
+        limit = min(need * (1 - 1e-6), most * (1 - i / points))
+        tight = replace(problem, pools=tuple(replace(x, memory=min(x.memory, limit)) for x in problem.pools))
+    return found
 
 
 def differences(problem: LayoutProblem, plan: LayoutPlan, best: LayoutPlan) -> list[str]:
