@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from heapq import heapify, heappop, heappush
 from itertools import count
 from math import inf
 from operator import itemgetter
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray
@@ -25,10 +25,34 @@ from .space import Combination, Space
 from .split import Splitter
 from .wish import Wish, contradiction
 
+POINTS = 8
+"""Limits of memory that a frontier has."""
+_FIRST = 60
+"""Families like a layout that is known that are looked at before others."""
+_WITHIN = 1.5
+"""Of the best step: where layouts with other degrees are looked for first."""
 _WEIGHS = 0.1
 """Share of a difference from which on a part of it is told."""
 _MOST = 3
 """Parts that are told."""
+
+
+class Rival(NamedTuple):
+    """The best layout with some degrees, beside the best of all.
+
+    Attributes:
+        wish: the degrees.
+        plan: `None` if none fits.
+        proved: whether none with these degrees is faster, or fits.
+        objective: its seconds a step.
+        why: what it loses by, or what does not fit, in words.
+    """
+
+    wish: Wish
+    plan: LayoutPlan | None
+    proved: bool
+    objective: float | None
+    why: tuple[str, ...]
 
 
 class Explainer:
@@ -43,30 +67,66 @@ class Explainer:
         self.space = Space(problem, self.splitter.costs)
         self._bounds = [(self.space.bound(x), x) for x in self.space.combinations()]
 
-    def best(self, wish: Wish, seconds: float, usual: float = inf) -> LayoutPlan | None:
-        """Return the fastest layout with such degrees, or the fastest found; `None` if none fits.
+    def compare(self, best: LayoutPlan, wanted: Sequence[Wish], seconds: float) -> list[Rival]:
+        """Return the best layouts with wanted degrees, or by default with each degree of the best changed.
+
+        Raises:
+            InstanceError: if no layout with degrees that are wanted fits.
+        """
+        rivals, found = wanted or self.rivals(best), []
+        for rival in rivals:
+            plan, proved = self.best(rival, seconds / len(rivals), best)
+            if plan is not None:
+                words = differences(self.problem, plan, best)
+                found.append(Rival(rival, plan, proved, verify(self.problem, plan).objective, tuple(words)))
+            elif wanted:
+                raise self.refusal(rival)
+            else:
+                found.append(Rival(rival, None, proved, None, (self.refusal(rival).problem,)))
+        return found
+
+    def best(self, wish: Wish, seconds: float, near: LayoutPlan | None = None) -> tuple[LayoutPlan | None, bool]:
+        """Return the fastest layout with such degrees, or the fastest found, and whether it is proved to be that.
 
         Args:
             wish: the degrees.
             seconds: to look for it.
-            usual: seconds of a step that it probably takes less than, which is tried first.
+            near: a good layout without these degrees: first what is like it is looked at, and not much slower.
         """
-        number, value, plan, end = count(), usual, None, perf_counter() + seconds
-        heap: list[tuple[float, int, Any]] = [(bound, next(number), x) for bound, x in self._bounds if wish.allows(x)]
-        heapify(heap)
-        while heap and perf_counter() < end:
-            bound, _, x = heappop(heap)
-            if bound >= value:
-                break
-            if isinstance(x, Combination):
-                for least, family in self.space.families(x, value):
-                    if wish.is_met(family):
-                        heappush(heap, (max(least, bound), next(number), family))
-            elif (found := self.splitter.split(x, value).plan) is not None:
-                value, plan = min((value, plan), (verify(self.problem, found).objective or inf, found), key=itemgetter(0))
-        if plan is None and usual < inf:
+        number, value, plan, end = count(), inf, None, perf_counter() + seconds
+        families: list[tuple[float, int, Any]] = []
+        if near is not None:
+            value = _WITHIN * (verify(self.problem, near).objective or inf)
+            alike = wish._replace(MB=wish.MB or near.micro_batch, ZERO=near.zero if wish.ZERO is None else wish.ZERO)
+            families = [x for c in self._combinations(alike, value) for x in self._families(c, alike, value, number)]
+        heap = self._combinations(wish, inf)
+        for nodes in (sorted(families)[:_FIRST], heap):
+            heapify(nodes)
+            while nodes and perf_counter() < end:
+                bound, _, x = heappop(nodes)
+                if bound >= value:
+                    nodes.clear()
+                elif isinstance(x, Combination):
+                    for family in self._families((bound, 0, x), wish, value, number):
+                        heappush(nodes, family)
+                elif (found := self.splitter.split(x, value).plan) is not None:
+                    both = (value, plan), (verify(self.problem, found).objective or inf, found)
+                    value, plan = min(both, key=itemgetter(0))
+        if plan is None and near is not None:
             return self.best(wish, seconds)
-        return plan
+        return plan, not heap
+
+    def _combinations(self, wish: Wish, below: float) -> list[tuple[float, int, Any]]:
+        some = ((bound, x) for bound, x in self._bounds if bound < below and wish.allows(x))
+        return [(bound, -i, x) for i, (bound, x) in enumerate(some)]
+
+    def _families(
+        self, node: tuple[float, int, Any], wish: Wish, below: float, number: Iterator[int]
+    ) -> Iterator[tuple[float, int, Any]]:
+        """Yield the families of a combination that are wished for."""
+        for least, family in self.space.families(node[2], below):
+            if wish.is_met(family):
+                yield max(least, node[0]), next(number), family
 
     def refusal(self, wish: Wish) -> InstanceError:
         """Return why no layout with such degrees fits: what the nearest needs, or what contradicts what."""
@@ -91,7 +151,7 @@ class Explainer:
 
 
 def frontier(
-    problem: LayoutProblem, best: Callable[[LayoutProblem], LayoutPlan | None], points: int = 8
+    problem: LayoutProblem, best: Callable[[LayoutProblem], LayoutPlan | None], points: int = POINTS
 ) -> list[LayoutPlan]:
     """Return the fastest layouts for less and less memory of each GPU, that with least first.
 
