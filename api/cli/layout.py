@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from gangplan.instances import dump, verify
@@ -92,7 +92,8 @@ def layout(
     from .report import as_data, plan_blocks
 
     options.require_positive(seconds=seconds)
-    wanted = [wish(options.by_name(explain, "explain", options.whole))] if explain else []
+    degrees = options.by_name(explain, "explain")
+    wanted = [wish({name: int(x) if x.is_integer() else x for name, x in degrees.items()})] if degrees else []
     options.refuse(("flags", results.flags not in (None, *READ_BY), f"{results.flags!r} is not one of {', '.join(READ_BY)}"))
     problem = training.problem(config)
     explainer = Explainer(problem)
@@ -103,7 +104,9 @@ def layout(
             raise explainer.refusal(Wish())
         if result.plan is None:
             return tell(as_data(result), f"no layout found in {quantity(seconds, 's')}: give more --seconds", code=1)
-        rivals = explainer.compare(result.plan, wanted, seconds)
+        best, rivals = explainer.compare(result.plan, wanted, seconds)
+    if best is not result.plan:
+        result = replace(result, plan=best, objective=verify(problem, best).objective)
     verdict = verify(problem, result.plan)
     rows = [x._asdict() | {"wish": f"{x.wish}", "plan": x.plan and x.plan.summary()} for x in rivals]
     data = as_data(result) | as_found(problem, verdict) | {"instead": rows}
@@ -125,12 +128,11 @@ def _files(problem: LayoutProblem, result: Any, results: Results, seconds: float
 
         files[results.draw] = render(results.draw, problem, result)
     if results.frontier is not None:
-        from gangplan.hybrid import solve
-        from gangplan.solvers.layout.explain import POINTS, frontier
+        from gangplan.solvers.layout.explain import frontier
 
         from ..plot.layout import frontier_scene
 
-        plans = frontier(problem, lambda x: solve(x, seconds / POINTS).plan)
+        plans = frontier(problem, result.plan, seconds)
         files[results.frontier] = frontier_scene(problem, plans).render(results.frontier)
     return files
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from heapq import heapify, heappop, heappush
 from itertools import count
@@ -25,8 +25,6 @@ from .space import Combination, Space
 from .split import Splitter
 from .wish import Wish, contradiction
 
-POINTS = 8
-"""Limits of memory that a frontier has."""
 _FIRST = 60
 """Families like a layout that is known that are looked at before others."""
 _WITHIN = 1.5
@@ -67,23 +65,33 @@ class Explainer:
         self.space = Space(problem, self.splitter.costs)
         self._bounds = [(self.space.bound(x), x) for x in self.space.combinations()]
 
-    def compare(self, best: LayoutPlan, wanted: Sequence[Wish], seconds: float) -> list[Rival]:
+    def compare(self, best: LayoutPlan, wanted: Sequence[Wish], seconds: float) -> tuple[LayoutPlan, list[Rival]]:
         """Return the best layouts with wanted degrees, or by default with each degree of the best changed.
+
+        Before them comes the best of all, which is one of them if that was not proved.
 
         Raises:
             InstanceError: if no layout with degrees that are wanted fits.
         """
-        rivals, found = wanted or self.rivals(best), []
-        for rival in rivals:
-            plan, proved = self.best(rival, seconds / len(rivals), best)
+        rivals = wanted or self.rivals(best)
+        plans = [self.best(rival, seconds / len(rivals), best) for rival in rivals]
+        best = min([best, *(plan for plan, _ in plans if plan is not None)], key=self._seconds)
+        found = []
+        for rival, (plan, proved) in zip(rivals, plans, strict=True):
             if plan is not None:
                 words = differences(self.problem, plan, best)
-                found.append(Rival(rival, plan, proved, verify(self.problem, plan).objective, tuple(words)))
+                found.append(Rival(rival, plan, proved, self._seconds(plan), tuple(words)))
             elif wanted:
                 raise self.refusal(rival)
             else:
-                found.append(Rival(rival, None, proved, None, (self.refusal(rival).problem,)))
-        return found
+                near = nearest(self.problem, wish=rival)
+                short = near is not None and differences(self.problem, near.plan, best)
+                found.append(Rival(rival, None, proved, None, tuple(short or [self.refusal(rival).problem])))
+        return best, found
+
+    def _seconds(self, plan: LayoutPlan) -> float:
+        """Return the seconds of a step, infinite of a layout that does not fit."""
+        return verify(self.problem, plan).objective or inf
 
     def best(self, wish: Wish, seconds: float, near: LayoutPlan | None = None) -> tuple[LayoutPlan | None, bool]:
         """Return the fastest layout with such degrees, or the fastest found, and whether it is proved to be that.
@@ -96,7 +104,7 @@ class Explainer:
         number, value, plan, end = count(), inf, None, perf_counter() + seconds
         families: list[tuple[float, int, Any]] = []
         if near is not None:
-            value = _WITHIN * (verify(self.problem, near).objective or inf)
+            value = _WITHIN * self._seconds(near)
             alike = wish._replace(MB=wish.MB or near.micro_batch, ZERO=near.zero if wish.ZERO is None else wish.ZERO)
             families = [x for c in self._combinations(alike, value) for x in self._families(c, alike, value, number)]
         heap = self._combinations(wish, inf)
@@ -110,8 +118,7 @@ class Explainer:
                     for family in self._families((bound, 0, x), wish, value, number):
                         heappush(nodes, family)
                 elif (found := self.splitter.split(x, value).plan) is not None:
-                    both = (value, plan), (verify(self.problem, found).objective or inf, found)
-                    value, plan = min(both, key=itemgetter(0))
+                    value, plan = min((value, plan), (self._seconds(found), found), key=itemgetter(0))
         if plan is None and near is not None:
             return self.best(wish, seconds)
         return plan, not heap
@@ -150,26 +157,25 @@ class Explainer:
         return found
 
 
-def frontier(
-    problem: LayoutProblem, best: Callable[[LayoutProblem], LayoutPlan | None], points: int = POINTS
-) -> list[LayoutPlan]:
+def frontier(problem: LayoutProblem, best: LayoutPlan, seconds: float, points: int = 8) -> list[LayoutPlan]:
     """Return the fastest layouts for less and less memory of each GPU, that with least first.
 
     Args:
         problem: what is split.
-        best: returns the best layout of a problem.
-        points: how many limits of memory are tried.
+        best: its best layout.
+        seconds: to look for the others.
+        points: how many there are at most.
     """
-    found: list[LayoutPlan] = []
-    tight, most, need = problem, max(pool.memory for pool in problem.pools), inf
-    for i in range(1, points + 1):
-        if (plan := best(tight)) is None:
-            break
-        need = min(need, float(verify(problem, plan).memory.sum(axis=0).max()))
-        worse = [x for x in found if (verify(problem, x).objective or inf) > (verify(problem, plan).objective or inf)]
-        found = [plan, *(x for x in found if x not in worse)]
+    found, plan, most = [best], best, max(pool.memory for pool in problem.pools)
+    for i in range(1, points):
+        need = float(verify(problem, plan).memory.sum(axis=0).max())
         limit = min(need * (1 - 1e-6), most * (1 - i / points))
         tight = replace(problem, pools=tuple(replace(x, memory=min(x.memory, limit)) for x in problem.pools))
+        other, _ = Explainer(tight).best(Wish(), seconds / points, plan)
+        if other is None:
+            break
+        plan = other
+        found = [plan, *(x for x in found if (verify(problem, x).objective or inf) < (verify(problem, plan).objective or inf))]
     return found
 
 
@@ -179,6 +185,8 @@ def differences(problem: LayoutProblem, plan: LayoutPlan, best: LayoutPlan) -> l
     if not verdict.ok:
         return _shortage(problem, plan, verdict)
     lost = _parts(plan, verdict) - _parts(best, other)
+    if lost.sum() <= 0:
+        return []
     order = np.argsort(-lost)[:_MOST].tolist()
     return [_told(problem, plan, verdict, part, float(lost[part])) for part in order if lost[part] > _WEIGHS * lost.sum()]
 
@@ -226,7 +234,7 @@ def _told(problem: LayoutProblem, plan: LayoutPlan, verdict: LayoutVerdict, part
         "sharding": f"ZeRO {plan.zero} gathers and scatters {each} a layer",
         "handing on": f"{len(layers)} stages hand on {plan.virtual} times",
         "bubble": f"{len(layers)} stages wait, with {micro_batches} micro-batches",
-        "reduction": f"DP {plan.data} reduces more gradients a GPU",
+        "reduction": f"gradients are reduced over {plan.data * plan.context} GPUs",
         "update": "the optimizer has more to do",
     }
     return f"{words[name]} {more}"
