@@ -17,7 +17,7 @@ import numpy as np
 from gangplan.instances.layout.costs import BlockCosts, Degrees
 from gangplan.instances.layout.measured import MeasuredLayers
 from gangplan.instances.layout.problem import LayoutProblem
-from gangplan.instances.layout.stage import stage_memory
+from gangplan.instances.layout.stage import ZERO_BUBBLE, stage_memory
 from gangplan.instances.layout.transformer import Transformer
 from gangplan.instances.verify import TOLERANCE
 from gangplan.instances.verify.layout import undivided
@@ -131,17 +131,23 @@ class Space:
             equal = 1 / sum(n / x.seconds for n, x in zip(stages, sums, strict=True))
             handed = min(x.handed for x in sums) * v * (p > 1)
             slowest = np.maximum(equal, min(x.largest for x in sums)) + handed
-            seconds = (m - 1 / v) * slowest + (min(x.seconds for x in sums) + p * handed) / v
+            every = min(x.seconds for x in sums) + p * handed
             shared = x.context * d > 1 or (x.expert > 1 and max(ranks) > x.expert)
-            for zero in self.zeros if shared else (1,):
+            cuts = (False, True) if self.problem.zero_bubble else (False,)
+            for zero, cut in product(self.zeros if shared else (1,), cuts):
                 end, room = self._end(x, used, sums, d, zero), self._room(x, used, sums, d, zero)
-                least = seconds + end / p
-                fits = turns & (sum(n * r for n, r in zip(stages, room, strict=True)) >= 1) & (least < below)
+                share = ZERO_BUBBLE if cut else 1 / v
+                least = (m - share) * slowest + every * share + end / p
+                fits = (
+                    (turns & (v == 1) & (p > 1) if cut else turns)
+                    & (sum(n * r for n, r in zip(stages, room, strict=True)) >= 1)
+                    & (least < below)
+                )
                 for i, j in zip(*np.nonzero(fits), strict=True):
                     each = [(k, x.tensor[k], int(n)) for k, n in zip(used, stages[:, j], strict=True)]
                     for order in permutations(each):
                         segments = tuple(Segment(*part) for part in order)
-                        family = Family(segments, d, x.context, x.expert, x.micro_batch, int(v[i, 0]), zero)
+                        family = Family(segments, d, x.context, x.expert, x.micro_batch, int(v[i, 0]), zero, cut)
                         found.append((float(least[i, j]), family))
         return found
 
