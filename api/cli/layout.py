@@ -8,9 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from gangplan.instances import dump, verify
-from gangplan.instances.errors import InstanceError
 from gangplan.instances.intake import cluster_sizes
-from gangplan.instances.layout import GpuPool, LayoutPlan, LayoutProblem, gpu_pool
+from gangplan.instances.layout import GpuPool, LayoutProblem, gpu_pool
 from gangplan.instances.layout.flags import READ_BY, Flags, flags
 from gangplan.instances.layout.problem import OPTIMIZERS, PRECISIONS
 from gangplan.instances.outlet import write_whole
@@ -23,6 +22,9 @@ from .output import Told, facts, progress, table, tell
 
 _GPUS, _RESULTS = options.Section("The GPUs"), options.Section("What comes out besides")
 _POOL = "others beside or instead of these; may be repeated"
+_FRONTIER = "draw the fastest layouts for less and less memory here, up to half of SECONDS each"
+_FRONTIER_STEP = 0.85
+"""Of the memory that a layout needs, what the next one may need."""
 _EXPLAIN = "price this layout; of TP, PP, CP, EP, VP, DP, MB, ZERO what is left out is chosen best"
 
 
@@ -34,6 +36,7 @@ class Training:
     sequence: Annotated[int, "tokens of each"] = 8192
     precision: Annotated[str, f"of matrix products: {', '.join(PRECISIONS)}"] = "bf16"
     optimizer: Annotated[str, ", ".join(OPTIMIZERS)] = "adam"
+    zero_bubble: Annotated[bool, "backward passes may be cut in two (ZB-H1)"] = False
     cluster: Annotated[str | None, "nodes, and GPUs of each", "NxM", _GPUS] = None
     gpu: Annotated[str | None, "their type: H100, B200, ...", "TYPE", _GPUS] = None
     pool: Annotated[list[str] | None, _POOL, "NxM:TYPE", _GPUS] = None
@@ -53,7 +56,12 @@ class Training:
             parts.append((size, gpu))
         pools = tuple(self._pool(size, gpu) for size, gpu in parts)
         model = read_transformer(config)
-        return LayoutProblem(model, pools, self.batch, self.sequence, self.precision, self.optimizer)
+        how: dict[str, Any] = {
+            "precision": self.precision,
+            "optimizer": self.optimizer,
+            "zero_bubble": self.zero_bubble,
+        }
+        return LayoutProblem(model, pools, self.batch, self.sequence, **how)
 
     def _pool(self, size: str, gpu: str | None) -> GpuPool:
         nodes, each = cluster_sizes(size, "nodes x GPUs of each", "128x8", 1_000_000)
@@ -67,7 +75,7 @@ class Results:
     section = _RESULTS
     flags: Annotated[str | None, f"of {' or '.join(READ_BY)}", "FRAMEWORK"] = None
     draw: Annotated[str | None, "draw pipeline, memory and seconds of a step here", "FILE", options.DRAWN] = None
-    frontier: Annotated[str | None, "draw the fastest layouts by memory here", "FILE", options.DRAWN] = None
+    frontier: Annotated[str | None, _FRONTIER, "FILE", options.DRAWN] = None
     out: Annotated[str | None, "write the plan here", "PLAN", options.Output()] = None
     problem: Annotated[str | None, "write the problem here, for `verify`", "PROBLEM", options.Output()] = None
 
@@ -94,7 +102,9 @@ def layout(
     options.require_positive(seconds=seconds)
     degrees = options.by_name(explain, "explain")
     wanted = [wish({name: int(x) if x.is_integer() else x for name, x in degrees.items()})] if degrees else []
-    options.refuse(("flags", results.flags not in (None, *READ_BY), f"{results.flags!r} is not one of {', '.join(READ_BY)}"))
+    options.refuse(
+        ("flags", results.flags not in (None, *READ_BY), f"{results.flags!r} is not one of {', '.join(READ_BY)}")
+    )
     problem = training.problem(config)
     explainer = Explainer(problem)
     with progress("searching") as bar:
@@ -107,6 +117,7 @@ def layout(
         best, rivals = explainer.compare(result.plan, wanted, seconds)
     if best is not result.plan:
         result = replace(result, plan=best, objective=verify(problem, best).objective)
+    assert result.plan is not None
     verdict = verify(problem, result.plan)
     rows = [x._asdict() | {"wish": f"{x.wish}", "plan": x.plan and x.plan.summary()} for x in rivals]
     data = as_data(result) | as_found(problem, verdict) | {"instead": rows}
@@ -114,7 +125,12 @@ def layout(
     if results.flags is not None:
         told = flags(problem, result.plan, results.flags)
         priced = verify(problem, told.plan).objective
-        data["flags"] = {"text": told.text, "words": told.words, "objective": priced, "plan": json.loads(dump(told.plan))}
+        data["flags"] = {
+            "text": told.text,
+            "words": told.words,
+            "objective": priced,
+            "plan": json.loads(dump(told.plan)),
+        }
         blocks += _flags(problem, results.flags, told, result)
     write_whole(_files(problem, result, results, seconds))
     return tell(data, *blocks)
@@ -122,18 +138,20 @@ def layout(
 
 def _files(problem: LayoutProblem, result: Any, results: Results, seconds: float) -> dict[str, bytes]:
     """Return what is to be written by path."""
-    files = {path: f"{dump(x)}\n".encode() for path, x in ((results.out, result.plan), (results.problem, problem)) if path}
+    files = {
+        path: f"{dump(x)}\n".encode() for path, x in ((results.out, result.plan), (results.problem, problem)) if path
+    }
     if results.draw is not None:
         from ..plot import render
 
         files[results.draw] = render(results.draw, problem, result)
     if results.frontier is not None:
-        from gangplan.solvers.layout.explain import frontier
+        from gangplan.solvers.layout.frontier import frontier
 
         from ..plot.layout import frontier_scene
 
-        plans = frontier(problem, result.plan, seconds)
-        files[results.frontier] = frontier_scene(problem, plans).render(results.frontier)
+        points = list(frontier(problem, seconds / 2, _FRONTIER_STEP))
+        files[results.frontier] = frontier_scene(problem, points).render(results.frontier)
     return files
 
 
@@ -141,7 +159,7 @@ def _summary(problem: LayoutProblem, result: Any, verdict: Any) -> str:
     used, total = result.plan.gpus, sum(pool.count for pool in problem.pools)
     held = "" if used == total else f" of {total:,}"
     rate = "" if verdict.utilisation is None else f", MFU {percent(verdict.utilisation)} of the peak in 16 bits"
-    parameters = f"{problem.model.name}, {problem.model.parameters / 1e9:.4g}B parameters"
+    parameters = f"{problem.model.name}, {getattr(problem.model, 'parameters', 0.0) / 1e9:.4g}B parameters"
     return facts(
         [
             ("model", parameters),

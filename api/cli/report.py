@@ -162,7 +162,10 @@ def _layout(problem: LayoutProblem, plan: LayoutPlan, verdict: LayoutVerdict) ->
     blocks = plan.blocks.reshape(plan.virtual, -1).sum(axis=0)
     limits = np.array([problem.pools[k].memory for k in plan.pool.tolist()])
     rows = {
-        "GPUs": [f"{plan.context * plan.data * t} {problem.pools[k].gpu}" for k, t in zip(plan.pool, plan.tensor, strict=True)],
+        "GPUs": [
+            f"{plan.context * plan.data * t} {problem.pools[k].gpu}"
+            for k, t in zip(plan.pool, plan.tensor, strict=True)
+        ],
         "blocks": [f"{n}" for n in blocks],
         "all again": [f"{n}" for n in plan.full] * bool(plan.full.any()),
         "norms again": [f"{n}" for n in plan.selective] * bool(plan.selective.any()),

@@ -83,7 +83,10 @@ def _of_plan(plan: Any) -> Shown:
             "norms again": [],
             "all again": [],
         }
-        rows = [(k, t, tuple(x), a, b) for k, t, x, a, b in zip(plan.pool, plan.tensor, sizes.T.tolist(), plan.selective, plan.full, strict=True)]
+        rows = [
+            (k, t, tuple(x), a, b)
+            for k, t, x, a, b in zip(plan.pool, plan.tensor, sizes.T.tolist(), plan.selective, plan.full, strict=True)
+        ]
         for row, same in groupby(range(len(rows)), rows.__getitem__):
             told = (row[0], row[1], ", ".join(map(str, row[2])), *row[3:])
             for name, cell in zip(columns, (ranges(same), *told), strict=True):
@@ -104,7 +107,10 @@ def _of_plan(plan: Any) -> Shown:
 
 
 def _layout(problem: Any) -> Shown:
-    model, layers = problem.model, len(problem.model.chain() if hasattr(problem.model, "chain") else problem.model.blocks)
+    model, layers = (
+        problem.model,
+        len(problem.model.chain() if hasattr(problem.model, "chain") else problem.model.blocks),
+    )
     rows = [
         ("model", f"{model.name}, {layers} blocks"),
         ("parameters", f"{model.parameters / 1e9:.4g}B" if hasattr(model, "parameters") else ""),
@@ -115,7 +121,9 @@ def _layout(problem: Any) -> Shown:
         "GPUs": [f"{pool.count}" for pool in problem.pools],
         "memory each": [quantity(pool.memory, "B") for pool in problem.pools],
         "TFLOP/s": [f"{pool.flops / 1e12:.4g}" for pool in problem.pools],
-        "links": [", ".join(f"{x.span}: {quantity(x.bandwidth, 'B')}/s" for x in pool.levels) for pool in problem.pools],
+        "links": [
+            ", ".join(f"{x.span}: {quantity(x.bandwidth, 'B')}/s" for x in pool.levels) for pool in problem.pools
+        ],
     }
     return "the layout of a model's training", rows, [table_of(pools)]
 

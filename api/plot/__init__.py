@@ -54,8 +54,8 @@ def picture(
     """Return a picture, which a notebook shows and ``save`` writes.
 
     A throughput plan is the graph coloured by device and what each device carries; a placement the cluster with GPUs
-    coloured by job and links by load; a layout its pipeline, memory and seconds by stage; a schedule of jobs, like any other plan, a Gantt chart; outcomes of simulations
-    their completion times, and who held what when.
+    coloured by job and links by load; a layout its pipeline, and its memory and seconds by stage; a schedule of jobs,
+    like any other plan, a Gantt chart; outcomes of simulations their completion times, and who held what when.
 
     Args:
         of: a problem of any objective; a list of `Drawn`; a `Fleet`; an outcome, or several by the name of a policy.

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gangplan.instances.layout.problem import LayoutPlan, LayoutProblem
+from gangplan.instances.layout.problem import LayoutProblem
 from gangplan.instances.layout.stage import Memory
 from gangplan.instances.quantities import quantity, scale
 from gangplan.instances.timeline.layout import Passes, passes
-from gangplan.instances.verify import verify
 from gangplan.instances.verify.layout import SECONDS
+from gangplan.solvers.layout.frontier import Point
 
 from .colours import BAND, INK, colours, paler
 from .gantt import COLOURS
@@ -33,7 +33,7 @@ def layout_scene(entry: Drawn) -> Scene:
     halves = (LEFT, MIDDLE - 0.2 - LEFT), (MIDDLE + 0.6, RIGHT - MIDDLE - 0.6)
     full = _stacked("memory", Memory._fields, verdict.memory, "B", halves[0], limits)
     parts = _stacked("seconds", SECONDS, verdict.seconds, "s", halves[1])
-    pipeline = _pipeline(passes(problem, plan, verdict), len(plan.pool))
+    pipeline = _pipeline(passes(problem, plan, verdict), len(plan.pool), ", drawn as 1F1B" * plan.zero_bubble)
     return Scene(
         f"{problem!r}".partition("(")[2][:-1],
         entry.worth(verdict.objective, plan.summary()),
@@ -41,26 +41,24 @@ def layout_scene(entry: Drawn) -> Scene:
     )
 
 
-def _pipeline(drawn: Passes, stages: int) -> Panel:
+def _pipeline(drawn: Passes, stages: int, more: str) -> Panel:
     """Return what each stage computes when, the first stage on top; chunks after the first are paler."""
     end = float(drawn.finish.max())
     factor, unit = scale(end, "s")
     step = -(-stages // MOST_NAMES)
     rows = [(s + 0.5, f"{s}") for s in range(0, stages, step)]
     some = "" if drawn.shown == drawn.all else f", the first {drawn.shown} of {drawn.all} micro-batches"
-    axis = Axis(0.0, end / factor, f"{unit}{some}")
+    axis = Axis(0.0, end / factor, f"{unit}{some}{more}")
     panel = Panel("pipeline", axis, Axis(stages, 0, "stage", rows), [], height=max(ROW * stages, 1.0))
     start, finish = drawn.start / factor, drawn.finish / factor
     at = np.stack([start, drawn.stage + 0.06, finish - start, np.full(len(start), 0.88)], axis=1)
     hues = [[paler(COLOURS[x][1], 0.35 * (c > 0)) for c in range(2)] for x in ("forward", "backward")]
     faces = [hues[b][min(c, 1)] for b, c in zip(drawn.backward.tolist(), drawn.chunk.tolist(), strict=True)]
     kinds = ["backward" if b else "forward" for b in drawn.backward.tolist()]
-    told = [] if len(start) > MOST_TOLD else [
-        f"micro-batch {b}, {kind}<br>stage {s}, chunk {c}<br>{quantity(x * factor, 's')} to {quantity(y * factor, 's')}"
-        for b, kind, s, c, x, y in zip(
-            drawn.micro_batch, kinds, drawn.stage, drawn.chunk, start.tolist(), finish.tolist(), strict=True
-        )
-    ]
+    spans = [f"{quantity(x * factor, 's')} to {quantity(y * factor, 's')}" for x, y in zip(start, finish, strict=True)]
+    each = zip(drawn.micro_batch, kinds, drawn.stage, drawn.chunk, spans, strict=True)
+    told = [f"micro-batch {b}, {kind}<br>stage {s}, chunk {c}<br>{span}" for b, kind, s, c, span in each]
+    told = told * (len(told) <= MOST_TOLD)
     edge = "#ffffff" * bool(np.median(finish - start) * panel.scale[0] > LEAST_EDGED)
     across = np.array([[0.0, s, end / factor, 1.0] for s in range(stages)])
     panel = panel.add(Boxes(across, BAND), Boxes(at, faces, told, kinds, edge=edge, line=0.3))
@@ -101,24 +99,31 @@ def _stacked(
     return Panel(name, x, y, [*marks, *lines], keys, left=room[0], width=room[1], height=2.6)
 
 
-def frontier_scene(problem: LayoutProblem, plans: Sequence[LayoutPlan]) -> Scene:
-    """Return the picture of layouts by memory and seconds, those that need more memory last."""
-    found = [verify(problem, plan) for plan in plans]
-    memory = np.array([x.memory.sum(axis=0).max() for x in found])
-    seconds = np.array([x.objective for x in found], dtype=np.float64)
-    (by, size), (per, unit) = scale(float(memory.max()), "B"), scale(float(seconds.max()), "s")
-    x, y = memory / by, seconds / per
+def frontier_scene(problem: LayoutProblem, points: Sequence[Point]) -> Scene:
+    """Return the picture of the fastest layouts by memory, and of the bounds for as much, where these are known."""
+    kept = [x for x in points if x.seconds <= min(y.seconds for y in points if y.need <= x.need)]
+    kept = sorted(kept, key=lambda x: x.need)
+    (by, size), (per, unit) = scale(kept[-1].need, "B"), scale(kept[0].seconds, "s")
+    x, y = [point.need / by for point in kept], [point.seconds / per for point in kept]
     corners = [(x[0], y[0])]
     for a, b in zip(x[1:], y[1:], strict=True):
         corners += [(a, corners[-1][1]), (a, b)]
-    reach = max(float(np.ptp(x)) * 0.1, 0.02 * float(x.max()))
-    told = [plan.summary() for plan in plans]
-    names = [(a + 0.02 * reach, b + 0.025 * float(y.max()), text, 8.0, INK) for a, b, text in zip(x.tolist(), y.tolist(), told, strict=True)]
+    reach, high = max(x[-1] - x[0], 0.2 * x[-1]) * 0.1, max(y)
+    told = [point.plan.summary() for point in kept]
+    names: list[tuple[float, float, str, float, str]] = []
+    for a, b, text in zip(x, y, told, strict=True):
+        if not names or a - names[-1][0] > 2 * reach or abs(b - names[-1][1]) > 0.1 * high:
+            names.append((a + 0.05 * reach, b + 0.025 * high, text, 8.0, INK))
+    known = [(point.share, point.bound) for point in points if point.bound is not None]
+    most = max(pool.memory for pool in problem.pools)
+    bounds = np.array([[share * most / by, bound / per] for share, bound in known]).reshape(-1, 2)
+    keys = [Key("the fastest found", look="line"), Key("bound for as much memory", look="|")]
     panel = Panel(
         "frontier",
-        Axis(float(x.min()) - reach, float(x.max()) + 4 * reach, f"memory of the fullest GPU, {size}", grid=True),
-        Axis(0.0, 1.1 * float(y.max()), f"step, {unit}", grid=True),
-        [Lines([corners]), Dots(np.stack([x, y], axis=1), texts=told)],
+        Axis(x[0] - reach, max(x[-1], most / by) + 4 * reach, f"memory of the fullest GPU, {size}", grid=True),
+        Axis(0.0, 1.1 * high, f"seconds of a step, {unit}", grid=True),
+        [Lines([corners]), Dots(bounds, size=9.0, shape="|"), Dots(np.array([x, y]).T, texts=told)],
+        keys,
         height=4.5,
     ).add(Words.of(names, "left"))
     return Scene(f"{problem!r}".partition("(")[2][:-1], "the fastest layouts by memory", [[panel]])

@@ -21,7 +21,7 @@ from .problem import LayoutPlan, LayoutProblem
 from .transformer import Transformer
 
 READ_BY = {
-    "megatron": "megatron-core 0.16.1 reads the layout string and takes degrees and recomputation; nobody has read the rest",
+    "megatron": "megatron-core 0.16.1 takes layout string, degrees and recomputation; nobody has read the rest",
     "torchtitan": "torchtitan 0.2.2 reads it (0.3.0 has these names as arguments, and no TOML)",
 }
 """What has read such flags, see `tests/instances/layout/test_flags.py`."""
@@ -53,6 +53,9 @@ def flags(problem: LayoutProblem, plan: LayoutPlan, framework: str) -> Flags:
     if violations := verify(problem, plan).violations:
         raise InstanceError("plan", violations[0])
     equal, words = _one_tensor(problem, plan)
+    if framework == "megatron" and plan.zero_bubble:
+        equal = replace(equal, zero_bubble=False)
+        words.append("megatron cuts no backward pass in two: the flags run 1F1B")
     nearest = _fastest(problem, (_megatron if framework == "megatron" else _torchtitan)(equal))
     if nearest.zero != plan.zero:
         beside = "without" if len(plan.pool) == 1 else "beside"
@@ -60,7 +63,9 @@ def flags(problem: LayoutProblem, plan: LayoutPlan, framework: str) -> Flags:
     if (nearest.full != plan.full).any() or (nearest.selective != plan.selective).any():
         words.append(f"{framework} computes again {_again(nearest)}; the layout, by stage, {_again(plan)}")
     if framework == "megatron" and nearest.zero > 1 and len(plan.pool) > 1:
-        words.append(f"recipes have Megatron's FSDP (ZeRO {nearest.zero}) without pipeline stages: nobody has tried both here")
+        words.append(
+            f"recipes have Megatron's FSDP (ZeRO {nearest.zero}) without pipeline stages: nobody has tried both here"
+        )
     if framework == "megatron" and nearest.selective.any() and _dense(problem.model):
         words.append("megatron computes norms again; activation functions only of experts, so others stay in memory")
     if len(set(plan.pool.tolist())) > 1:
@@ -142,8 +147,9 @@ def _again(plan: LayoutPlan) -> str:
     """Return what is computed again in words."""
 
     def told(counts: IntArray) -> str:
-        values = counts.tolist()
-        return f"{values[0]}" if len(set(values)) == 1 else f"{values}"
+        runs = [(n, len(list(same))) for n, same in groupby(counts.tolist())]
+        texts = [f"{n}" if times == 1 else f"{n} x {times}" for n, times in runs]
+        return f"{runs[0][0]}" if len(runs) == 1 else f"[{', '.join(texts)}]"
 
     parts = [f"all of {told(plan.full)} layers"] * bool(plan.full.any())
     parts += [f"norms and activation functions of {told(plan.selective)}"] * bool(plan.selective.any())
@@ -211,7 +217,7 @@ def _torchtitan_toml(problem: LayoutProblem, plan: LayoutPlan) -> str:
     }
     if p > 1:
         parts["parallelism"] |= {
-            "pipeline_parallel_schedule": "Interleaved1F1B" if plan.virtual > 1 else "1F1B",
+            "pipeline_parallel_schedule": _schedule(plan),
             "pipeline_parallel_microbatch_size": plan.micro_batch,
             "module_fqns_per_model_part": _modules(layers),
         }
@@ -228,6 +234,11 @@ def _torchtitan_toml(problem: LayoutProblem, plan: LayoutPlan) -> str:
     # of TOML and JSON, words, numbers and lists of words are the same
     rows = {head: [f"{name} = {json.dumps(value)}" for name, value in of.items()] for head, of in parts.items()}
     return "\n\n".join("\n".join([f"[{head}]", *lines]) for head, lines in rows.items())
+
+
+def _schedule(plan: LayoutPlan) -> str:
+    """Return the name that `torch.distributed.pipelining` has for the order of passes."""
+    return "InterleavedZeroBubble" if plan.zero_bubble else "Interleaved1F1B" if plan.virtual > 1 else "1F1B"
 
 
 def _modules(layers: IntArray) -> list[list[str]]:

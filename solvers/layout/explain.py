@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from heapq import heapify, heappop, heappush
 from itertools import count
 from math import inf
 from operator import itemgetter
 from time import perf_counter
 from typing import Any, NamedTuple
+
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray
@@ -80,7 +80,8 @@ class Explainer:
         for rival, (plan, proved) in zip(rivals, plans, strict=True):
             if plan is not None:
                 words = differences(self.problem, plan, best)
-                found.append(Rival(rival, plan, proved, self._seconds(plan), tuple(words)))
+                if words or wanted:
+                    found.append(Rival(rival, plan, proved, self._seconds(plan), tuple(words)))
             elif wanted:
                 raise self.refusal(rival)
             else:
@@ -157,28 +158,6 @@ class Explainer:
         return found
 
 
-def frontier(problem: LayoutProblem, best: LayoutPlan, seconds: float, points: int = 8) -> list[LayoutPlan]:
-    """Return the fastest layouts for less and less memory of each GPU, that with least first.
-
-    Args:
-        problem: what is split.
-        best: its best layout.
-        seconds: to look for the others.
-        points: how many there are at most.
-    """
-    found, plan, most = [best], best, max(pool.memory for pool in problem.pools)
-    for i in range(1, points):
-        need = float(verify(problem, plan).memory.sum(axis=0).max())
-        limit = min(need * (1 - 1e-6), most * (1 - i / points))
-        tight = replace(problem, pools=tuple(replace(x, memory=min(x.memory, limit)) for x in problem.pools))
-        other, _ = Explainer(tight).best(Wish(), seconds / points, plan)
-        if other is None:
-            break
-        plan = other
-        found = [plan, *(x for x in found if (verify(problem, x).objective or inf) < (verify(problem, plan).objective or inf))]
-    return found
-
-
 def differences(problem: LayoutProblem, plan: LayoutPlan, best: LayoutPlan) -> list[str]:
     """Return why a layout does not fit, or what it takes longer with than another, in words, most first."""
     verdict, other = verify(problem, plan), verify(problem, best)
@@ -188,7 +167,9 @@ def differences(problem: LayoutProblem, plan: LayoutPlan, best: LayoutPlan) -> l
     if lost.sum() <= 0:
         return []
     order = np.argsort(-lost)[:_MOST].tolist()
-    return [_told(problem, plan, verdict, part, float(lost[part])) for part in order if lost[part] > _WEIGHS * lost.sum()]
+    return [
+        _told(problem, plan, verdict, part, float(lost[part])) for part in order if lost[part] > _WEIGHS * lost.sum()
+    ]
 
 
 def _shortage(problem: LayoutProblem, plan: LayoutPlan, verdict: LayoutVerdict) -> list[str]:

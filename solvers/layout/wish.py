@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import NamedTuple
 
 from gangplan.instances.arrays import require_number
 from gangplan.instances.errors import InstanceError, unknown
-from gangplan.instances.layout.problem import LayoutPlan, LayoutProblem
+from gangplan.instances.layout.problem import LayoutProblem
 from gangplan.instances.layout.transformer import Transformer
 from gangplan.instances.verify.layout import misfits
 
-from .family import Family
+from .family import Family, Segment
 from .shapes import chunks
 from .space import Combination
 
@@ -59,22 +57,13 @@ def wish(degrees: dict[str, int]) -> Wish:
 
 def contradiction(problem: LayoutProblem, wanted: Wish) -> InstanceError:
     """Return why there is no layout with such degrees, whether it fits into memory or not."""
-    stages, model = wanted.PP or 1, problem.model
+    model, p, v = problem.model, wanted.PP or 1, wanted.VP or 1
     count = len(model.chain() if isinstance(model, Transformer) else model.blocks)
-    if stages * (wanted.VP or 1) > count:
+    if p * v > count:
         return InstanceError("explain", f"{wanted}: the model has {count} blocks, embedding and head included")
-    sizes = [count // stages + (s < count % stages) for s in range(stages)]
-    none, v = np.zeros(stages, dtype=np.int32), wanted.VP or 1
-    degrees = {"data": wanted.DP, "context": wanted.CP, "expert": wanted.EP, "micro_batch": wanted.MB}
-    plan = LayoutPlan(
-        none,
-        np.full(stages, wanted.TP or 1),
-        chunks(sizes, v, ()),
-        none,
-        none,
-        **{name: x or 1 for name, x in degrees.items()},
-        virtual=v,
-        zero=1 if wanted.ZERO is None else wanted.ZERO,
-    )
-    words = "; ".join(misfits(problem, plan)) or "the degrees that are left open cannot be chosen so that it works"
-    return InstanceError("explain", f"{wanted}: {words}")
+    others = (x or 1 for x in (wanted.DP, wanted.CP, wanted.EP, wanted.MB))
+    family = Family((Segment(0, wanted.TP or 1, p),), *others, v, 1 if wanted.ZERO is None else wanted.ZERO)
+    sizes = [count // p + (s < count % p) for s in range(p)]
+    words = misfits(problem, family.plan(chunks(sizes, v, ()), [0] * p, [0] * p))
+    open_ = "the degrees that are left open cannot be chosen so that it works"
+    return InstanceError("explain", f"{wanted}: {'; '.join(words) or open_}")

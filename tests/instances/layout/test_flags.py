@@ -93,7 +93,10 @@ def test_torchtitan() -> None:
     assert (ways["tensor_parallel_degree"], ways["pipeline_parallel_degree"]) == (2, 4)
     assert (ways["data_parallel_shard_degree"], ways["pipeline_parallel_microbatch_size"]) == (4, 1)
     modules = ways["module_fqns_per_model_part"]
-    assert modules[0] == ["tok_embeddings", "layers.0", "layers.1", "layers.2"] and modules[-1][-2:] == ["norm", "output"]
+    assert modules[0] == ["tok_embeddings", "layers.0", "layers.1", "layers.2"] and modules[-1][-2:] == [
+        "norm",
+        "output",
+    ]
     assert [x for part in modules for x in part if x.startswith("layers")] == [f"layers.{i}" for i in range(16)]
     assert found.plan.zero == 1 and found.words == ()
     alone = flags(PROBLEM, plan([18], 1, data=8), "torchtitan")
@@ -104,12 +107,15 @@ def test_torchtitan() -> None:
 @pytest.mark.parametrize("framework", READ_BY)
 def test_what_cannot_be_said(framework: str) -> None:
     """Recomputation that differs by stage and unequal TP are said in words, and the flags run a layout that fits."""
-    mixed = plan([5, 4, 4, 5], 4, [1, 0, 0, 2], [2, 1, 0, 0], data=4, tensor=[2, 2, 1, 2])
-    assert verify(PROBLEM, mixed).ok
-    found = flags(PROBLEM, mixed, framework)
-    assert verify(PROBLEM, found.plan).ok and len(set(found.plan.tensor.tolist())) == 1
+    pools = (*PROBLEM.pools, gpu_pool("A100", 1))
+    two = replace(PROBLEM, pools=pools)
+    mixed = plan([5, 4, 4, 5], 4, [1, 0, 0, 2], [2, 1, 0, 0], data=4, tensor=[2, 2, 2, 1], pool=[0, 0, 0, 1])
+    assert verify(two, mixed).ok
+    found = flags(two, mixed, framework)
+    assert verify(two, found.plan).ok and len(set(found.plan.tensor.tolist())) == 1
     assert any("by [1, 2] GPUs" in x for x in found.words)
-    assert any("computes again nothing; the layout, by stage, all of [2, 1, 0, 0] layers" in x for x in found.words)
+    assert any("stages are on their GPUs (0: H100, 1: H100, 2: H100, 3: A100)" in x for x in found.words)
+    assert any("computes again nothing; the layout, by stage, all of [2, 1, 0 x 2] layers" in x for x in found.words)
 
 
 @pytest.mark.parametrize("framework", READ_BY)
@@ -138,7 +144,13 @@ def test_megatron_reads_the_string() -> None:
     from megatron.core.transformer.enums import LayerType
     from megatron.core.transformer.pipeline_parallel_layer_layout import PipelineParallelLayerLayout
 
-    for blocks, stages in (([4, 5, 5, 4], 4), ([1, 2, 2, 3, 3, 2, 3, 2], 4), ([1, 8, 8, 1], 4), ([2] * 9, 9), ([18], 1)):
+    for blocks, stages in (
+        ([4, 5, 5, 4], 4),
+        ([1, 2, 2, 3, 3, 2, 3, 2], 4),
+        ([1, 8, 8, 1], 4),
+        ([2] * 9, 9),
+        ([18], 1),
+    ):
         made = plan(blocks, stages, virtual=len(blocks) // stages)
         read = PipelineParallelLayerLayout(layout_string(made), stages)
         read.validate_layer_layout(16, 0)
@@ -162,7 +174,9 @@ def test_megatron_takes_the_sizes() -> None:
             value = values if name == "recompute-modules" else values[0] if values else True
             given[name.replace("-", "_")] = int(value) if isinstance(value, str) and value.isdigit() else value
         taken = {name: value for name, value in given.items() if name in known}
-        config = TransformerConfig(num_layers=16, hidden_size=1024, num_attention_heads=16, pipeline_dtype=torch.bfloat16, **taken)
+        config = TransformerConfig(
+            num_layers=16, hidden_size=1024, num_attention_heads=16, pipeline_dtype=torch.bfloat16, **taken
+        )
         assert {"tensor_model_parallel_size", "sequence_parallel", "recompute_granularity"} <= {*taken}
         assert config.pipeline_model_parallel_size == 4
 

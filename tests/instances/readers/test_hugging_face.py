@@ -142,7 +142,7 @@ def test_a_file_names_its_model(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_wrong_is_named(change: dict[str, Any], field: str, words: str) -> None:
-    """An unknown architecture, a field that is missing or wrong: an error with its name, the value and what is known."""
+    """An unknown architecture or a wrong field is an error with its name, the value and what is known."""
     with pytest.raises(InstanceError) as caught:
         from_config({**CONFIGS["Qwen3-30B-A3B"][0], **change})
     assert field in caught.value.field.split(" or ") and words in caught.value.problem
@@ -155,7 +155,7 @@ def test_what_is_missing_is_named(name: str) -> None:
     with pytest.raises(InstanceError, match=rf"{name}.*: is missing"):
         from_config(config)
     for config in ([], "llama", None):
-        with pytest.raises(InstanceError, match="config: .* is not a JSON object"):
+        with pytest.raises(InstanceError, match=r"config: .* is not a JSON object"):
             from_config(config)
 
 
