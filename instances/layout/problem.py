@@ -151,6 +151,11 @@ class LayoutPlan:
     def __repr__(self) -> str:
         return f"LayoutPlan({self.summary()})"
 
+    @property
+    def gpus(self) -> int:
+        """How many GPUs it is on."""
+        return int(self.tensor.sum()) * self.context * self.data
+
     def summary(self) -> str:
         """Return the degrees in a line, those that are 1 left out."""
         tensor = "/".join(map(str, dict.fromkeys(self.tensor.tolist())))
