@@ -119,11 +119,16 @@ def misfits(problem: LayoutProblem, plan: LayoutPlan) -> list[str]:
         used = int(plan.tensor[plan.pool == k].sum()) * c * d
         if used > pool.count:
             words.append(f"the stages on {pool.gpu} take {used} GPUs, there are {pool.count}")
+        on = np.flatnonzero(plan.pool == k)
+        if len(on) and (on[-1] - on[0] >= len(on) or len(set(plan.tensor[on].tolist())) > 1):
+            words.append(f"the stages on {pool.gpu} are not in a row, or differ in tensor parallelism")
     if problem.batch % (d * plan.micro_batch):
         words.append(f"a batch of {problem.batch} is not divided by {d} replicas of micro-batches of {plan.micro_batch}")
     elif plan.virtual > 1 and (p == 1 or (problem.batch // (d * plan.micro_batch)) % p):
         m = problem.batch // (d * plan.micro_batch)
         words.append(f"{m} micro-batches in turns of {p} stages: interleaving needs a multiple of several stages")
+    if plan.virtual > 1 and not isinstance(problem.model, Transformer):
+        words.append("measured layers are not interleaved")
     if isinstance(problem.model, Transformer):
         model = problem.model
         for t in sorted({*plan.tensor.tolist()}):
