@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from gangplan.instances import GraphProblem, InstanceError, StagesProblem
+from gangplan.instances.layout.problem import LayoutProblem
 from gangplan.instances.placement import Fleet, GangJob, PlacementProblem
 from gangplan.instances.quantities import quantity
 from gangplan.instances.schedule import Pool, ScheduleProblem, total
@@ -26,6 +27,7 @@ from .table import parts
 
 _SHARE = 0.25
 """What one test of feasibility may take of the time left."""
+_ANY_SIZE = 1e30
 _MANY = 1000
 """Parts of a problem from which on to list what it requires takes time."""
 
@@ -89,6 +91,11 @@ def requirements(problem: Any) -> list[Requirement]:
         return [*_fleet(problem), *_types(problem), *_pinned(problem), *_wishes(problem), *_gangs(problem)]
     if isinstance(problem, ScheduleProblem):
         return _jobs(problem)
+    if isinstance(problem, LayoutProblem):
+        return [
+            Requirement(f"memory: {pool.gpu} has {quantity(pool.memory, 'B')}", partial(_of_any_size, i))
+            for i, pool in enumerate(problem.pools)
+        ]
     if isinstance(problem, StagesProblem):
         # a backward op is in the stage of its forward op: there is no such plan without that
         words = "stashing: a stage keeps a version of its weights for each sample under way"
@@ -97,6 +104,12 @@ def requirements(problem: Any) -> list[Requirement]:
     free = Requirement(f"variant: the plan is {problem.variant}", lambda p: replace(p, variant="free"))
     variant = [] if problem.variant in ("", "free") else [free]
     return [*_colocation(problem), *_support(problem), *_memory(problem), *variant]
+
+
+def _of_any_size(index: int, problem: LayoutProblem) -> LayoutProblem:
+    """Return the problem with as much memory as anybody could want on the GPUs of a pool."""
+    pools = [replace(x, memory=_ANY_SIZE) if i == index else x for i, x in enumerate(problem.pools)]
+    return replace(problem, pools=tuple(pools))
 
 
 def _without(run: Run, dropped: list[Requirement]) -> bool | None:

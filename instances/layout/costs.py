@@ -132,9 +132,7 @@ def _analytic(
     return [forward, backward], sent, [0.0, moved if layer else 0.0, full], kept, [own, experts]
 
 
-def _update(
-    problem: LayoutProblem, pool: GpuPool, at: Degrees, own: FloatArray, experts: FloatArray
-) -> FloatArray:
+def _update(problem: LayoutProblem, pool: GpuPool, at: Degrees, own: FloatArray, experts: FloatArray) -> FloatArray:
     """Return the seconds in which the optimizer reads and writes its state, gradients and weights."""
     states = 2 * (problem.state + problem.width) + problem.gradient_bytes
     shares = (at.context * at.data, at.ranks // at.expert) if at.zero else (1, 1)

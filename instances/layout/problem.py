@@ -16,7 +16,7 @@ from .transformer import Transformer
 PRECISIONS = {"bf16": 2.0, "fp8": 2.0, "fp32": 4.0}
 """Bytes of a weight and of an activation, by the precision in which matrices are multiplied."""
 OPTIMIZERS = {"adam": 12.0, "adam_16": 8.0, "sgd": 8.0}
-"""Bytes a weight of the optimizer's state and the copy in 32 bits; with weights of 32 bits that copy (4) is not kept."""
+"""Bytes a weight of the optimizer's state and the copy in 32 bits, which weights of 32 bits have not."""
 
 
 @dataclass(frozen=True, slots=True)

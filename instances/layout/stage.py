@@ -42,9 +42,7 @@ def under_way(stages: int, stage: int, micro_batches: int, virtual: int = 1) -> 
     return min(micro_batches * virtual, chunks) / virtual
 
 
-def stage_memory(
-    problem: LayoutProblem, at: Degrees, own: Any, experts: Any, kept: Any, gathered: Any
-) -> Memory:
+def stage_memory(problem: LayoutProblem, at: Degrees, own: Any, experts: Any, kept: Any, gathered: Any) -> Memory:
     """Return the bytes on a GPU, elementwise of arrays.
 
     Args:

@@ -113,7 +113,7 @@ class Transformer:
         """How many weights there are, a tied head counted once."""
         blocks = self.blocks()
         count = sum(blocks[kind].weights + blocks[kind].expert_weights for kind in self.chain().tolist())
-        return count - self.tied * self.width * self.vocabulary
+        return float(count - self.tied * self.width * self.vocabulary)
 
     @property
     def active_parameters(self) -> float:
@@ -130,8 +130,8 @@ class Transformer:
         """Return the FLOPs of a training step for a token, three times those of the forward pass, nothing twice."""
         blocks = self.blocks()
         seen = self.seen(sequence)
-        each = [2 * (x.multiplied + x.expert_multiplied) + x.pair * seen for x in blocks]
-        return 3.0 * sum(each[kind] for kind in self.chain().tolist())
+        each: list[float] = [2 * (x.multiplied + x.expert_multiplied) + x.pair * seen for x in blocks]
+        return 3.0 * float(sum(each[kind] for kind in self.chain().tolist()))
 
     def seen(self, sequence: int) -> float:
         """Return how many tokens one sees in the mean, itself included."""

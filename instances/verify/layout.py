@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..arrays import FloatArray
+from ..arrays import FloatArray, IntArray
 from ..layout.costs import COMMUNICATION, Degrees, block_costs
 from ..layout.problem import LayoutPlan, LayoutProblem
-from ..layout.stage import Memory, stage_finish, stage_memory, under_way
+from ..layout.stage import stage_finish, stage_memory, under_way
 from ..layout.transformer import Transformer
 from ..quantities import quantity
 from .verdict import TOLERANCE, Judgement
@@ -52,8 +52,7 @@ def verify_layout(problem: LayoutProblem, plan: LayoutPlan) -> LayoutVerdict:
         at = degrees(plan, s)
         costs = block_costs(problem, pool, at)
         if costs is None:
-            words = f"stage {s}: {pool.gpu} was not measured with {plan.summary()}"
-            return LayoutVerdict((words,), None, *nothing)
+            return LayoutVerdict((f"stage {s}: {pool.gpu} was not measured with {plan.summary()}",), None, *nothing)
         mine = kinds[chunk % p == s]
         level = _again(problem, plan, s, chunk)
         forward, backward = (costs.compute + costs.shown.sum(axis=0))[:, mine].sum(axis=1)
@@ -92,51 +91,56 @@ def degrees(plan: LayoutPlan, stage: int) -> Degrees:
     return Degrees(int(plan.tensor[stage]), plan.context, plan.expert, plan.data, plan.micro_batch, plan.zero)
 
 
-def _kinds(problem: LayoutProblem) -> FloatArray:
+def _kinds(problem: LayoutProblem) -> IntArray:
     """Return the kind of cost of each block, int (blocks,)."""
     model = problem.model
-    return model.chain() if isinstance(model, Transformer) else np.arange(len(model.blocks))
+    return model.chain() if isinstance(model, Transformer) else np.arange(len(model.blocks), dtype=np.int32)
 
 
-def _again(problem: LayoutProblem, plan: LayoutPlan, stage: int, chunk: FloatArray) -> FloatArray:
+def _again(problem: LayoutProblem, plan: LayoutPlan, stage: int, chunk: IntArray) -> IntArray:
     """Return what each block of a stage computes again, index into `LEVELS`; embedding and head nothing."""
     blocks = np.flatnonzero(chunk % len(plan.pool) == stage)
     layer = (blocks > 0) & (blocks < len(chunk) - 1)
     nth = np.cumsum(layer) - 1
     full, selective = plan.full[stage], plan.selective[stage]
-    return np.where(~layer, 0, np.where(nth < full, 2, np.where(nth < full + selective, 1, 0)))
+    return np.where(~layer, 0, np.where(nth < full, 2, np.where(nth < full + selective, 1, 0))).astype(np.int32)
 
 
 def misfits(problem: LayoutProblem, plan: LayoutPlan) -> list[str]:
     """Return why a plan is none of its problem, in words."""
-    words, p, c, d = [], len(plan.pool), plan.context, plan.data
-    blocks = len(_kinds(problem))
-    if plan.blocks.sum() != blocks:
-        words.append(f"the chunks have {plan.blocks.sum()} blocks, the model has {blocks}")
+    words, p, d = [], len(plan.pool), plan.data
     if (plan.pool >= len(problem.pools)).any():
-        return [*words, f"stages are on pool {plan.pool.max()}, there are {len(problem.pools)}"]
+        return [f"stages are on pool {plan.pool.max()}, there are {len(problem.pools)}"]
+    if plan.blocks.sum() != (blocks := len(_kinds(problem))):
+        words.append(f"the chunks have {plan.blocks.sum()} blocks, the model has {blocks}")
+    if (np.diff(plan.pool) != 0).sum() >= len({*plan.pool.tolist()}):
+        words.append("the stages on a pool do not follow one another")
     for k, pool in enumerate(problem.pools):
-        used = int(plan.tensor[plan.pool == k].sum()) * c * d
-        if used > pool.count:
+        if len(several := {*plan.tensor[plan.pool == k].tolist()}) > 1:
+            words.append(f"the stages on {pool.gpu} have several degrees of tensor parallelism: {sorted(several)}")
+        if (used := int(plan.tensor[plan.pool == k].sum()) * plan.context * d) > pool.count:
             words.append(f"the stages on {pool.gpu} take {used} GPUs, there are {pool.count}")
-        on = np.flatnonzero(plan.pool == k)
-        if len(on) and (on[-1] - on[0] >= len(on) or len(set(plan.tensor[on].tolist())) > 1):
-            words.append(f"the stages on {pool.gpu} are not in a row, or differ in tensor parallelism")
-    if problem.batch % (d * plan.micro_batch):
-        words.append(f"a batch of {problem.batch} is not divided by {d} replicas of micro-batches of {plan.micro_batch}")
-    elif plan.virtual > 1 and (p == 1 or (problem.batch // (d * plan.micro_batch)) % p):
-        m = problem.batch // (d * plan.micro_batch)
+    m, rest = divmod(problem.batch, d * plan.micro_batch)
+    if rest:
+        words.append(f"{d} replicas of micro-batches of {plan.micro_batch} do not divide a batch of {problem.batch}")
+    elif plan.virtual > 1 and (p == 1 or m % p):
         words.append(f"{m} micro-batches in turns of {p} stages: interleaving needs a multiple of several stages")
-    if plan.virtual > 1 and not isinstance(problem.model, Transformer):
-        words.append("measured layers are not interleaved")
     if isinstance(problem.model, Transformer):
-        model = problem.model
-        for t in sorted({*plan.tensor.tolist()}):
-            words += [f"tensor parallelism of {t}: {why}" for why in undivided(model, t)]
-            if plan.expert > 1 and (not model.experts or model.experts % plan.expert or (t * c * d) % plan.expert):
-                words.append(f"expert parallelism of {plan.expert}: {model.experts} experts, {t * c * d} GPUs a stage")
-        if c > 1 and problem.sequence % (2 * c):
-            words.append(f"context parallelism of {c}: a sequence of {problem.sequence} has no {2 * c} equal parts")
+        return words + _undivided(problem, problem.model, plan)
+    if plan.virtual * plan.context * plan.expert > 1 or plan.selective.any():
+        words.append("layers with measured seconds have neither chunks nor experts nor parts of a sequence")
+    return words
+
+
+def _undivided(problem: LayoutProblem, model: Transformer, plan: LayoutPlan) -> list[str]:
+    """Return what degrees do not divide, in words."""
+    words, e, c = [], plan.expert, plan.context
+    for t in sorted({*plan.tensor.tolist()}):
+        words += [f"tensor parallelism of {t}: {why}" for why in undivided(model, t)]
+        if e > 1 and (not model.experts or model.experts % e or (t * c * plan.data) % e):
+            words.append(f"expert parallelism of {e}: {model.experts} experts, {t * c * plan.data} GPUs a stage")
+    if c > 1 and problem.sequence % (2 * c):
+        words.append(f"context parallelism of {c}: a sequence of {problem.sequence} has no {2 * c} equal parts")
     return words
 
 

@@ -27,7 +27,3 @@ class PreparedLayout:
     def space(self) -> Space:
         """All combinations of degrees."""
         return Space(self.problem, self.splitter.costs)
-
-    def why(self) -> str:
-        """Return why nothing fits, in words."""
-        return "no layout fits"

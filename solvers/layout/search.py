@@ -7,8 +7,10 @@ from itertools import count
 from math import inf
 from typing import Any
 
+from gangplan.instances.verify import verify
+
 from ..run import Run
-from .family import Family
+from .nearest import nearest
 from .prepare import PreparedLayout
 from .space import Combination
 
@@ -16,48 +18,46 @@ _DIVES = 24
 """Combinations, the best first, of which the best families are split before all else."""
 _TRIES = 6
 """Families of each of these."""
-SAFE = 1 - 1e-9
+_SAFE = 1 - 1e-9
 """What bounds are multiplied with: they are sums of floats in another order than the verifier's."""
+
+Node = tuple[float, int, Any]
+"""A bound, a number that tells nodes of one bound apart, and a combination or a family."""
 
 
 def branch(run: Run, prepared: PreparedLayout) -> None:
     """Offer the best layout of all, and raise the bound to what is left."""
-    space, splitter = prepared.space, prepared.splitter
-    heap: list[tuple[float, int, Combination | Family]] = []
+    space = prepared.space
+    heap: list[Node] = []
     number = count()
     for x in space.combinations():
         if run.stopped:
             return
-        bound = space.bound(x)
-        if bound < inf:
+        if (bound := space.bound(x)) < inf:
             heap.append((bound, next(number), x))
+    if not space.whole:
+        run.note("bound withheld: only layouts of one chunk a stage are looked at, the model has many kinds of layers")
+    best = _dive(run, prepared, sorted(heap)[:_DIVES])
     heapify(heap)
-    best = _dive(run, prepared, sorted(heap[:])[:_DIVES])
     while heap and not run.stopped:
         bound, _, x = heappop(heap)
-        run.raise_bound(min(bound, best) * SAFE, "branch")
+        if space.whole:
+            run.raise_bound(min(bound, best) * _SAFE, "branch")
         if bound >= best:
             break
         if isinstance(x, Combination):
             for least, family in space.families(x, best):
                 heappush(heap, (max(least, bound), next(number), family))
-            continue
-        split = splitter.split(x, best)
-        if split.plan is not None:
-            best = min(best, _offer(run, split.plan))
-    else:
-        if run.stopped:
-            return
-        if run.plan is None:
-            run.prove_infeasible("branch", prepared.why())
-        else:
-            run.raise_bound(best * SAFE, "branch")
+        elif (plan := prepared.splitter.split(x, best).plan) is not None:
+            best = min(best, _offer(run, plan))
+    if not heap and not run.stopped and space.whole:
+        _end(run, best)
 
 
-def _dive(run: Run, prepared: PreparedLayout, combinations: list[tuple[float, int, Any]]) -> float:
+def _dive(run: Run, prepared: PreparedLayout, nodes: list[Node]) -> float:
     """Return the seconds of the best layout among the most promising families of the most promising combinations."""
     best = inf if run.objective is None else run.objective
-    for _, _, x in combinations:
+    for _, _, x in nodes:
         if run.stopped:
             break
         for least, family in sorted(prepared.space.families(x, best), key=lambda pair: pair[0])[:_TRIES]:
@@ -67,10 +67,17 @@ def _dive(run: Run, prepared: PreparedLayout, combinations: list[tuple[float, in
 
 
 def _offer(run: Run, plan: Any) -> float:
-    """Offer a plan; return its seconds, infinite if it does not fit after all."""
-    from gangplan.instances.verify import verify
+    """Offer a plan; return its seconds."""
+    run.offer(plan, "branch")
+    found = verify(run.problem, plan).objective
+    assert found is not None, "a split is within memory"
+    return float(found)
 
-    verdict = verify(run.problem, plan)
-    if verdict.ok:
-        run.offer(plan, "branch")
-    return inf if verdict.objective is None else float(verdict.objective)
+
+def _end(run: Run, best: float) -> None:
+    """Say what it means that nothing is left."""
+    if run.plan is not None:
+        run.raise_bound(best * _SAFE, "branch")
+    else:
+        found = nearest(run.problem, lambda: run.stopped)
+        run.prove_infeasible("branch", found.words() if found else "")

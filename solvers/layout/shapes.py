@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gangplan.instances.arrays import IntArray
 
@@ -21,8 +22,8 @@ class Shapes(NamedTuple):
         of: shape of a stage by the blocks up to its end and its own, int64 (L + 1, most + 1); n if there is none.
     """
 
-    counts: IntArray
-    of: IntArray
+    counts: NDArray[np.int64]
+    of: NDArray[np.int64]
 
 
 def intervals(kinds: IntArray, most: int) -> Shapes:
@@ -40,16 +41,24 @@ def intervals(kinds: IntArray, most: int) -> Shapes:
     return Shapes(counts, of)
 
 
+def _first(kinds: IntArray) -> int:
+    """Return how many layers are of the first kind, 0 if all are."""
+    return int((kinds[1:-1] == kinds[1]).sum()) if kinds[1] != kinds[-2] else 0
+
+
+def scattered(kinds: IntArray) -> bool:
+    """Return whether there are too many kinds of layer, or layers of the first, for interleaved chunks."""
+    return len({*kinds[1:-1].tolist()}) > 2 or _first(kinds) > _FEW
+
+
 def spread(kinds: IntArray, stages: int) -> Iterator[tuple[int, ...]]:
     """Yield how many layers of the first kind the first chunks of the first stages may have, if there are two kinds.
 
-    What is left of these goes to the chunk of the next stage, so that only the last of them has other layers too. Of
-    many all are in the first stage.
+    What is left of these goes to the chunk of the next stage, so that only the last of them has other layers too.
     """
-    first, *more = np.unique(kinds[1:-1])
-    number = int((kinds[1:-1] == first).sum()) if more else 0
-    if not number or number > _FEW:
-        yield (number,) if number else ()
+    number = _first(kinds)
+    if not number:
+        yield ()
         return
 
     def parts(rest: int, room: int) -> Iterator[tuple[int, ...]]:

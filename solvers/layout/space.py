@@ -23,6 +23,7 @@ from gangplan.instances.verify import TOLERANCE
 from gangplan.instances.verify.layout import undivided
 
 from .family import Costs, Family, Segment
+from .shapes import scattered
 
 
 def divisors(n: int) -> list[int]:
@@ -62,10 +63,16 @@ class Space:
     Args:
         problem: what is split.
         costs: of its blocks.
+
+    Attributes:
+        virtual: the most chunks of a stage.
+        whole: whether it has every layout that the verifier admits, those apart that cost at least as much.
     """
 
     def __init__(self, problem: LayoutProblem, costs: Costs) -> None:
         self.problem, self.costs, self.count = problem, costs, len(costs.kinds)
+        self.virtual = 1 if scattered(costs.kinds) else self.count // 2
+        self.whole = self.virtual > 1 or self.count < 4 or isinstance(problem.model, MeasuredLayers)
         self.total = sum(pool.count for pool in problem.pools)
         model, measured = problem.model, isinstance(problem.model, MeasuredLayers)
         self.zeros = (1,) if measured else (1, 2, 3)
@@ -118,14 +125,15 @@ class Space:
             sums = [self._sums(costs) for costs in blocks if costs is not None]
             stages = np.stack([g.ravel() for g in np.meshgrid(*(np.arange(1, n + 1) for n in most), indexing="ij")])
             stages = stages[:, stages.sum(axis=0) <= self.count]
-            p, v = stages.sum(axis=0), np.arange(1, self.count // 2 + 1)[:, None]
+            p, v = stages.sum(axis=0), np.arange(1, self.virtual + 1)[:, None]
             turns = (v == 1) | ((p > 1) & (m % p == 0) & (p * v <= self.count))
             # were all stages equally slow
             equal = 1 / sum(n / x.seconds for n, x in zip(stages, sums, strict=True))
             handed = min(x.handed for x in sums) * v * (p > 1)
             slowest = np.maximum(equal, min(x.largest for x in sums)) + handed
             seconds = (m - 1 / v) * slowest + (min(x.seconds for x in sums) + p * handed) / v
-            for zero in self.zeros if x.context * d > 1 else (1,):
+            shared = x.context * d > 1 or (x.expert > 1 and max(ranks) > x.expert)
+            for zero in self.zeros if shared else (1,):
                 end, room = self._end(x, used, sums, d, zero), self._room(x, used, sums, d, zero)
                 least = seconds + end / p
                 fits = turns & (sum(n * r for n, r in zip(stages, room, strict=True)) >= 1) & (least < below)
@@ -136,6 +144,15 @@ class Space:
                         family = Family(segments, d, x.context, x.expert, x.micro_batch, int(v[i, 0]), zero)
                         found.append((float(least[i, j]), family))
         return found
+
+    def share(self, x: Combination, family: Family) -> float:
+        """Return the bytes of weights, and all that goes with them, of a GPU if stages have equal parts."""
+        pool = family.segments[0].pool
+        at = x.degrees(pool, family.data, family.zero)
+        if (costs := self.costs.blocks(pool, at)) is None:
+            return inf
+        total = self._sums(costs)
+        return float(sum(stage_memory(self.problem, at, total.own, total.experts, 0.0, 0.0)) / family.stages)
 
     def _sums(self, costs: BlockCosts) -> Sums:
         """Return sums along the whole chain on one stage."""

@@ -11,6 +11,7 @@ from math import inf
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gangplan.instances.arrays import FloatArray, IntArray
 from gangplan.instances.layout.problem import LayoutPlan, LayoutProblem
@@ -47,7 +48,7 @@ class Stage(NamedTuple):
 
 
 def stage_table(
-    problem: LayoutProblem, chain: Chain, family: Family, segment: Segment, stage: int, counts: IntArray
+    problem: LayoutProblem, chain: Chain, family: Family, segment: Segment, stage: int, counts: NDArray[np.int64]
 ) -> Stage:
     """Return the least seconds of each shape as a stage, computing again as little as memory allows."""
     pool, degrees, costs = problem.pools[segment.pool], family.degrees(segment), chain.costs
@@ -71,7 +72,7 @@ def stage_table(
     return Stage(np.append(seconds, inf), np.append(finish, inf), np.append(selective, 0), np.append(full, 0))
 
 
-def _again(chain: Chain, counts: IntArray, excess: FloatArray) -> tuple[FloatArray, IntArray, IntArray]:
+def _again(chain: Chain, counts: NDArray[np.int64], excess: FloatArray) -> tuple[FloatArray, IntArray, IntArray]:
     """Return the least seconds that save so many bytes, and of how many layers: norms and functions, and all.
 
     For each number of layers that compute all again, first ones first, as few of those after them as suffice compute
