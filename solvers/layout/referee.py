@@ -91,7 +91,8 @@ def _seconds(problem: LayoutProblem, way: Way, blocks: list[int]) -> float:
     """Return the least seconds of a step with given degrees and chunks, infinite if it does not fit."""
     p = len(way.pool)
     layers = [sum(blocks[s::p]) - (s == 0) - (s == (len(blocks) - 1) % p) for s in range(p)]
-    options = [[(i, n) for n in range(max(0, x) + 1) for i in range(max(0, x) + 1 - n)] for x in layers]
+    some = isinstance(problem.model, Transformer)  # measured layers compute all again, or nothing
+    options = [[(i, n) for n in range(max(0, x) + 1) for i in range(some * (max(0, x) - n) + 1)] for x in layers]
     chosen: list[tuple[float, tuple[int, int]]] = [(inf, (0, 0))] * p
     for nth in range(max(map(len, options))):
         again = [x[min(nth, len(x) - 1)] for x in options]

@@ -19,7 +19,7 @@ from gangplan.instances.layout.stage import stage_finish, stage_memory, under_wa
 from gangplan.instances.verify import TOLERANCE
 
 from .family import Chain, Costs, Family, Segment
-from .shapes import Shapes, chunks, interleaved, intervals, spread
+from .shapes import UNSPREAD, Shapes, chunks, interleaved, intervals, spread
 
 _SLACK = 1 - 1e-12
 _SIZES = 4, 8, 16, 32, 64, 128
@@ -118,15 +118,15 @@ class Splitter:
         m, v, p = self.problem.batch // (family.data * family.micro_batch), family.virtual, family.stages
         kinds, count = self.costs.kinds, len(self.costs.kinds)
         # a stage may take what is left of `below` if all others take nothing
-        least = min(chain.whole for chain in chains)
-        longest = (below - least / v) / (m - 1 / v) if m * v > 1 else below
+        least = float(np.min([chain.seconds for chain in chains], axis=0)[kinds].sum())
+        longest = ((below - least / v) / (m - 1 / v) if m * v > 1 else below) / _SLACK
         most = max(int(np.searchsorted(chain.shortest, longest, side="right")) for chain in chains)
         most = min(most, count - v * (p - 1))
         if most * p < count:
             return Split(below)
         of_stage = [pair for pair in zip(family.segments, chains, strict=True) for _ in range(pair[0].stages)]
         best = Split(inf)
-        for first in spread(kinds, p) if v > 1 else ((),):
+        for first in spread(kinds, p, v) if v > 1 else (UNSPREAD,):
             rows = []
             for stage, (segment, chain) in enumerate(of_stage):
                 if v > 1:
