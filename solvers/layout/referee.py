@@ -50,18 +50,22 @@ def optimum(problem: LayoutProblem) -> float | None:
     is no shorter if a stage is busy for longer, so each stage computes as little again as it can. More than `MOST` ways
     to split the blocks are refused.
     """
-    model = problem.model
-    count = model.layers + 2 if isinstance(model, Transformer) else len(model.blocks)
-    ways = list(_ways(problem, count))
-    if (looks := sum(comb(count - 1, len(way.pool) * way.virtual - 1) for way in ways)) > MOST:
+    count, every = blocks_of(problem), list(ways(problem))
+    if (looks := sum(comb(count - 1, len(way.pool) * way.virtual - 1) for way in every)) > MOST:
         raise InstanceError("instance", f"{looks} ways to split it, {MOST} are the most")
-    best = min((_seconds(problem, way, cut) for way in ways for cut in _cuts(count, way)), default=inf)
+    best = min((_seconds(problem, way, cut) for way in every for cut in _cuts(count, way)), default=inf)
     return best if best < inf else None
 
 
-def _ways(problem: LayoutProblem, count: int) -> Iterator[Way]:
+def blocks_of(problem: LayoutProblem) -> int:
+    """Return how many blocks the model has."""
+    model = problem.model
+    return model.layers + 2 if isinstance(model, Transformer) else len(model.blocks)
+
+
+def ways(problem: LayoutProblem) -> Iterator[Way]:
     """Yield every combination of degrees that the verifier takes."""
-    model, counts = problem.model, [pool.count for pool in problem.pools]
+    model, counts, count = problem.model, [pool.count for pool in problem.pools], blocks_of(problem)
     experts = range(1, max(1, getattr(model, "experts", 0)) + 1)
     batch = range(1, problem.batch + 1)
     for tensor, stages in product(product(*(range(1, n + 1) for n in counts)), product(*(range(n + 1) for n in counts))):
