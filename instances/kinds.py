@@ -11,15 +11,16 @@ from .errors import InstanceError, brief, did_you_mean, unknown
 from .lazy import Lazy
 
 if TYPE_CHECKING:
+    from .layout.problem import LayoutPlan, LayoutProblem
     from .partition import GraphProblem, LatencyPlan, PartitionPlan, StagesPlan, StepPlan
     from .placement import PlacementPlan, PlacementProblem
     from .schedule import SchedulePlan, ScheduleProblem
 
     Plan: TypeAlias = PartitionPlan | LatencyPlan | StepPlan | StagesPlan
     """An answer to a partition problem, one of the first four."""
-    Problem: TypeAlias = GraphProblem | PlacementProblem | ScheduleProblem
+    Problem: TypeAlias = GraphProblem | PlacementProblem | ScheduleProblem | LayoutProblem
     """Whatever can be solved."""
-    Answer: TypeAlias = Plan | PlacementPlan | SchedulePlan
+    Answer: TypeAlias = Plan | PlacementPlan | SchedulePlan | LayoutPlan
     """A plan of any of them."""
 
 _HOMES = {

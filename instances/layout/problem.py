@@ -50,6 +50,7 @@ class LayoutProblem:
         optimizer: ``adam``, ``adam_16`` (moments of 16 bits) or ``sgd``.
         gradient_bytes: of a weight.
         reserve: bytes of each GPU for the runtime and its libraries.
+        zero_bubble: whether backward passes may be cut in two, see `LayoutPlan.zero_bubble`.
         calibration: constants of the cost model.
     """
 
@@ -61,6 +62,7 @@ class LayoutProblem:
     optimizer: str = field(default="adam", metadata={"choices": tuple(OPTIMIZERS)})
     gradient_bytes: float = limited(4.0, positive=True)
     reserve: float = 3e9
+    zero_bubble: bool = False
     calibration: Calibration = Calibration()
 
     objective: ClassVar[str] = "layout"
@@ -108,6 +110,8 @@ class LayoutPlan:
         expert: GPUs that share the experts of a layer.
         micro_batch: sequences of a replica that are computed at once.
         virtual: chunks of a stage.
+        zero_bubble: whether gradients of weights are computed where a stage would wait (ZB-H1; Qi et al., ICLR 2024),
+            which leaves a third of what it waits, in the memory of 1F1B.
         zero: what the replicas share: 1 states of the optimizer, 2 gradients too, 3 weights too; 0 nothing.
         pool: of each stage, int32 (p,).
         tensor: GPUs that share each layer of a stage, int32 (p,).
@@ -129,6 +133,7 @@ class LayoutPlan:
     micro_batch: int = limited(1, positive=True)
     virtual: int = limited(1, positive=True)
     zero: int = 1
+    zero_bubble: bool = False
     instance: str | None = None
 
     def __post_init__(self) -> None:
@@ -147,6 +152,7 @@ class LayoutPlan:
         tensor = "/".join(map(str, dict.fromkeys(self.tensor.tolist())))
         degrees = {"TP": tensor, "CP": self.context, "EP": self.expert, "PP": len(self.pool), "VP": self.virtual}
         shown = [f"{name} {value}" for name, value in degrees.items() if str(value) != "1"]
+        shown += ["ZB-H1"] * self.zero_bubble
         return ", ".join([*shown, f"DP {self.data}", f"micro-batch {self.micro_batch}", f"ZeRO {self.zero}"])
 
     def chunks(self) -> IntArray:

@@ -10,6 +10,9 @@ from .costs import Degrees
 from .pool import GpuPool
 from .problem import LayoutProblem
 
+ZERO_BUBBLE = 1 / 3
+"""The bubble of ZB-H1 over that of 1F1B, if gradients of inputs and of weights take as long as a forward pass."""
+
 
 class Memory(NamedTuple):
     """Bytes on each GPU of a stage."""
@@ -40,6 +43,11 @@ def under_way(stages: int, stage: int, micro_batches: int, virtual: int = 1) -> 
         return float(min(micro_batches, stages - stage))
     chunks = 2 * (stages - stage - 1) + (virtual - 1) * stages + 1
     return min(micro_batches * virtual, chunks) / virtual
+
+
+def waiting(virtual: int, zero_bubble: bool) -> float:
+    """Return what share of a micro-batch of all other stages one waits in a step: the bubble."""
+    return ZERO_BUBBLE if zero_bubble else 1.0 / virtual
 
 
 def stage_memory(problem: LayoutProblem, at: Degrees, own: Any, experts: Any, kept: Any, gathered: Any) -> Memory:

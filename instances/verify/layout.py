@@ -9,7 +9,7 @@ import numpy as np
 from ..arrays import FloatArray, IntArray
 from ..layout.costs import COMMUNICATION, Degrees, block_costs
 from ..layout.problem import LayoutPlan, LayoutProblem
-from ..layout.stage import stage_finish, stage_memory, under_way
+from ..layout.stage import stage_finish, stage_memory, under_way, waiting
 from ..layout.transformer import Transformer
 from ..quantities import quantity
 from .verdict import TOLERANCE, Judgement
@@ -69,7 +69,7 @@ def verify_layout(problem: LayoutProblem, plan: LayoutPlan) -> LayoutVerdict:
         seconds[:, s] = [*(m * x for x in each), 0.0, ends.reduction, ends.update]
         hidden[:, s] = [*(m * (sent - shown)), ends.hidden]
     slowest = busy.max()
-    step = m * slowest + (busy.sum() - slowest) / plan.virtual + once.max()
+    step = m * slowest + (busy.sum() - slowest) * waiting(plan.virtual, plan.zero_bubble) + once.max()
     seconds[8] = step - seconds.sum(axis=0)
     words = [
         f"memory: a GPU of stage {s} needs {quantity(need, 'B', 4)}, {problem.pools[plan.pool[s]].gpu} has "
@@ -125,6 +125,8 @@ def misfits(problem: LayoutProblem, plan: LayoutPlan) -> list[str]:
         words.append(f"{d} replicas of micro-batches of {plan.micro_batch} do not divide a batch of {problem.batch}")
     elif plan.virtual > 1 and (p == 1 or m % p):
         words.append(f"{m} micro-batches in turns of {p} stages: interleaving needs a multiple of several stages")
+    if plan.zero_bubble and (not problem.zero_bubble or plan.virtual > 1 or p == 1):
+        words.append("backward passes are cut in two: the problem forbids it, or stages are one or interleaved")
     if isinstance(problem.model, Transformer):
         return words + _undivided(problem, problem.model, plan)
     if plan.virtual * plan.context * plan.expert > 1 or plan.selective.any():

@@ -15,6 +15,7 @@ from gangplan.instances.certificates.calls import Calls
 from gangplan.instances.certificates.document import Certificate, Proved
 from gangplan.instances.certificates.grouped import Grouped
 from gangplan.instances.certificates.ideals import Ideals
+from gangplan.instances.certificates.layouts import Families
 from gangplan.instances.certificates.rooms import Rooms
 from gangplan.instances.certificates.rows import model_of
 from gangplan.instances.certificates.stages import Recurrence
@@ -37,6 +38,10 @@ _PATHS, _CLOSE = 1_500_000, Fraction(1, 10**8)
 """Arcs of paths that are looked at in a second; how far thresholds of times are below the plan, as a share."""
 _PAIRS = 400_000
 """Edges and pairs of groups that are looked at in a second."""
+_STAGES = 50_000
+"""Degrees and stages of layouts that are looked at in a second."""
+_FOREVER = Fraction(10**30)
+"""Seconds that no step takes."""
 _SHARE = 0.4
 """What it may take of the time that is left: a tree comes after it."""
 _COLUMNS = 4_000
@@ -96,6 +101,10 @@ def _made(run: Run, left: Callable[[], float]) -> Iterator[Certificate | Proved]
         from .placements import candidates as placements
 
         yield from placements(run, left)
+    if problem.objective == "layout":
+        threshold = Fraction(run.objective) * (1 - _CLOSE) if run.objective else _FOREVER
+        yield Families(threshold, int(_STAGES * min(left(), LONGEST)))
+        return
     if problem.objective == "latency":
         seconds = problem.time()[problem.cluster.counts() > 0].min(axis=0)
         for weight in (seconds + problem.transfer(), np.ones(len(seconds))):

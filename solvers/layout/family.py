@@ -11,6 +11,7 @@ import numpy as np
 from gangplan.instances.arrays import FloatArray, IntArray
 from gangplan.instances.layout.costs import BlockCosts, Degrees, block_costs
 from gangplan.instances.layout.problem import LayoutPlan, LayoutProblem
+from gangplan.instances.layout.stage import waiting
 from gangplan.instances.layout.transformer import Transformer
 
 
@@ -32,6 +33,12 @@ class Family(NamedTuple):
     micro_batch: int = 1
     virtual: int = 1
     zero: int = 1
+    zero_bubble: bool = False
+
+    @property
+    def waiting(self) -> float:
+        """Share of a micro-batch of all other stages that one waits."""
+        return waiting(self.virtual, self.zero_bubble)
 
     @property
     def stages(self) -> int:
@@ -57,6 +64,7 @@ class Family(NamedTuple):
             self.micro_batch,
             self.virtual,
             self.zero,
+            self.zero_bubble,
         )
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from gangplan.instances.arrays import FloatArray
 from gangplan.instances.layout.costs import BlockCosts, Degrees, block_costs
 from gangplan.instances.layout.problem import LayoutPlan, LayoutProblem
-from gangplan.instances.layout.stage import stage_finish, stage_memory, under_way
+from gangplan.instances.layout.stage import stage_finish, stage_memory, under_way, waiting
 from gangplan.instances.layout.transformer import Transformer
 from gangplan.instances.verify import TOLERANCE
 
@@ -28,16 +28,16 @@ _GPUS = 64
 """More have more combinations of degrees than a model can hold."""
 
 FORMULATION = Formulation(
-    "sum_f ((m - 1/v) T[f] + E[f]) + sum x busy / v, the seconds a step",
+    "sum_f (T[f] + E[f]) + sum u[f] busy[w] x[f,s,w], the seconds a step",
     (
         Variable("x", "degrees stage way", "1 if the stage of these degrees has these blocks, and computes so much again"),
-        Variable("T", "degrees", "(m - 1/v) seconds of the slowest stage, m micro-batches", seconds=True),
+        Variable("T", "degrees", "(m - u) seconds of the slowest stage, m micro-batches, the others count u", seconds=True),
         Variable("E", "degrees", "seconds of the stage that takes longest once a step", seconds=True),
     ),
     (
         ("A", "sum x[f,0,w] = 1", "one combination of degrees, one way for its first stage"),
         ("P", "sum of x[f,s,w] that end chunk j at q = sum of x[f,s+1,w] that begin chunk j + 1 at q", "a path"),
-        ("T", "T[f] >= sum_w (m - 1/v) busy[w] x[f,s,w]", "the slowest stage"),
+        ("T", "T[f] >= sum_w (m - u[f]) busy[w] x[f,s,w]", "the slowest stage"),
         ("E", "E[f] >= sum_w end[w] x[f,s,w]", "what comes once a step"),
     ),
 )
@@ -96,9 +96,9 @@ def _solve(run: Run, by: str, new: New) -> None:
     """Minimise the seconds a step."""
     size = rows(run.problem)
     choices = list(_choices(run.problem)) if size <= ROWS else []
-    worst = [max((x.busy for x in stage), default=0.0) * (m + p) + max((x.end for x in stage), default=0.0)
-             for way, m, stages in choices for p in (len(stages),) for stage in stages]  # fmt: skip
-    refine(run, by, size, max(worst, default=1.0), lambda unit: _Layouts(run, new(unit), choices))
+    every = [(m + len(stages), x) for _, m, stages in choices for stage in stages for x in stage]
+    worst = max((n * x.busy for n, x in every), default=0.0) + max((x.end for _, x in every), default=0.0)
+    refine(run, by, size, worst, lambda unit: _Layouts(run, new(unit), choices))
 
 
 plain_cpsat, plain_milp = both(_solve)
@@ -161,14 +161,15 @@ class _Layouts:
         for f, (way, m, stages) in enumerate(choices):
             model.letter("P")
             self._path(way, stages, self.x[f])
+            share = waiting(way.virtual, way.zero_bubble)
             slowest, end = model.amount(1, "T", f), model.amount(1, "E", f)
             for stage, x in zip(stages, self.x[f], strict=True):
-                pairs, weight = list(zip(stage, x, strict=True)), m - 1 / way.virtual
+                pairs, weight = list(zip(stage, x, strict=True)), m - share
                 model.letter("T")
                 model.row(add_up(model.units(weight * c.busy) * y for c, y in pairs), slowest)
                 model.letter("E")
                 model.row(add_up(model.units(c.end) * y for c, y in pairs), end)
-                total += [model.units(c.busy / way.virtual) * y for c, y in pairs]
+                total += [model.units(c.busy * share) * y for c, y in pairs]
             total += [slowest, end]
         model.minimise(add_up(total), self._plan)
 

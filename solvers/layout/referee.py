@@ -33,13 +33,14 @@ class Way(NamedTuple):
     micro_batch: int
     virtual: int
     zero: int = 0
+    zero_bubble: bool = False
 
     def plan(self, blocks: Any, again: Any) -> LayoutPlan:
         """Return the plan with such chunks; `again` has how many layers of each stage compute some, and all, again."""
         selective, full = np.array(again).T
         return LayoutPlan(
             np.array(self.pool), np.array(self.tensor), np.array(blocks), selective, full,
-            self.data, self.context, self.expert, self.micro_batch, self.virtual, self.zero,
+            self.data, self.context, self.expert, self.micro_batch, self.virtual, self.zero, self.zero_bubble,
         )  # fmt: skip
 
 
@@ -82,7 +83,8 @@ def ways(problem: LayoutProblem) -> Iterator[Way]:
                     way = Way(tuple(pool), tuple(tensor[k] for k in pool), d, c, e, b, v)
                     if misfits(problem, way.plan([1] * (p * v - 1) + [count - p * v + 1], [(0, 0)] * p)):
                         break
-                    yield from (way._replace(zero=zero) for zero in range(4))
+                    cuts = (False, True) if problem.zero_bubble and p > 1 and v == 1 else (False,)
+                    yield from (way._replace(zero=zero, zero_bubble=cut) for zero in range(4) for cut in cuts)
 
 
 def _cuts(count: int, way: Way) -> Iterator[list[int]]:
@@ -144,7 +146,7 @@ def random_problem(seed: int, variant: str = "", *, layers: int = 4) -> LayoutPr
         pools.append(GpuPool("AB"[i], n, room, scale * pick(3.0, 30.0), rate, rate * 2, rate / 2, levels))
     return LayoutProblem(
         model, tuple(pools), batch, sequence, precision, pick(*OPTIMIZERS), pick(2.0, 4.0), pick(0.0, 0.0, scale),
-        Calibration(pick(0.5, 1.0), 0.5, pick(0.0, 0.0, 0.2), pick(0.0, 0.5, 0.8, 1.0)),
+        bool(rng.random() < 0.2), Calibration(pick(0.5, 1.0), 0.5, pick(0.0, 0.0, 0.2), pick(0.0, 0.5, 0.8, 1.0)),
     )  # fmt: skip
 
 

@@ -18,7 +18,7 @@ from gangplan.instances.arrays import FloatArray
 from gangplan.instances.layout.costs import BlockCosts, Degrees
 from gangplan.instances.layout.measured import MeasuredLayers
 from gangplan.instances.layout.problem import LayoutProblem
-from gangplan.instances.layout.stage import stage_memory
+from gangplan.instances.layout.stage import ZERO_BUBBLE, stage_memory
 from gangplan.instances.layout.transformer import Transformer
 from gangplan.instances.verify import TOLERANCE
 from gangplan.instances.verify.layout import undivided
@@ -144,17 +144,20 @@ class Space:
             # were all stages equally slow
             handed = min(c.handed for c in costs) * v * (p > 1)
             slowest = np.maximum(1 / sums.stages(stages), sums.largest) + handed
-            seconds = (m - 1 / v) * slowest + (sums.least + p * handed) / v
+            every = sums.least + p * handed
             shared = x.context * d > 1 or (self.has_experts and max(ranks) > x.expert)
-            for zero in self.zeros if shared else (1,):
+            cuts = (False, True) if self.problem.zero_bubble else (False,)
+            for zero, cut in product(self.zeros if shared else (1,), cuts):
                 room = self._room(x, used, costs, d, zero, stages)
-                least = seconds + self._end(x, used, costs, d, zero) / p
-                fits = turns & (room >= 1 - TOLERANCE) & (least < below)
+                share = ZERO_BUBBLE if cut else 1 / v
+                least = (m - share) * slowest + every * share + self._end(x, used, costs, d, zero) / p
+                there = turns & (v == 1) & (p > 1) if cut else turns
+                fits = there & (room >= 1 - TOLERANCE) & (least < below)
                 for i, j in zip(*np.nonzero(fits), strict=True):
                     each = [(k, x.tensor[k], int(n)) for k, n in zip(used, stages[:, j], strict=True)]
                     for order in permutations(each):
                         segments = tuple(Segment(*part) for part in order)
-                        family = Family(segments, d, x.context, x.expert, x.micro_batch, int(v[i, 0]), zero)
+                        family = Family(segments, d, x.context, x.expert, x.micro_batch, int(v[i, 0]), zero, cut)
                         found.append((float(least[i, j]), family))
         return found
 

@@ -1,4 +1,6 @@
-"""Split a chain of blocks into stages, exactly: least (m - 1/v) slowest + sum/v + end, within memory.
+"""Split a chain of blocks into stages, exactly: least (m - w) slowest + w sum + end, within memory.
+
+Of a micro-batch of all other stages a stage waits the share w, 1/v with v chunks a stage.
 
 The recurrence goes from stage to stage over the blocks before it. For each limit on the slowest stage it finds the
 least sum, so limits are tried from the least possible on until a longer slowest stage cannot pay any more.
@@ -119,7 +121,8 @@ class Splitter:
         kinds, count = self.costs.kinds, len(self.costs.kinds)
         # a stage may take what is left of `below` if all others take nothing
         least = float(np.min([chain.seconds for chain in chains], axis=0)[kinds].sum())
-        longest = ((below - least / v) / (m - 1 / v) if m * v > 1 else below) / _SLACK
+        share = family.waiting
+        longest = ((below - least * share) / (m - share) if m > share else below) / _SLACK
         most = max(int(np.searchsorted(chain.shortest, longest, side="right")) for chain in chains)
         most = min(most, count - v * (p - 1))
         if most * p < count:
@@ -134,7 +137,7 @@ class Splitter:
                 else:
                     at = self.intervals(next((x for x in _SIZES if most <= x <= count), count))
                 rows.append((stage_table(self.problem, chain, family, segment, stage, at.counts), at))
-            found, value = _best(rows, m, v, below)
+            found, value = _best(rows, m - share, share, below)
             if found is not None:
                 sizes, ways = found
                 pairs = [(int(x.selective[w]), int(x.full[w])) for (x, _), w in zip(rows, ways, strict=True)]
@@ -146,32 +149,35 @@ class Splitter:
 
 
 def _best(
-    rows: list[tuple[Stage, Shapes]], m: int, v: int, below: float
+    rows: list[tuple[Stage, Shapes]], weight: float, share: float, below: float
 ) -> tuple[tuple[list[int], list[int]] | None, float]:
-    """Return the sizes and shapes of the best stages and its seconds; if none is below, `None` and a bound."""
+    """Return the sizes and shapes of the best stages and its seconds; if none is below, `None` and a bound.
+
+    Its seconds are `weight` times the slowest stage, `share` times all, and the largest end.
+    """
     seconds = [table.seconds[at.of] for table, at in rows]
     ends = [table.end[at.of] for table, at in rows]
     shortest, first = _walk(seconds, np.maximum)[0], _walk(ends, np.maximum)[0]
     if not np.isfinite(shortest):
         return None, inf
-    total, weight = _walk(seconds, np.add)[0], m - 1 / v
+    total = _walk(seconds, np.add)[0]
     best, found = below, None
-    if weight * shortest + total / v + first >= best * _SLACK:
-        return None, weight * shortest + total / v + first
+    if weight * shortest + total * share + first >= best * _SLACK:
+        return None, weight * shortest + total * share + first
     limits = np.unique(np.concatenate([x[(x >= shortest) & (x < inf)] for x in seconds]))
     for limit in limits.tolist():
-        if weight * limit + total / v + first >= best * _SLACK:
+        if weight * limit + total * share + first >= best * _SLACK:
             break
         end = inf
         while True:
             allowed = [np.where((x <= limit) & (e < end), x, inf) for x, e in zip(seconds, ends, strict=True)]
             whole, sizes = _walk(allowed, np.add)
-            if not np.isfinite(whole) or weight * shortest + whole / v + first >= best * _SLACK:
+            if not np.isfinite(whole) or weight * shortest + whole * share + first >= best * _SLACK:
                 break
             ways = [int(at.of[after, size]) for (_, at), after, size in zip(rows, np.cumsum(sizes), sizes, strict=True)]
             taken = [table.seconds[w] for (table, _), w in zip(rows, ways, strict=True)]
             end = max(float(table.end[w]) for (table, _), w in zip(rows, ways, strict=True))
-            value = weight * max(taken) + sum(taken) / v + end
+            value = weight * max(taken) + sum(taken) * share + end
             if value < best:
                 best, found = value, (sizes, ways)
     return found, float(best)
