@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, lru_cache, partial
@@ -26,6 +26,9 @@ _STEPS = 10**9
 """Steps that any certificate may ask for: minutes."""
 _FOREVER = 1e30
 """Seconds that no step takes: nothing is left out for that."""
+
+_NOTHING = 1e-300
+"""Seconds instead of none."""
 
 Counts = tuple[int, ...]
 """Blocks of each kind."""
@@ -103,27 +106,32 @@ class _Search:
         costs = [x for k, y in zip(used, at, strict=True) if (x := self.costs(k, y)) is not None]
         if len(costs) < len(used):
             return
-        whole = [_times(self.total, _each(x).seconds) for x in costs]
-        if self._beyond(m / sum(n / x for n, x in zip(most, whole, strict=True))):
+        each = [_each(x).seconds for x in costs]
+        whole = [_times(self.total, x) or _NOTHING for x in each]
+        # stages may have what their pool is good at: of each kind of block the least part of all counts
+        part = _times(self.total, _least([y / n for y in x] for x, n in zip(each, whole, strict=True)))
+        if self._beyond(m * part / sum(n / x for n, x in zip(most, whole, strict=True))):
             return
         measured = isinstance(self.problem.model, MeasuredLayers)
         rooms = [self.problem.pools[k].memory * (1 + TOLERANCE) - self.problem.reserve for k in used]
-        zeros = (1,) if measured else (1, 2, 3)
-        needs = {z: min(self._need(y, x._replace(zero=z)) for x, y in zip(at, costs, strict=True)) for z in zeros}
+        # nothing shared costs as much as shared states, or more, unless gradients are smaller than weights
+        zeros = range(self.problem.gradient_bytes >= self.problem.width, 2 if measured else 4)
+        needs = {z: self._need(costs, [x._replace(zero=z) for x in at]) for z in zeros}
+        least = _times(self.total, _least(each))
         for stages in product(*(range(1, n + 1) for n in most)):
-            p, slowest = sum(stages), 1 / sum(n / x for n, x in zip(stages, whole, strict=True))
+            p, slowest = sum(stages), part / sum(n / x for n, x in zip(stages, whole, strict=True))
             self.steps.take()
             if p > len(self.kinds) or self._beyond(m * slowest):
                 continue
-            each = [(k, x) for k, x, n in zip(used, at, stages, strict=True) for _ in range(n)]
+            ways = [(k, x) for k, x, n in zip(used, at, stages, strict=True) for _ in range(n)]
             turns = [v for v in range(2, len(self.kinds) // p + 1) if p > 1 and m % p == 0 and not measured]
             shares = [(1, 1.0), *((v, 1 / v) for v in turns)]
             shares += [(1, ZERO_BUBBLE)] if self.problem.zero_bubble and p > 1 else []
             room = sum(n * x for n, x in zip(stages, rooms, strict=True))
             for zero, (v, share) in product((z for z in zeros if needs[z] <= room), shares):
-                if not self._beyond((m - share) * slowest + share * min(whole)):
-                    degrees = tuple(x._replace(zero=zero) for _, x in each)
-                    yield _Family(tuple(k for k, _ in each), degrees, v, m, share)
+                if not self._beyond((m - share) * slowest + share * least):
+                    degrees = tuple(x._replace(zero=zero) for _, x in ways)
+                    yield _Family(tuple(k for k, _ in ways), degrees, v, m, share)
 
     def _beyond(self, seconds: float) -> bool:
         """Return whether so many seconds are no less than the threshold, and remember that."""
@@ -131,11 +139,13 @@ class _Search:
         self.cut |= beyond
         return beyond
 
-    def _need(self, costs: BlockCosts, at: Degrees) -> float:
-        """Return the bytes of weights, and all that goes with them, of all stages together."""
-        x = _each(costs)
-        memory = stage_memory(self.problem, at, _times(self.total, x.own), _times(self.total, x.experts), 0.0, 0.0)
-        return float(sum(memory) - memory.buffers) * (1 - TOLERANCE)
+    def _need(self, costs: Sequence[BlockCosts], at: Sequence[Degrees]) -> float:
+        """Return the bytes of weights, and all that goes with them, of all stages together at least."""
+        rows = []
+        for x, y in zip(costs, at, strict=True):
+            memory = stage_memory(self.problem, y, x.weights, x.expert_weights, 0.0, 0.0)
+            rows.append((sum(memory) - memory.buffers).tolist())
+        return _times(self.total, _least(rows)) * (1 - TOLERANCE)
 
     def _tensors(self, pool: int) -> list[int]:
         model, gpu = self.problem.model, self.problem.pools[pool].gpu
@@ -164,7 +174,8 @@ class _Search:
             self.stage(family.pools[s], family.degrees[s], under_way(p, s, m, family.virtual), hands[s])
             for s in range(p)
         ]
-        ahead = min(stage.whole for stage in stages)
+        cheapest = _least(stage.each.seconds for stage in stages)
+        ahead = _times(self.total, cheapest)
         longest = (self.threshold - share * ahead) / (m - share) if m > share else self.threshold
         room = [stage.quick(longest) for stage in stages]
         for s, stage in enumerate(stages):
@@ -177,14 +188,13 @@ class _Search:
         for s, stage in enumerate(stages):
             reached: dict[Counts, list[tuple[float, float, float]]] = {}
             for state, points in front.items():
-                left = stage.cheapest(tuple(a - b for a, b in zip(self.total, state, strict=True)))
                 for counts in self._next(state, s, family, after[s + 1], room[s]):
                     self.steps.take()
                     seconds, end = stage.cost(counts)
                     if seconds > longest:
                         continue
                     new = tuple(a + b for a, b in zip(state, counts, strict=True))
-                    rest = left - stage.cheapest(counts)
+                    rest = _times(tuple(a - b for a, b in zip(self.total, new, strict=True)), cheapest)
                     for a, b, c in points:
                         point = max(a, seconds), b + seconds, max(c, end)
                         if not self._beyond((m - share) * point[0] + share * (point[1] + rest) + point[2]):
@@ -232,11 +242,7 @@ def _each(costs: BlockCosts) -> _Each:
 
 
 class _Stage:
-    """What a stage costs, by its blocks; so many micro-batches are under way, and handing one on takes so long.
-
-    Attributes:
-        whole: seconds of a micro-batch of the whole chain.
-    """
+    """What a stage costs, by its blocks; so many micro-batches are under way, and handing one on takes so long."""
 
     def __init__(self, search: _Search, pool: int, at: Degrees, under_way: float, handed: float) -> None:
         self.problem, self.pool, self.at = search.problem, search.problem.pools[pool], at
@@ -246,12 +252,7 @@ class _Stage:
         self.ends = search.kinds[0], search.kinds[-1]
         self.layers = sorted({*search.kinds[1:-1]})
         self.count = len(search.kinds)
-        self.whole = _times(search.total, self.each.seconds)
         self.cost = cache(self._cost)
-
-    def cheapest(self, counts: Counts) -> float:
-        """Return the seconds of a micro-batch of some blocks."""
-        return _times(counts, self.each.seconds)
 
     def quick(self, longest: float) -> int:
         """Return the most blocks that it can have in so many seconds if memory is ample; embedding and head besides."""
@@ -305,6 +306,11 @@ class _Stage:
 
 def _times(counts: Counts, each: Sequence[float]) -> float:
     return sum(n * x for n, x in zip(counts, each, strict=True))
+
+
+def _least(rows: Iterable[Sequence[float]]) -> list[float]:
+    """Return the least of each kind of block."""
+    return [min(x) for x in zip(*rows, strict=True)]
 
 
 def _insert(points: list[tuple[float, float, float]], new: tuple[float, float, float]) -> None:
