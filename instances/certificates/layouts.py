@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
+from functools import cache, lru_cache, partial
 from itertools import permutations, product
 from math import ceil, inf
 from typing import Any, ClassVar, NamedTuple
@@ -15,7 +15,7 @@ import numpy as np
 from ..layout.costs import BlockCosts, Degrees, block_costs
 from ..layout.measured import MeasuredLayers
 from ..layout.problem import LayoutProblem
-from ..layout.stage import ZERO_BUBBLE, stage_finish, stage_memory, under_way
+from ..layout.stage import ZERO_BUBBLE, handovers, stage_memory, stage_reduction, under_way
 from ..layout.transformer import Transformer
 from ..verify.layout import undivided
 from ..verify.verdict import TOLERANCE
@@ -24,6 +24,8 @@ from .exact import SLACK, Budget
 
 _STEPS = 10**9
 """Steps that any certificate may ask for: minutes."""
+_FOREVER = 1e30
+"""Seconds that no step takes: nothing is left out for that."""
 
 Counts = tuple[int, ...]
 """Blocks of each kind."""
@@ -79,6 +81,7 @@ class _Search:
         size = max(self.kinds) + 1
         self.prefix = [tuple(self.kinds[:i].count(k) for k in range(size)) for i in range(len(self.kinds) + 1)]
         self.total = self.prefix[-1]
+        self.stage = lru_cache(100_000)(partial(_Stage, self))
         self.costs = cache(lambda k, at: block_costs(problem, problem.pools[k], at))
 
     def families(self) -> Iterator[_Family]:
@@ -97,13 +100,16 @@ class _Search:
         m = self.problem.batch // (base.data * base.micro_batch)
         if not min(most) or any(x.ranks % x.expert for x in at):
             return
-        costs = [self.costs(k, x) for k, x in zip(used, at, strict=True)]
-        if any(x is None for x in costs):
+        costs = [x for k, y in zip(used, at, strict=True) if (x := self.costs(k, y)) is not None]
+        if len(costs) < len(used):
             return
-        whole = [self._seconds(x) for x in costs]
+        whole = [_times(self.total, _each(x).seconds) for x in costs]
         if self._beyond(m / sum(n / x for n, x in zip(most, whole, strict=True))):
             return
         measured = isinstance(self.problem.model, MeasuredLayers)
+        rooms = [self.problem.pools[k].memory * (1 + TOLERANCE) - self.problem.reserve for k in used]
+        zeros = (1,) if measured else (1, 2, 3)
+        needs = {z: min(self._need(y, x._replace(zero=z)) for x, y in zip(at, costs, strict=True)) for z in zeros}
         for stages in product(*(range(1, n + 1) for n in most)):
             p, slowest = sum(stages), 1 / sum(n / x for n, x in zip(stages, whole, strict=True))
             self.steps.take()
@@ -113,7 +119,8 @@ class _Search:
             turns = [v for v in range(2, len(self.kinds) // p + 1) if p > 1 and m % p == 0 and not measured]
             shares = [(1, 1.0), *((v, 1 / v) for v in turns)]
             shares += [(1, ZERO_BUBBLE)] if self.problem.zero_bubble and p > 1 else []
-            for (v, share), zero in product(shares, (1,) if measured else (1, 2, 3)):
+            room = sum(n * x for n, x in zip(stages, rooms, strict=True))
+            for zero, (v, share) in product((z for z in zeros if needs[z] <= room), shares):
                 if not self._beyond((m - share) * slowest + share * min(whole)):
                     degrees = tuple(x._replace(zero=zero) for _, x in each)
                     yield _Family(tuple(k for k, _ in each), degrees, v, m, share)
@@ -123,6 +130,12 @@ class _Search:
         beyond = seconds >= self.threshold
         self.cut |= beyond
         return beyond
+
+    def _need(self, costs: BlockCosts, at: Degrees) -> float:
+        """Return the bytes of weights, and all that goes with them, of all stages together."""
+        x = _each(costs)
+        memory = stage_memory(self.problem, at, _times(self.total, x.own), _times(self.total, x.experts), 0.0, 0.0)
+        return float(sum(memory) - memory.buffers) * (1 - TOLERANCE)
 
     def _tensors(self, pool: int) -> list[int]:
         model, gpu = self.problem.model, self.problem.pools[pool].gpu
@@ -139,23 +152,26 @@ class _Search:
         experts = _divisors(model.experts) if model.experts else [1]
         return _divisors(half) if split else [1], experts, _divisors(self.problem.batch)
 
-    def _seconds(self, costs: BlockCosts) -> float:
-        """Return the seconds of a micro-batch of the whole chain with nothing computed again."""
-        return _times(self.total, _each(costs).seconds)
-
     def least(self, family: _Family) -> float:
         """Return the least seconds of a step below the threshold, infinite if there are none.
 
         By the blocks before a stage, what matters is the slowest stage so far, the sum of all, and the largest end.
         """
         p, m, share = len(family.pools), family.micro_batches, family.share
-        stages = [_Stage(self.problem, self, family, s) for s in range(p)]
+        handed = [0.0 if (x := self.costs(*y)) is None else x.handed for y in zip(*family[:2], strict=True)]
+        hands = handovers(handed, family.virtual).tolist()
+        stages = [
+            self.stage(family.pools[s], family.degrees[s], under_way(p, s, m, family.virtual), hands[s])
+            for s in range(p)
+        ]
         ahead = min(stage.whole for stage in stages)
         longest = (self.threshold - share * ahead) / (m - share) if m > share else self.threshold
-        room = [stage.room(longest) for stage in stages]
-        if sum(room) < len(self.kinds):
-            self.cut |= self.threshold < inf
-            return inf
+        room = [stage.quick(longest) for stage in stages]
+        for s, stage in enumerate(stages):
+            if sum(room) < len(self.kinds):
+                self.cut |= self.threshold < _FOREVER
+                return inf
+            room[s] = stage.room(longest, room[s])
         after = np.cumsum([0, *room[::-1]])[::-1].tolist()
         front: dict[Counts, list[tuple[float, float, float]]] = {(0,) * len(self.total): [(0.0, 0.0, 0.0)]}
         for s, stage in enumerate(stages):
@@ -201,36 +217,32 @@ class _Each(NamedTuple):
     """Numbers of each kind of block: `BlockCosts` in lists."""
 
     seconds: list[float]
-    forward: list[float]
-    backward: list[float]
     again: list[list[float]]
     kept: list[list[float]]
     own: list[float]
     experts: list[float]
-    gathered: list[float]
+    working: list[float]
     update: list[float]
 
 
 def _each(costs: BlockCosts) -> _Each:
-    passes = costs.compute + costs.shown.sum(axis=0)
-    rows = passes.sum(axis=0), passes[0], passes[1], costs.again, costs.kept, costs.weights, costs.expert_weights
-    return _Each(*(row.tolist() for row in (*rows, costs.gathered, costs.update)))
+    seconds = (costs.compute + costs.shown.sum(axis=0)).sum(axis=0)
+    rows = seconds, costs.again, costs.kept, costs.weights, costs.expert_weights, costs.working, costs.update
+    return _Each(*(row.tolist() for row in rows))
 
 
 class _Stage:
-    """What a stage of a family costs, by its blocks.
+    """What a stage costs, by its blocks; so many micro-batches are under way, and handing one on takes so long.
 
     Attributes:
         whole: seconds of a micro-batch of the whole chain.
     """
 
-    def __init__(self, problem: LayoutProblem, search: _Search, family: _Family, stage: int) -> None:
-        self.problem, self.pool, self.at = problem, problem.pools[family.pools[stage]], family.degrees[stage]
-        costs = search.costs(family.pools[stage], self.at)
+    def __init__(self, search: _Search, pool: int, at: Degrees, under_way: float, handed: float) -> None:
+        self.problem, self.pool, self.at = search.problem, search.problem.pools[pool], at
+        costs = search.costs(pool, at)
         assert costs is not None
-        self.each, p = _each(costs), len(family.pools)
-        self.under_way = under_way(p, stage, family.micro_batches, family.virtual)
-        self.handed = family.virtual * costs.handed * (p > 1)
+        self.each, self.under_way, self.handed = _each(costs), under_way, handed
         self.ends = search.kinds[0], search.kinds[-1]
         self.layers = sorted({*search.kinds[1:-1]})
         self.count = len(search.kinds)
@@ -241,53 +253,53 @@ class _Stage:
         """Return the seconds of a micro-batch of some blocks."""
         return _times(counts, self.each.seconds)
 
-    def room(self, longest: float) -> int:
-        """Return the most blocks that it can have in so many seconds; of one kind of layer memory counts too."""
-        if len(self.layers) > 1:
-            quickest = min(self.each.seconds[k] for k in self.layers)
-            return min(self.count, 2 + int(longest / quickest)) if quickest else self.count
-        kind, size = self.layers[0] if self.layers else self.ends[0], len(self.each.own)
-        alone = [tuple(n * (k == kind) for k in range(size)) for n in range(self.count + 1)]
-        low, high = 0, self.count
+    def quick(self, longest: float) -> int:
+        """Return the most blocks that it can have in so many seconds if memory is ample; embedding and head besides."""
+        quickest = min((self.each.seconds[k] for k in self.layers), default=0.0)
+        return min(self.count, 2 + int(longest / quickest * (1 + TOLERANCE))) if quickest else self.count
+
+    def room(self, longest: float, most: int) -> int:
+        """Return the same within memory, if there is one kind of layer."""
+        if len(self.layers) != 1:
+            return most
+        low, high = 0, most
         while low < high:
             middle = (low + high + 1) // 2
-            low, high = (middle, high) if self.cost(alone[middle])[0] <= longest else (low, middle - 1)
-        return min(self.count, low + 2)
+            alone = tuple(middle if k in self.layers else 0 for k in range(len(self.each.own)))
+            low, high = (middle, high) if self.cost(alone)[0] <= longest else (low, middle - 1)
+        return min(most, low + 2)
 
     def _cost(self, counts: Counts) -> tuple[float, float]:
         """Return the least seconds of a micro-batch within memory, infinite if there are none, and those of its end."""
         x = self.each
         own, experts = _times(counts, x.own), _times(counts, x.experts)
-        gathered = max((g for g, n in zip(x.gathered, counts, strict=True) if n), default=0.0)
-        room = self.pool.memory * (1 + TOLERANCE) - sum(
-            stage_memory(self.problem, self.at, own, experts, 0.0, gathered)
-        )
+        working = max((w for w, n in zip(x.working, counts, strict=True) if n), default=0.0)
+        room = self.pool.memory * (1 + TOLERANCE) - sum(stage_memory(self.problem, self.at, own, experts, 0.0, working))
         if room < 0:
             return inf, inf
         again = self._again(counts, _times(counts, x.kept[0]) - room / self.under_way)
-        passes = _times(counts, x.forward), _times(counts, x.backward)
-        end = stage_finish(self.problem, self.pool, self.at, own, experts, _times(counts, x.update), passes)
-        return _times(counts, x.seconds) + again + self.handed, float(end.reduction + end.update)
+        end = float(stage_reduction(self.problem, self.pool, self.at, own, experts)) + _times(counts, x.update)
+        return _times(counts, x.seconds) + again + self.handed, end
 
     def _again(self, counts: Counts, excess: float) -> float:
         """Return the least seconds of computing again that save so many bytes of a micro-batch."""
         if excess <= 0:
             return 0.0
-        x, best = self.each, inf
-        rows = [k for k in self.layers for _ in range(counts[k])]
-        seconds, saved = 0.0, 0.0
-        for full in range(len(rows) + 1):
-            if full:
-                k = rows[full - 1]
-                seconds, saved = seconds + x.again[2][k], saved + x.kept[0][k] - x.kept[2][k]
+        x, best, seconds, saved = self.each, inf, 0.0, 0.0
+        left = list(counts)
+        for whole in [None, *(k for k in self.layers for _ in range(counts[k]))]:
+            if whole is not None:  # one more computes all again
+                seconds, saved = seconds + x.again[2][whole], saved + x.kept[0][whole] - x.kept[2][whole]
+                left[whole] -= 1
             found, rest = seconds, excess - saved
-            for k in self.layers:
-                left, each = rows[full:].count(k), x.kept[0][k] - x.kept[1][k]
-                if rest > 0 and each > 0:
-                    light = min(left, ceil(rest / each * (1 - TOLERANCE)))
-                    found, rest = found + light * x.again[1][k], rest - light * each
+            for i in self.layers if rest > 0 else ():
+                if left[i] and rest > 0 and (each := x.kept[0][i] - x.kept[1][i]) > 0:
+                    light = min(left[i], ceil(rest / each * (1 - TOLERANCE)))
+                    found, rest = found + light * x.again[1][i], rest - light * each
             if rest <= TOLERANCE * excess:
                 best = min(best, found)
+            if seconds >= best:
+                break
         return best
 
 

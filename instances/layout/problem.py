@@ -26,15 +26,19 @@ class Calibration(Checked):
     Attributes:
         efficiency: share of the peak FLOP/s that large products reach in 16 and 32 bits.
         efficiency_8: the same in 8 bits.
+        grouped: share of that which products of experts reach, many small ones at once and unevenly loaded.
+        bandwidth: share of the memory bandwidth that norms, activation functions and sorting by expert reach.
         overhead: seconds of a layer's forward pass that do not shrink with its size: starts of kernels, tails of
             waves. Twice that in its backward pass.
         overlap: share of communication that is hidden while there is enough to compute.
     """
 
-    efficiency: float = limited(0.7, positive=True)
-    efficiency_8: float = limited(0.55, positive=True)
-    overhead: float = 150e-6
-    overlap: float = 0.8
+    efficiency: float = limited(0.735, positive=True)
+    efficiency_8: float = limited(0.68, positive=True)
+    grouped: float = limited(0.54, positive=True)
+    bandwidth: float = limited(0.45, positive=True)
+    overhead: float = 190e-6
+    overlap: float = 0.55
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -146,6 +150,11 @@ class LayoutPlan:
 
     def __repr__(self) -> str:
         return f"LayoutPlan({self.summary()})"
+
+    @property
+    def gpus(self) -> int:
+        """How many GPUs it is on."""
+        return int(self.tensor.sum()) * self.context * self.data
 
     def summary(self) -> str:
         """Return the degrees in a line, those that are 1 left out."""

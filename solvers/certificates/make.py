@@ -85,9 +85,14 @@ def _parts(run: Run) -> tuple[Fraction, ...]:
 
 def _candidates(run: Run, left: Callable[[], float]) -> Iterator[Certificate | Proved]:
     try:
-        yield from _made(run, left)
+        yield from (_layouts if run.problem.objective == "layout" else _made)(run, left)
     except InstanceError:
         return  # what the checker refuses: rows with too many numbers, times that clocks do not tell apart
+
+
+def _layouts(run: Run, left: Callable[[], float]) -> Iterator[Certificate]:
+    threshold = Fraction(run.objective) * (1 - _CLOSE) if run.objective else _FOREVER
+    yield Families(threshold, int(_STAGES * min(left(), LONGEST)))
 
 
 def _made(run: Run, left: Callable[[], float]) -> Iterator[Certificate | Proved]:
@@ -101,10 +106,6 @@ def _made(run: Run, left: Callable[[], float]) -> Iterator[Certificate | Proved]
         from .placements import candidates as placements
 
         yield from placements(run, left)
-    if problem.objective == "layout":
-        threshold = Fraction(run.objective) * (1 - _CLOSE) if run.objective else _FOREVER
-        yield Families(threshold, int(_STAGES * min(left(), LONGEST)))
-        return
     if problem.objective == "latency":
         seconds = problem.time()[problem.cluster.counts() > 0].min(axis=0)
         for weight in (seconds + problem.transfer(), np.ones(len(seconds))):

@@ -16,7 +16,7 @@ import numpy as np
 from gangplan.instances.arrays import FloatArray
 from gangplan.instances.layout.costs import BlockCosts, Degrees, block_costs
 from gangplan.instances.layout.problem import LayoutPlan, LayoutProblem
-from gangplan.instances.layout.stage import stage_finish, stage_memory, under_way, waiting
+from gangplan.instances.layout.stage import handovers, stage_memory, stage_reduction, under_way, waiting
 from gangplan.instances.layout.transformer import Transformer
 from gangplan.instances.verify import TOLERANCE
 
@@ -30,8 +30,12 @@ _GPUS = 64
 FORMULATION = Formulation(
     "sum_f (T[f] + E[f]) + sum u[f] busy[w] x[f,s,w], the seconds a step",
     (
-        Variable("x", "degrees stage way", "1 if the stage of these degrees has these blocks, and computes so much again"),
-        Variable("T", "degrees", "(m - u) seconds of the slowest stage, m micro-batches, the others count u", seconds=True),
+        Variable(
+            "x", "degrees stage way", "1 if the stage of these degrees has these blocks, and computes so much again"
+        ),
+        Variable(
+            "T", "degrees", "(m - u) seconds of the slowest stage, m micro-batches, the others count u", seconds=True
+        ),
         Variable("E", "degrees", "seconds of the stage that takes longest once a step", seconds=True),
     ),
     (
@@ -111,12 +115,14 @@ def _choices(problem: LayoutProblem) -> Iterator[tuple[Way, int, list[list[Choic
     costs = lru_cache(None)(lambda pool, at: block_costs(problem, problem.pools[pool], at))
     for way in ways(problem):
         m = problem.batch // (way.data * way.micro_batch)
+        rest = way.context, way.expert, way.data, way.micro_batch, way.zero
+        each = [(at := Degrees(t, *rest), costs(pool, at)) for pool, t in zip(way.pool, way.tensor, strict=True)]
+        handed = handovers([0.0 if found is None else found.handed for _, found in each], way.virtual).tolist()
         stages = []
-        for s, (pool, tensor) in enumerate(zip(way.pool, way.tensor, strict=True)):
-            at = Degrees(tensor, way.context, way.expert, way.data, way.micro_batch, way.zero)
-            found = costs(pool, at)
+        for s, (at, found) in enumerate(each):
             every = _chunks(len(kinds), len(way.pool), way.virtual, s) if found is not None else []
-            stages.append([x for chunks in every for x in _of_chunks(problem, way, s, m, at, found, kinds, chunks)])
+            some = (_of_chunks(problem, way, s, m, at, found, kinds, chunks) for chunks in every if found is not None)
+            stages.append([x._replace(busy=x.busy + handed[s]) for choices in some for x in choices])
         yield way, m, stages
 
 
@@ -139,11 +145,11 @@ def _of_chunks(
     own, experts = costs.weights[mine].sum(), costs.expert_weights[mine].sum()
     kept = costs.kept[0, mine].sum() - of_layers(costs.kept[0] - costs.kept)
     depth = under_way(p, s, m, way.virtual)
-    memory = sum(stage_memory(problem, at, own, experts, depth * kept, costs.gathered[mine].max()))
-    busy = forward + backward + of_layers(costs.again) + way.virtual * costs.handed * (p > 1)
-    ends = stage_finish(problem, pool, at, own, experts, costs.update[mine].sum(), (forward, backward))
+    memory = sum(stage_memory(problem, at, own, experts, depth * kept, costs.working[mine].max()))
+    busy = forward + backward + of_layers(costs.again)
+    end = float(stage_reduction(problem, pool, at, own, experts)) + float(costs.update[mine].sum())
     for j in np.flatnonzero(memory <= pool.memory * (1 + TOLERANCE)).tolist():
-        yield Choice(chunks, int(i[j]), int(n[j]), float(busy[j]), float(ends.reduction + ends.update))
+        yield Choice(chunks, int(i[j]), int(n[j]), float(busy[j]), end)
 
 
 class _Layouts:

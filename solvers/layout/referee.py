@@ -69,7 +69,9 @@ def ways(problem: LayoutProblem) -> Iterator[Way]:
     model, counts, count = problem.model, [pool.count for pool in problem.pools], blocks_of(problem)
     experts = range(1, max(1, getattr(model, "experts", 0)) + 1)
     batch = range(1, problem.batch + 1)
-    for tensor, stages in product(product(*(range(1, n + 1) for n in counts)), product(*(range(n + 1) for n in counts))):
+    for tensor, stages in product(
+        product(*(range(1, n + 1) for n in counts)), product(*(range(n + 1) for n in counts))
+    ):
         p = sum(stages)
         used = [k for k, n in enumerate(stages) if n]
         if not 1 <= p <= count or any(tensor[k] > 1 for k in range(len(counts)) if k not in used):
@@ -139,9 +141,7 @@ def random_problem(seed: int, variant: str = "", *, layers: int = 4) -> LayoutPr
     for i, n in enumerate(counts):
         rate = scale * pick(2.0, 8.0, 30.0)
         links = sorted({*(pick(2, 3) for _ in range(pick(0, 1))), n})
-        levels = tuple(
-            Link(span, scale * pick(0.1, 1.0, 10.0), pick(0.0, 0.01, 0.3)) for span in links if span <= n
-        )
+        levels = tuple(Link(span, scale * pick(0.1, 1.0, 10.0), pick(0.0, 0.01, 0.3)) for span in links if span <= n)
         room = parameters * 16 / sum(counts) * pick(0.4, 0.8, 1.2, 1.6, 2.5, 6.0)
         pools.append(GpuPool("AB"[i], n, room, scale * pick(3.0, 30.0), rate, rate * 2, rate / 2, levels))
     return LayoutProblem(

@@ -123,7 +123,9 @@ def chunks(sizes: list[int], virtual: int, first: First = UNSPREAD) -> IntArray:
         if begun:
             rows[:begun, s] = _even(begins, begun)
         if s == first.last % len(sizes):  # this chunk may have others too
-            more = min(size - begins - later, max(0, -(-size // virtual) - rows[begun - 1, s])) if later else size - begins
+            more = (
+                min(size - begins - later, max(0, -(-size // virtual) - rows[begun - 1, s])) if later else size - begins
+            )
             rows[begun - 1, s] += more
             begins += more
         if later:

@@ -142,9 +142,10 @@ class Space:
             p, v = stages.sum(axis=0), np.arange(1, self.virtual + 1)[:, None]
             turns = (v == 1) | ((p > 1) & (m % p == 0) & (p * v <= self.count))
             # were all stages equally slow
-            handed = min(c.handed for c in costs) * v * (p > 1)
-            slowest = np.maximum(1 / sums.stages(stages), sums.largest) + handed
-            every = sums.least + p * handed
+            handed = min(c.handed for c in costs) * v
+            often = 2 * (p - 1) / p if len(used) == 1 else p > 1  # how often a stage does, in the mean
+            slowest = np.maximum(1 / sums.stages(stages) + often * handed, sums.largest + (p > 1) * handed)
+            every = sums.least + 2 * (p - 1) * handed
             shared = x.context * d > 1 or (self.has_experts and max(ranks) > x.expert)
             cuts = (False, True) if self.problem.zero_bubble else (False,)
             for zero, cut in product(self.zeros if shared else (1,), cuts):
@@ -187,7 +188,7 @@ class Space:
             pool, at = self.problem.pools[k], x.degrees(k, d, zero)
             sent = pool.gather(at.context * d, at.tensor).each * cost.weights
             sent = sent + pool.gather(at.ranks // at.expert, at.expert).each * cost.expert_weights
-            rows.append((1 - self.problem.calibration.overlap) * bytes_ * sent + cost.update)
+            rows.append(bytes_ * sent + cost.update)
         return self._sums(rows).least
 
     def _room(self, x: Combination, used: list[int], costs: list[BlockCosts], d: int, zero: int, stages: Any) -> Any:
