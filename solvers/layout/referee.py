@@ -146,7 +146,8 @@ def random_problem(seed: int, variant: str = "", *, layers: int = 4) -> LayoutPr
         pools.append(GpuPool("AB"[i], n, room, scale * pick(3.0, 30.0), rate, rate * 2, rate / 2, levels))
     return LayoutProblem(
         model, tuple(pools), batch, sequence, precision, pick(*OPTIMIZERS), pick(2.0, 4.0), pick(0.0, 0.0, scale),
-        bool(rng.random() < 0.2), Calibration(pick(0.5, 1.0), 0.5, pick(0.0, 0.0, 0.2), pick(0.0, 0.5, 0.8, 1.0)),
+        bool(rng.random() < 0.2),
+        Calibration(pick(0.5, 1.0), 0.5, pick(0.2, 1.0), 1.0, pick(0.0, 0.0, 0.2), pick(0.0, 0.5, 0.8, 1.0)),
     )  # fmt: skip
 
 
