@@ -240,5 +240,5 @@ STUDY = Study(
     },
 )  # fmt: skip
 """Seconds of a step measured, by the model, with its group left out; most bytes on a GPU; whether it was fitted; rank
-among so many layouts that may take up to `FEW` times as long, how many are near the best, whether time was up before; seconds of its own degrees and of the
-best, these, and by how much each part of a step is shorter there."""
+among so many layouts that may take up to `FEW` times as long, how many are near the best, whether time was up before;
+seconds of its own degrees and of the best, these, and by how much each part of a step is shorter there."""
