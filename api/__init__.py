@@ -13,10 +13,11 @@ _NAMES = {
     ),
     "gangplan.instances.certificates": "verify_bound",
     "gangplan.instances.generators": "generate",
+    "gangplan.instances.layout": "LayoutPlan LayoutProblem Transformer gpu_pool",
     "gangplan.instances.placement": (
         "Demand Expected Fleet GangJob PlacementPlan PlacementProblem Running SpeedModel Task"
     ),
-    "gangplan.instances.readers": "read",
+    "gangplan.instances.readers": "read read_transformer",
     "gangplan.instances.schedule": "MoldableJob NodePool Pool SchedulePlan ScheduleProblem",
     "gangplan.instances.workload": "Workload",
     "gangplan.scheduler": "Decision Scheduler",

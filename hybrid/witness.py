@@ -98,8 +98,8 @@ def _cells(problem: Any) -> int:
     """Return the ops times devices, jobs times nodes, jobs, or pairs of ops: rows of a textbook model go by these."""
     if problem.objective in ("placement", "schedule"):
         return len(problem.jobs) * int(problem.fleet.n_nodes if problem.objective == "placement" else 1)
-    if not hasattr(problem, "graph"):
-        return parts(problem)
+    if problem.objective == "layout":  # few are small enough for a textbook model
+        return parts(problem) * _CELLS
     each = problem.graph.n_ops if problem.objective == "step" else problem.cluster.n_devices
     return int(problem.graph.n_ops * each)
 

@@ -12,10 +12,13 @@ from typing import Any
 import numpy as np
 
 from gangplan.instances import GraphProblem, PartitionPlan, Plan, StagesPlan, StagesProblem, Verdict, dump, verify
+from gangplan.instances.layout.problem import LayoutPlan, LayoutProblem
+from gangplan.instances.layout.stage import Memory
 from gangplan.instances.placement import PlacementPlan, PlacementProblem
 from gangplan.instances.quantities import counted, quantity, scale
 from gangplan.instances.schedule import SchedulePlan, ScheduleProblem, total
-from gangplan.instances.verify import PlacementVerdict, ScheduleVerdict
+from gangplan.instances.verify import LayoutVerdict, PlacementVerdict, ScheduleVerdict
+from gangplan.instances.verify.layout import SECONDS
 from gangplan.instances.verify.stages import nesting
 from gangplan.solvers import Result
 
@@ -82,9 +85,9 @@ def as_blocks(problem: Any, result: Result, *, verbose: bool = False) -> list[An
     return [summary] if plan is None else [summary, *plan_blocks(problem, plan, verify(problem, plan))]
 
 
-def plan_blocks(problem: Any, plan: Any, verdict: Any) -> tuple[Any, str]:
+def plan_blocks(problem: Any, plan: Any, verdict: Any) -> tuple[Any, ...]:
     """Return the table of a feasible plan, of its devices, of its stages or of its jobs, and a line on the rest."""
-    kinds: dict[str, Any] = {"schedule": _schedule, "placement": _placement, "stages": _stages}
+    kinds: dict[str, Any] = {"schedule": _schedule, "placement": _placement, "stages": _stages, "layout": _layout}
     describe = kinds.get(problem.objective, _devices)
     columns, left, rest = describe(problem, plan, verdict)
     return table_of(columns, left), rest
@@ -139,6 +142,43 @@ def _stages(problem: StagesProblem, plan: StagesPlan, verdict: Verdict) -> Descr
         "full": [] if limit is None else [percent(x / limit) for x in memory],
     }
     return columns, 3, "\n".join(_worth(problem, plan, verdict))
+
+
+SHOWN = 7
+"""Stages of a layout that a table shows, the fullest and the slowest among them."""
+
+
+def _layout(problem: LayoutProblem, plan: LayoutPlan, verdict: LayoutVerdict) -> Described:
+    """Describe stages in columns, what they hold, need and take in rows."""
+    total, p = verdict.memory.sum(axis=0), len(plan.pool)
+    waits = verdict.seconds[SECONDS.index("bubble")]
+    some = {int(total.argmax()), int(waits.argmin())}
+    for s in (0, p - 1, *np.linspace(0, p - 1, SHOWN).round().astype(int).tolist()):
+        if len(some) < SHOWN:
+            some.add(s)
+    shown = sorted(some)
+    bytes_, size = scale(float(total.max()), "B")
+    per, unit = scale(float(verdict.seconds.sum(axis=0).max()), "s")
+    blocks = plan.blocks.reshape(plan.virtual, -1).sum(axis=0)
+    limits = np.array([problem.pools[k].memory for k in plan.pool.tolist()])
+    rows = {
+        "GPUs": [
+            f"{plan.context * plan.data * t} {problem.pools[k].gpu}"
+            for k, t in zip(plan.pool, plan.tensor, strict=True)
+        ],
+        "blocks": [f"{n}" for n in blocks],
+        "all again": [f"{n}" for n in plan.full] * bool(plan.full.any()),
+        "norms again": [f"{n}" for n in plan.selective] * bool(plan.selective.any()),
+    }
+    parts = zip(Memory._fields, verdict.memory, strict=True)
+    rows |= {f"{name}, {size}": column(row / bytes_, 3) for name, row in (*parts, ("all", total))}
+    rows |= {"full": [percent(x) for x in (total / limits).tolist()]}
+    steps = zip(SECONDS, verdict.seconds, strict=True)
+    rows |= {f"{name}, {unit}": column(row / per, 3) for name, row in steps if row.max() > 5e-4 * per}
+    columns = {"stage": [name for name, cells in rows.items() if cells]}
+    columns |= {f"{s}": [cells[s] for cells in rows.values() if cells] for s in shown}
+    more = f"{p - len(shown)} stages are not shown; --json has all" if len(shown) < p else ""
+    return columns, 1, more
 
 
 def _replicas(nest: Any, outer: tuple[int, ...] = ()) -> dict[int, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ def show(file: options.File, given: options.Given) -> Told:
     """Describe the problem, or the plan, in FILE."""
     plan = _plan(file)
     found: Any = options.problem(file, given) if plan is None else plan
-    describe: dict[str, Any] = {"schedule": _jobs, "placement": _gangs}
+    describe: dict[str, Any] = {"schedule": _jobs, "placement": _gangs, "layout": _layout}
     kind, _, holds = repr(found).partition("(")
     data = {"file": file, "type": kind, "objective": objective_of(found), "holds": holds[:-1]}
     data |= {"content_hash": content_hash(found), "instance": getattr(plan, "instance", None)}
@@ -72,6 +73,25 @@ def _of_plan(plan: Any) -> Shown:
             "share ops": [f"{degree}" for degree in plan.degree],
         }
         blocks = [table_of(columns, left=3)]
+    elif objective == "layout":
+        sizes = plan.blocks.reshape(plan.virtual, -1)
+        columns = {
+            "stages": [],
+            "pool": [],
+            "share layers": [],
+            "blocks of each chunk": [],
+            "norms again": [],
+            "all again": [],
+        }
+        rows = [
+            (k, t, tuple(x), a, b)
+            for k, t, x, a, b in zip(plan.pool, plan.tensor, sizes.T.tolist(), plan.selective, plan.full, strict=True)
+        ]
+        for row, same in groupby(range(len(rows)), rows.__getitem__):
+            told = (row[0], row[1], ", ".join(map(str, row[2])), *row[3:])
+            for name, cell in zip(columns, (ranges(same), *told), strict=True):
+                columns[name].append(f"{cell}")
+        blocks = [table_of(columns)]
     elif objective not in ("placement", "schedule"):
         stage = getattr(plan, "stage", np.zeros_like(plan.device))
         pairs, count = np.unique(np.stack([stage, plan.device]), axis=1, return_counts=True)
@@ -84,6 +104,28 @@ def _of_plan(plan: Any) -> Shown:
         }
         blocks = [table_of(columns, left=4)]
     return f"a plan: {repr(plan).partition('(')[2][:-1]}", [("instance", plan.instance or "not stated")], blocks
+
+
+def _layout(problem: Any) -> Shown:
+    model, layers = (
+        problem.model,
+        len(problem.model.chain() if hasattr(problem.model, "chain") else problem.model.blocks),
+    )
+    rows = [
+        ("model", f"{model.name}, {layers} blocks"),
+        ("parameters", f"{model.parameters / 1e9:.4g}B" if hasattr(model, "parameters") else ""),
+        ("batch", f"{problem.batch} x {problem.sequence} tokens, {problem.precision}, {problem.optimizer}"),
+    ]
+    pools = {
+        "GPU": [pool.gpu for pool in problem.pools],
+        "GPUs": [f"{pool.count}" for pool in problem.pools],
+        "memory each": [quantity(pool.memory, "B") for pool in problem.pools],
+        "TFLOP/s": [f"{pool.flops / 1e12:.4g}" for pool in problem.pools],
+        "links": [
+            ", ".join(f"{x.span}: {quantity(x.bandwidth, 'B')}/s" for x in pool.levels) for pool in problem.pools
+        ],
+    }
+    return "the layout of a model's training", rows, [table_of(pools)]
 
 
 def _graph(problem: Any) -> Shown:

@@ -106,7 +106,7 @@ class LayoutPlan:
     """An answer: how the model is split.
 
     A stage has `virtual` chunks of blocks: chunk c of stage s is the (c p + s)-th part of the chain of embedding,
-    layers and head, p the number of stages.
+    layers and head, p the number of stages. The stages on a pool are in a row, with one degree of tensor parallelism.
 
     Attributes:
         data: replicas of the whole pipeline.
@@ -150,6 +150,11 @@ class LayoutPlan:
 
     def __repr__(self) -> str:
         return f"LayoutPlan({self.summary()})"
+
+    @property
+    def gpus(self) -> int:
+        """How many GPUs it is on."""
+        return int(self.tensor.sum()) * self.context * self.data
 
     def summary(self) -> str:
         """Return the degrees in a line, those that are 1 left out."""

@@ -17,6 +17,7 @@ from gangplan.instances.verify.layout import verify_layout
 from .family import Costs, Family
 from .shapes import chunks
 from .space import Space
+from .wish import Wish
 
 _LOOKED_AT = 300
 """Families, those with the least weights and states on a GPU first, that are priced whole."""
@@ -45,20 +46,30 @@ class Nearest(NamedTuple):
         return f"memory: {self.plan.summary()} comes nearest and needs {need} of a GPU's {has} ({shown})"
 
 
-def nearest(problem: LayoutProblem, stopped: Callable[[], bool] = lambda: False) -> Nearest | None:
-    """Return the layout that needs least of its GPUs' memory, of equal stages that compute all again."""
+def nearest(
+    problem: LayoutProblem, stopped: Callable[[], bool] = lambda: False, wish: Wish | None = None
+) -> Nearest | None:
+    """Return the layout that needs least of its GPUs' memory, of equal stages that compute all again.
+
+    Args:
+        problem: what is split.
+        stopped: whether to look at no more.
+        wish: degrees that it is to have, chunks apart.
+    """
+    wanted = (wish or Wish())._replace(VP=1)
+    alone = wanted.MB or 1
     ample = replace(problem, pools=tuple(replace(pool, memory=1e30) for pool in problem.pools))
     space = Space(ample, Costs(ample))
     found: list[tuple[float, Family]] = []
     for x in space.combinations():
         if stopped():
             break
-        if x.micro_batch == 1 and space.bound(x) < inf:
-            found += [(space.share(x, family), family) for _, family in space.families(x, inf) if family.virtual == 1]
+        if x.micro_batch == alone and wanted.allows(x) and space.bound(x) < inf:
+            found += [(space.share(x, y), y) for _, y in space.families(x, inf) if wanted.is_met(y)]
     count, best = len(space.costs.kinds), None
     for _, family in sorted(found, key=lambda pair: pair[0])[:_LOOKED_AT]:
         p = family.stages
-        sizes = chunks([count // p + (s < count % p) for s in range(p)], 1, ())
+        sizes = chunks([count // p + (s < count % p) for s in range(p)], 1)
         plan = family.plan(sizes, [0] * p, [count] * p)
         memory = verify_layout(ample, plan).memory
         has = np.array([problem.pools[k].memory for k in plan.pool])

@@ -21,7 +21,7 @@ from gangplan.instances.layout.stage import handovers, stage_memory, stage_reduc
 from gangplan.instances.verify import TOLERANCE
 
 from .family import Chain, Costs, Family, Segment
-from .shapes import Shapes, chunks, interleaved, intervals, spread
+from .shapes import UNSPREAD, Shapes, chunks, interleaved, intervals, spread
 
 _SLACK = 1 - 1e-12
 _SIZES = 4, 8, 16, 32, 64, 128
@@ -126,16 +126,16 @@ class Splitter:
         m, v, p = self.problem.batch // (family.data * family.micro_batch), family.virtual, family.stages
         kinds, count = self.costs.kinds, len(self.costs.kinds)
         # a stage may take what is left of `below` if all others take nothing
-        least = min(chain.whole for chain in chains)
+        least = float(np.min([chain.seconds for chain in chains], axis=0)[kinds].sum())
         share = family.waiting
-        longest = (below - least * share) / (m - share) if m > share else below
+        longest = ((below - least * share) / (m - share) if m > share else below) / _SLACK
         most = max(int(np.searchsorted(chain.shortest, longest, side="right")) for chain in chains)
         most = min(most, count - v * (p - 1))
         if most * p < count:
             return Split(below)
         of_stage = [pair for pair in zip(family.segments, chains, strict=True) for _ in range(pair[0].stages)]
         best, handed = Split(inf), handovers([chain.costs.handed for _, chain in of_stage], v).tolist()
-        for first in spread(kinds, p) if v > 1 else ((),):
+        for first in spread(kinds, p, v) if v > 1 else (UNSPREAD,):
             rows = []
             for stage, (segment, chain) in enumerate(of_stage):
                 if v > 1:
