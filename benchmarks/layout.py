@@ -47,7 +47,7 @@ NEAR = 1.05
 """Times the best layout's seconds: as good as it."""
 FEW = 2.0
 """Times the seconds of published degrees: only layouts that may take less are counted."""
-PATIENCE = 240.0
+PATIENCE = 90.0
 """Seconds for a rank."""
 _DEGREES = ("TP", "CP", "EP", "PP", "VP", "DP", "MBS", "ZeRO")
 _SAVED = tuple(f"less {name}" for name in SECONDS)

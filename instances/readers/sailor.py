@@ -28,7 +28,7 @@ from ..layout.transformer import Transformer
 SEQUENCE = 2048
 """Tokens of a sequence in all published runs."""
 RESERVE, _RESERVES = 3.7e9, {"GH-96": 4.7e9}
-"""Bytes of a GPU in use beside what the model needs, by type: runtime, communicators, workspaces; fitted to the runs."""
+"""Bytes of a GPU in use beside what the model needs: runtime, communicators, workspaces; fitted to the runs."""
 _SHEETS = {
     "GH-96": (96e9, 4e12, 494.5e12),  # GH200 data sheet, 2023: TF32 "with sparsity" 989 TFLOPS
     "A100-80": (80e9, 2039e9, 156e12),  # A100 data sheet, 2021
