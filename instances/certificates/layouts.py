@@ -15,7 +15,7 @@ import numpy as np
 from ..layout.costs import BlockCosts, Degrees, block_costs
 from ..layout.measured import MeasuredLayers
 from ..layout.problem import LayoutProblem
-from ..layout.stage import ZERO_BUBBLE, stage_finish, stage_memory, under_way
+from ..layout.stage import ZERO_BUBBLE, handovers, stage_memory, stage_reduction, under_way
 from ..layout.transformer import Transformer
 from ..verify.layout import undivided
 from ..verify.verdict import TOLERANCE
@@ -158,8 +158,10 @@ class _Search:
         By the blocks before a stage, what matters is the slowest stage so far, the sum of all, and the largest end.
         """
         p, m, share = len(family.pools), family.micro_batches, family.share
+        handed = [0.0 if (x := self.costs(*y)) is None else x.handed for y in zip(*family[:2], strict=True)]
+        hands = handovers(handed, family.virtual).tolist()
         stages = [
-            self.stage(family.pools[s], family.degrees[s], under_way(p, s, m, family.virtual), family.virtual * (p > 1))
+            self.stage(family.pools[s], family.degrees[s], under_way(p, s, m, family.virtual), hands[s])
             for s in range(p)
         ]
         ahead = min(stage.whole for stage in stages)
@@ -215,34 +217,32 @@ class _Each(NamedTuple):
     """Numbers of each kind of block: `BlockCosts` in lists."""
 
     seconds: list[float]
-    forward: list[float]
-    backward: list[float]
     again: list[list[float]]
     kept: list[list[float]]
     own: list[float]
     experts: list[float]
-    gathered: list[float]
+    working: list[float]
     update: list[float]
 
 
 def _each(costs: BlockCosts) -> _Each:
-    passes = costs.compute + costs.shown.sum(axis=0)
-    rows = passes.sum(axis=0), passes[0], passes[1], costs.again, costs.kept, costs.weights, costs.expert_weights
-    return _Each(*(row.tolist() for row in (*rows, costs.gathered, costs.update)))
+    seconds = (costs.compute + costs.shown.sum(axis=0)).sum(axis=0)
+    rows = seconds, costs.again, costs.kept, costs.weights, costs.expert_weights, costs.working, costs.update
+    return _Each(*(row.tolist() for row in rows))
 
 
 class _Stage:
-    """What a stage costs, by its blocks; so many micro-batches are under way, and handed on so often.
+    """What a stage costs, by its blocks; so many micro-batches are under way, and handing one on takes so long.
 
     Attributes:
         whole: seconds of a micro-batch of the whole chain.
     """
 
-    def __init__(self, search: _Search, pool: int, at: Degrees, under_way: float, hands: int) -> None:
+    def __init__(self, search: _Search, pool: int, at: Degrees, under_way: float, handed: float) -> None:
         self.problem, self.pool, self.at = search.problem, search.problem.pools[pool], at
         costs = search.costs(pool, at)
         assert costs is not None
-        self.each, self.under_way, self.handed = _each(costs), under_way, hands * costs.handed
+        self.each, self.under_way, self.handed = _each(costs), under_way, handed
         self.ends = search.kinds[0], search.kinds[-1]
         self.layers = sorted({*search.kinds[1:-1]})
         self.count = len(search.kinds)
@@ -273,16 +273,13 @@ class _Stage:
         """Return the least seconds of a micro-batch within memory, infinite if there are none, and those of its end."""
         x = self.each
         own, experts = _times(counts, x.own), _times(counts, x.experts)
-        gathered = max((g for g, n in zip(x.gathered, counts, strict=True) if n), default=0.0)
-        room = self.pool.memory * (1 + TOLERANCE) - sum(
-            stage_memory(self.problem, self.at, own, experts, 0.0, gathered)
-        )
+        working = max((w for w, n in zip(x.working, counts, strict=True) if n), default=0.0)
+        room = self.pool.memory * (1 + TOLERANCE) - sum(stage_memory(self.problem, self.at, own, experts, 0.0, working))
         if room < 0:
             return inf, inf
         again = self._again(counts, _times(counts, x.kept[0]) - room / self.under_way)
-        passes = _times(counts, x.forward), _times(counts, x.backward)
-        end = stage_finish(self.problem, self.pool, self.at, own, experts, _times(counts, x.update), passes)
-        return _times(counts, x.seconds) + again + self.handed, float(end.reduction + end.update)
+        end = float(stage_reduction(self.problem, self.pool, self.at, own, experts)) + _times(counts, x.update)
+        return _times(counts, x.seconds) + again + self.handed, end
 
     def _again(self, counts: Counts, excess: float) -> float:
         """Return the least seconds of computing again that save so many bytes of a micro-batch."""

@@ -15,6 +15,13 @@ from .transformer import Block, Transformer
 
 COMMUNICATION = ("tensor", "context", "expert", "sharding")
 """What GPUs exchange within a layer, in the order of the rows of `BlockCosts.sent`."""
+HIDDEN = np.array([1.0, 1.0, 0.0, 1.0])
+"""Whether computing hides it, by the same rows: experts wait for what they are sent."""
+PERMUTED = 4.0
+"""Times that what experts are sent is read and written to sort it by expert, and to sort it back."""
+HEAD = 128
+"""Width of a head from which on fused attention is bound by products, not by exponentials (Shah et al., arXiv
+2407.08608, section 2.3); narrower ones take as long."""
 BACKWARD = 2.0
 """Matrix products of a backward pass for one of the forward pass."""
 BACKWARD_ATTENTION = 2.5
@@ -49,9 +56,10 @@ class BlockCosts:
         kept: bytes that a micro-batch keeps, by what is computed again, float64 (3, K).
         weights: parameters on a GPU, those of experts apart, float64 (K,).
         expert_weights: parameters of experts on a GPU, float64 (K,).
-        gathered: bytes of weights in use at once where the replicas share them, float64 (K,).
+        working: bytes that only the block being computed needs: gradients of what it keeps, and its weights and the
+            next block's where the replicas share them, float64 (K,).
         update: seconds of the optimizer, float64 (K,).
-        handed: seconds to hand a micro-batch to the next stage and take its gradient back, that are not hidden.
+        handed: seconds to hand a micro-batch to another stage and take its gradient back, that are not hidden.
     """
 
     compute: FloatArray
@@ -61,7 +69,7 @@ class BlockCosts:
     kept: FloatArray
     weights: FloatArray
     expert_weights: FloatArray
-    gathered: FloatArray
+    working: FloatArray
     update: FloatArray
     handed: float
 
@@ -76,21 +84,23 @@ def block_costs(problem: LayoutProblem, pool: GpuPool, at: Degrees) -> BlockCost
         return _measured(problem, problem.model, pool, at)
     kinds = [_analytic(problem, problem.model, pool, at, block) for block in problem.model.blocks()]
     compute, sent, again, kept, numbers = (np.array(part) for part in zip(*kinds, strict=True))
-    overlap = problem.calibration.overlap
-    shown = sent.transpose(1, 2, 0) - overlap * np.minimum(sent.transpose(1, 2, 0), compute.T)
+    sent, overlap = sent.transpose(1, 2, 0), problem.calibration.overlap
+    shown = sent - overlap * HIDDEN[:, None, None] * np.minimum(sent, compute.T)
     size = 2.0 if problem.precision != "fp32" else 4.0
     tokens = at.micro_batch * problem.sequence / at.context
     handed = 2 * pool.send(at.ranks).seconds(tokens * problem.model.width * size / at.tensor)
     own, experts = numbers.T
+    layer = np.array([block.pair > 0 for block in problem.model.blocks()])
+    working = kept[:, 0] * layer + 2 * problem.width * (own + experts) * (at.zero == 3)
     return BlockCosts(
         compute.T,
-        sent.transpose(1, 2, 0),
+        sent,
         shown,
         again.T,
         kept.T,
         own,
         experts,
-        problem.width * (own + experts) if at.zero == 3 else np.zeros_like(own),
+        working,
         _update(problem, pool, at, own, experts),
         handed * (1 - overlap),
     )
@@ -106,19 +116,22 @@ def _analytic(
     layer = block.pair > 0
     sixteen = (pool.flops_32 if problem.precision == "fp32" else pool.flops) * fitted.efficiency
     rate = problem.peak(pool) if layer else sixteen  # embedding and head stay in 16 bits
-    products = 2 * tokens * (block.multiplied + block.expert_multiplied) / t / rate
-    attention = tokens * block.pair * model.seen(problem.sequence) / t / sixteen
-    moved = size * tokens * block.moved / t / pool.memory_bandwidth
+    products = 2 * tokens * (block.multiplied + block.expert_multiplied / fitted.grouped) / t / rate
+    wide = max(1.0, HEAD / model.head)
+    attention = tokens * block.pair * model.seen(problem.sequence) * wide / t / sixteen
+    moved = size * tokens * (block.moved + PERMUTED * block.routed) / t / (fitted.bandwidth * pool.memory_bandwidth)
+    own, experts = block.weights / t, block.expert_weights / e
+    read = (own + experts) / pool.memory_bandwidth if layer else 0.0  # a micro-batch adds to all gradients
     start = fitted.overhead if layer else 0.0
-    forward = products + attention + moved + start
+    forward = products + attention + moved + start + problem.width * read
     backward = BACKWARD * (products + moved + start) + BACKWARD_ATTENTION * attention
+    backward += (problem.width + 2 * problem.gradient_bytes) * read
     if block.name == "embedding":
         backward = moved
     # both matrices, or attention alone, gather their input and scatter their output
     tensor = 2 * block.reductions * pool.gather(t, 1).seconds(size * tokens * block.reduced * (t > 1))
     ring = pool.gather(c, t).seconds(size * tokens * c * block.shifted / t * (c > 1))
     routed = 2 * pool.exchange(e, 1).seconds(size * tokens * block.routed / t * (e > 1))
-    own, experts = block.weights / t, block.expert_weights / e
     gather = scatter = 0.0
     if at.zero >= 2:
         # replicas gather weights for each pass, and scatter gradients after each micro-batch
@@ -136,7 +149,8 @@ def _update(problem: LayoutProblem, pool: GpuPool, at: Degrees, own: FloatArray,
     """Return the seconds in which the optimizer reads and writes its state, gradients and weights."""
     states = 2 * (problem.state + problem.width) + problem.gradient_bytes
     shares = (at.context * at.data, at.ranks // at.expert) if at.zero else (1, 1)
-    return np.asarray(states * (own / shares[0] + experts / shares[1]) / pool.memory_bandwidth)
+    rate = problem.calibration.bandwidth * pool.memory_bandwidth
+    return np.asarray(states * (own / shares[0] + experts / shares[1]) / rate)
 
 
 def _measured(problem: LayoutProblem, model: MeasuredLayers, pool: GpuPool, at: Degrees) -> BlockCosts | None:
@@ -152,17 +166,17 @@ def _measured(problem: LayoutProblem, model: MeasuredLayers, pool: GpuPool, at: 
         return None
     row, nothing = rows[0], np.zeros(len(model.blocks))
     compute, zeros = np.stack([model.forward[row], model.backward[row]]), np.zeros((4, 2, len(nothing)))
-    handed = 2 * pool.send(at.ranks).seconds(float(model.sent[row].max()))
+    handed = 2 * pool.send(at.ranks).seconds(float(model.sent[row][:-1].max(initial=0.0)) / at.tensor)
     inputs = np.concatenate([[0.0], model.sent[row][:-1]])
     return BlockCosts(
         compute,
         zeros,
         zeros,
-        np.stack([nothing, model.forward[row], model.forward[row]]),
-        np.stack([model.kept[row], inputs, inputs]),
+        np.stack([nothing, nothing, model.forward[row]]),
+        np.stack([model.kept[row], model.kept[row], inputs]),
         model.weights[row],
         nothing,
-        nothing,
+        2 * model.kept[row],
         model.update[row],
         handed * (1 - problem.calibration.overlap),
     )

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
+
+import numpy as np
 
 from ..arrays import AMOUNT, POSITIVE, FloatArray, IntArray, array, check_fields
 from ..errors import InstanceError
@@ -42,3 +45,18 @@ class MeasuredLayers:
         check_fields(self)
         if not self.blocks or not self.gpu:
             raise InstanceError("blocks", "there is no block, or no row")
+
+    def mixed(self, gpus: Collection[str]) -> MeasuredLayers:
+        """Return these layers with rows for GPUs that work side by side, ``A+B``: each block waits for the slowest."""
+        rows = zip(self.gpu, self.micro_batch.tolist(), self.tensor.tolist(), strict=True)
+        where = {row: i for i, row in enumerate(rows) if row[0] in gpus}
+        alike = [[where.get((gpu, *at), -1) for gpu in gpus] for at in sorted({row[1:] for row in where})]
+        some = np.array([row for row in alike if min(row) >= 0], dtype=np.int32).reshape(-1, len(gpus))
+        if not len(some):
+            raise InstanceError("gpu", f"nothing was measured alike on {' and '.join(gpus)}")
+        names = ("forward", "backward", "update", "weights", "kept", "sent")
+        slowest = {name: getattr(self, name) for name in names}
+        slowest = {name: np.concatenate([x, x[some].max(axis=1)]) for name, x in slowest.items()}
+        degrees = {name: getattr(self, name) for name in ("micro_batch", "tensor")}
+        degrees = {name: np.concatenate([x, x[some[:, 0]]]) for name, x in degrees.items()}
+        return replace(self, gpu=(*self.gpu, *["+".join(gpus)] * len(some)), **degrees, **slowest)

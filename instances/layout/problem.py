@@ -26,15 +26,19 @@ class Calibration(Checked):
     Attributes:
         efficiency: share of the peak FLOP/s that large products reach in 16 and 32 bits.
         efficiency_8: the same in 8 bits.
+        grouped: share of that which products of experts reach, many small ones at once and unevenly loaded.
+        bandwidth: share of the memory bandwidth that norms, activation functions and sorting by expert reach.
         overhead: seconds of a layer's forward pass that do not shrink with its size: starts of kernels, tails of
             waves. Twice that in its backward pass.
         overlap: share of communication that is hidden while there is enough to compute.
     """
 
-    efficiency: float = limited(0.7, positive=True)
-    efficiency_8: float = limited(0.55, positive=True)
-    overhead: float = 150e-6
-    overlap: float = 0.8
+    efficiency: float = limited(0.735, positive=True)
+    efficiency_8: float = limited(0.68, positive=True)
+    grouped: float = limited(0.54, positive=True)
+    bandwidth: float = limited(0.45, positive=True)
+    overhead: float = 190e-6
+    overlap: float = 0.55
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,7 +106,7 @@ class LayoutPlan:
     """An answer: how the model is split.
 
     A stage has `virtual` chunks of blocks: chunk c of stage s is the (c p + s)-th part of the chain of embedding,
-    layers and head, p the number of stages.
+    layers and head, p the number of stages. The stages on a pool are in a row, with one degree of tensor parallelism.
 
     Attributes:
         data: replicas of the whole pipeline.

@@ -1,11 +1,13 @@
-"""What a stage adds to its blocks: micro-batches under way, bytes on a GPU, and what comes once a step."""
+"""What a stage adds to its blocks: micro-batches under way, bytes on a GPU, and what replicas reduce once a step."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..arrays import FloatArray
 from .costs import Degrees
 from .pool import GpuPool
 from .problem import LayoutProblem
@@ -24,14 +26,6 @@ class Memory(NamedTuple):
     buffers: Any
 
 
-class Finish(NamedTuple):
-    """Seconds of a stage once a step: what of the reduction of gradients is not hidden, what is, and the optimizer."""
-
-    reduction: Any
-    hidden: Any
-    update: Any
-
-
 def under_way(stages: int, stage: int, micro_batches: int, virtual: int = 1) -> float:
     """Return how many micro-batches of all its blocks a stage keeps at most under 1F1B.
 
@@ -45,12 +39,23 @@ def under_way(stages: int, stage: int, micro_batches: int, virtual: int = 1) -> 
     return min(micro_batches * virtual, chunks) / virtual
 
 
+def handovers(handed: Sequence[float], virtual: int = 1) -> FloatArray:
+    """Return the seconds in which each stage exchanges a micro-batch and its gradient with both neighbours.
+
+    Args:
+        handed: of each stage with one like itself; the slower of two neighbours counts.
+        virtual: chunks of a stage.
+    """
+    between = np.maximum(handed[:-1], handed[1:])
+    return np.asarray(virtual * (np.append(between, 0.0) + np.append(0.0, between)))
+
+
 def waiting(virtual: int, zero_bubble: bool) -> float:
     """Return what share of a micro-batch of all other stages one waits in a step: the bubble."""
     return ZERO_BUBBLE if zero_bubble else 1.0 / virtual
 
 
-def stage_memory(problem: LayoutProblem, at: Degrees, own: Any, experts: Any, kept: Any, gathered: Any) -> Memory:
+def stage_memory(problem: LayoutProblem, at: Degrees, own: Any, experts: Any, kept: Any, working: Any) -> Memory:
     """Return the bytes on a GPU, elementwise of arrays.
 
     Args:
@@ -59,7 +64,7 @@ def stage_memory(problem: LayoutProblem, at: Degrees, own: Any, experts: Any, ke
         own: parameters of the stage on a GPU, without those of experts.
         experts: parameters of experts.
         kept: bytes of activations, of all micro-batches under way.
-        gathered: bytes of the weights of its largest block where the replicas share them.
+        working: bytes that only the block being computed needs, of the block that needs most.
     """
     shares = at.context * at.data, at.ranks // at.expert
     whole, part = own + experts, own / shares[0] + experts / shares[1]
@@ -68,33 +73,16 @@ def stage_memory(problem: LayoutProblem, at: Degrees, own: Any, experts: Any, ke
         problem.gradient_bytes * (part if at.zero >= 2 else whole),
         problem.state * (part if at.zero else whole),
         kept,
-        problem.reserve + 2 * gathered,  # of one block in use, and the next on its way
+        problem.reserve + working,
     )
 
 
-def stage_finish(
-    problem: LayoutProblem,
-    pool: GpuPool,
-    at: Degrees,
-    own: Any,
-    experts: Any,
-    update: Any,
-    passes: tuple[Any, Any],
-) -> Finish:
-    """Return what a stage takes once a step; `passes` are its seconds of a micro-batch forward and backward.
+def stage_reduction(problem: LayoutProblem, pool: GpuPool, at: Degrees, own: Any, experts: Any) -> Any:
+    """Return the seconds in which replicas sum gradients, and gather weights, once a step.
 
-    Gradients are reduced behind the last backward pass, weights gathered behind the first forward pass.
+    Nothing of it is hidden: only the last micro-batch of a stage could, and measured steps show all of it.
     """
-    shown: Any = 0.0
-    sent: Any = 0.0
-    overlap = problem.calibration.overlap
+    sizes = problem.gradient_bytes * (at.zero < 2)
+    sizes += (problem.width if at.zero else problem.gradient_bytes) * (at.zero < 3)
     groups = (own, at.context * at.data, at.tensor), (experts, at.ranks // at.expert, at.expert)
-    for behind, size, wanted in (
-        (passes[1], problem.gradient_bytes, at.zero < 2),
-        (passes[0], problem.width if at.zero else problem.gradient_bytes, at.zero < 3),
-    ):
-        if wanted:
-            takes = sum(pool.gather(k, stride).seconds(size * x * (k > 1)) for x, k, stride in groups)
-            sent += takes
-            shown += takes - overlap * np.minimum(takes, behind)
-    return Finish(shown, sent - shown, update)
+    return sum(pool.gather(k, stride).seconds(sizes * x * (k > 1)) for x, k, stride in groups)

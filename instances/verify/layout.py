@@ -9,7 +9,7 @@ import numpy as np
 from ..arrays import FloatArray, IntArray
 from ..layout.costs import COMMUNICATION, Degrees, block_costs
 from ..layout.problem import LayoutPlan, LayoutProblem
-from ..layout.stage import stage_finish, stage_memory, under_way, waiting
+from ..layout.stage import handovers, stage_memory, stage_reduction, under_way, waiting
 from ..layout.transformer import Transformer
 from ..quantities import quantity
 from .verdict import TOLERANCE, Judgement
@@ -24,7 +24,7 @@ class LayoutVerdict(Judgement):
 
     Attributes:
         seconds: of each part of a step, see `SECONDS`, on a GPU of each stage, float64 (11, p).
-        hidden: seconds of communication behind computing, of each kind and of reduction, float64 (5, p).
+        hidden: seconds of communication behind computing, of each kind, float64 (4, p).
         memory: bytes on a GPU of each stage, by the fields of `Memory`, float64 (5, p).
         tokens: tokens a second and GPU in use.
         utilisation: FLOP/s of the model over the peak in 16 bits of the GPUs in use; `None` of measured layers.
@@ -40,34 +40,34 @@ class LayoutVerdict(Judgement):
 def verify_layout(problem: LayoutProblem, plan: LayoutPlan) -> LayoutVerdict:
     """Check `plan` and recompute the seconds of a step (docs/layout.md)."""
     p = len(plan.pool)
-    nothing = np.zeros((len(SECONDS), p)), np.zeros((5, p)), np.zeros((5, p))
+    nothing = np.zeros((len(SECONDS), p)), np.zeros((4, p)), np.zeros((5, p))
     if words := misfits(problem, plan):
         return LayoutVerdict(tuple(words), None, *nothing)
     chunk, kinds = plan.chunks(), _kinds(problem)
     m = problem.batch // (plan.data * plan.micro_batch)
     seconds, hidden, memory = nothing
-    busy, once = np.zeros(p), np.zeros(p)
+    busy, once, stages = np.zeros(p), np.zeros(p), []
     for s in range(p):
-        pool = problem.pools[plan.pool[s]]
-        at = degrees(plan, s)
-        costs = block_costs(problem, pool, at)
-        if costs is None:
+        pool, at = problem.pools[plan.pool[s]], degrees(plan, s)
+        if (costs := block_costs(problem, pool, at)) is None:
             return LayoutVerdict((f"stage {s}: {pool.gpu} was not measured with {plan.summary()}",), None, *nothing)
+        stages.append((pool, at, costs))
+    handed = handovers([costs.handed for *_, costs in stages], plan.virtual)
+    for s, (pool, at, costs) in enumerate(stages):
         mine = kinds[chunk % p == s]
         level = _again(problem, plan, s, chunk)
         forward, backward = (costs.compute + costs.shown.sum(axis=0))[:, mine].sum(axis=1)
         again = costs.again[level, mine].sum()
-        handed = plan.virtual * costs.handed * (p > 1)
-        busy[s] = forward + backward + again + handed
+        busy[s] = forward + backward + again + handed[s]
         kept = under_way(p, s, m, plan.virtual) * costs.kept[level, mine].sum()
         own, experts = costs.weights[mine].sum(), costs.expert_weights[mine].sum()
-        memory[:, s] = stage_memory(problem, at, own, experts, kept, costs.gathered[mine].max())
-        ends = stage_finish(problem, pool, at, own, experts, costs.update[mine].sum(), (forward, backward))
-        once[s] = ends.reduction + ends.update
+        memory[:, s] = stage_memory(problem, at, own, experts, kept, costs.working[mine].max())
+        reduction, update = stage_reduction(problem, pool, at, own, experts), costs.update[mine].sum()
+        once[s] = reduction + update
         shown, sent = costs.shown[:, :, mine].sum(axis=(1, 2)), costs.sent[:, :, mine].sum(axis=(1, 2))
-        each = [*costs.compute[:, mine].sum(axis=1), again, *shown, handed]
-        seconds[:, s] = [*(m * x for x in each), 0.0, ends.reduction, ends.update]
-        hidden[:, s] = [*(m * (sent - shown)), ends.hidden]
+        each = [*costs.compute[:, mine].sum(axis=1), again, *shown, handed[s]]
+        seconds[:, s] = [*(m * x for x in each), 0.0, reduction, update]
+        hidden[:, s] = m * (sent - shown)
     slowest = busy.max()
     step = m * slowest + (busy.sum() - slowest) * waiting(plan.virtual, plan.zero_bubble) + once.max()
     seconds[8] = step - seconds.sum(axis=0)

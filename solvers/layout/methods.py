@@ -2,32 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from gangplan.instances.lazy import on_demand
 
-from ..method import Method, Suite
+from ..method import Method, Suite, plain_methods, without_plan
 from ..run import Run
 from .prepare import PreparedLayout
 from .split import Splitter
 
 if TYPE_CHECKING:
-    from . import search
+    from . import plain, referee, search
 else:
-    (search,) = on_demand(__package__, "search")
+    plain, referee, search = on_demand(__package__, "plain referee search")
 
 
 def _prepare(run: Run) -> PreparedLayout:
     return PreparedLayout(run.problem, Splitter(run.problem))
 
 
-def _optimum(problem: Any) -> float | None:
-    raise NotImplementedError
-
-
-def _random(seed: int, variant: str) -> Any:
-    raise NotImplementedError
-
-
-METHODS: dict[str, Method] = {"branch": Method(search.branch, exact=True)}
-SUITE = Suite(METHODS, ("",), _prepare, _optimum, _random)
+METHODS: dict[str, Method] = {
+    "branch": Method(search.branch, exact=True),
+    **plain_methods(plain, start=without_plan(search.dive)),
+}
+METHODS["cpsat"] = replace(METHODS["plain_cpsat"], start=METHODS["milp"].start)
+SUITE = Suite(METHODS, ("",), _prepare, referee.optimum, referee.random_problem)

@@ -69,7 +69,7 @@ def nearest(
     count, best = len(space.costs.kinds), None
     for _, family in sorted(found, key=lambda pair: pair[0])[:_LOOKED_AT]:
         p = family.stages
-        sizes = chunks([count // p + (s < count % p) for s in range(p)], 1, ())
+        sizes = chunks([count // p + (s < count % p) for s in range(p)], 1)
         plan = family.plan(sizes, [0] * p, [count] * p)
         memory = verify_layout(ample, plan).memory
         has = np.array([problem.pools[k].memory for k in plan.pool])

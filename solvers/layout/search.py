@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from heapq import heapify, heappop, heappush
+from heapq import heappop, heappush
 from itertools import count
 from math import inf
 from typing import Any
@@ -12,7 +12,7 @@ from gangplan.instances.verify import verify
 from ..run import Run
 from .nearest import nearest
 from .prepare import PreparedLayout
-from .space import Combination
+from .space import Combination, Space
 
 _DIVES = 24
 """Combinations, the best first, of which the best families are split before all else."""
@@ -25,20 +25,29 @@ Node = tuple[float, int, Any]
 """A bound, a number that tells nodes of one bound apart, and a combination or a family."""
 
 
-def branch(run: Run, prepared: PreparedLayout) -> None:
-    """Offer the best layout of all, and raise the bound to what is left."""
-    space = prepared.space
-    heap: list[Node] = []
-    number = count()
+def dive(run: Run, prepared: PreparedLayout) -> None:
+    """Offer the best layout among the most promising ones."""
+    _dive(run, prepared, _nodes(run, prepared.space, count())[:_DIVES])
+
+
+def _nodes(run: Run, space: Space, number: count[int]) -> list[Node]:
+    """Return all combinations, the most promising first."""
+    found: list[Node] = []
     for x in space.combinations():
         if run.stopped:
-            return
+            raise TimeoutError
         if (bound := space.bound(x)) < inf:
-            heap.append((bound, next(number), x))
+            found.append((bound, next(number), x))
+    return sorted(found)
+
+
+def branch(run: Run, prepared: PreparedLayout) -> None:
+    """Offer the best layout of all, and raise the bound to what is left."""
+    space, number = prepared.space, count()
+    heap = _nodes(run, space, number)
     if not space.whole:
         run.note("bound withheld: only layouts of one chunk a stage are looked at, the model has many kinds of layers")
-    best = _dive(run, prepared, sorted(heap)[:_DIVES])
-    heapify(heap)
+    best = _dive(run, prepared, heap[:_DIVES])
     while heap and not run.stopped:
         bound, _, x = heappop(heap)
         if space.whole:

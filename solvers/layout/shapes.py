@@ -43,7 +43,8 @@ def intervals(kinds: IntArray, most: int) -> Shapes:
 
 def _first(kinds: IntArray) -> int:
     """Return how many layers are of the first kind, 0 if all are."""
-    return int((kinds[1:-1] == kinds[1]).sum()) if kinds[1] != kinds[-2] else 0
+    inner = kinds[1:-1]
+    return int((inner == inner[0]).sum()) if len({*inner.tolist()}) > 1 else 0
 
 
 def scattered(kinds: IntArray) -> bool:
@@ -51,14 +52,32 @@ def scattered(kinds: IntArray) -> bool:
     return len({*kinds[1:-1].tolist()}) > 2 or _first(kinds) > _FEW
 
 
-def spread(kinds: IntArray, stages: int) -> Iterator[tuple[int, ...]]:
-    """Yield how many layers of the first kind the first chunks of the first stages may have, if there are two kinds.
+class First(NamedTuple):
+    """Where layers of the first kind are among interleaved chunks.
 
-    What is left of these goes to the chunk of the next stage, so that only the last of them has other layers too.
+    Attributes:
+        layers: of each of the first stages, how many.
+        last: the last chunk with any, or with the embedding; those before it have nothing else.
     """
+
+    layers: tuple[int, ...]
+    last: int
+
+    def of(self, stage: int, stages: int) -> tuple[int, int]:
+        """Return how many a stage has, and how many of its chunks are up to the last one."""
+        here = self.layers[stage] if stage < len(self.layers) else 0
+        return here, self.last // stages + (stage <= self.last % stages)
+
+
+UNSPREAD = First((), 0)
+"""There are none, and the first chunk has the embedding."""
+
+
+def spread(kinds: IntArray, stages: int, virtual: int) -> Iterator[First]:
+    """Yield every way in which the layers of the first kind, if there are two, may lie among interleaved chunks."""
     number = _first(kinds)
     if not number:
-        yield ()
+        yield UNSPREAD
         return
 
     def parts(rest: int, room: int) -> Iterator[tuple[int, ...]]:
@@ -68,36 +87,51 @@ def spread(kinds: IntArray, stages: int) -> Iterator[tuple[int, ...]]:
                 for others in parts(rest - here, room - 1):
                     yield (here, *others)
 
-    yield from parts(number, stages)
-    for others in parts(number, stages - 1):  # the embedding alone
-        yield (0, *others)
+    # the first chunk may have the embedding alone
+    for layers in (*parts(number, stages), *((0, *others) for others in parts(number, stages - 1))):
+        for last in range(len(layers) - 1, virtual * stages):
+            found = First(layers, last)
+            if any(sum(found.of(s, stages)[:1]) + (s == 0) < found.of(s, stages)[1] for s in range(stages)):
+                break
+            yield found
 
 
-def interleaved(kinds: IntArray, most: int, stage: int, stages: int, virtual: int, first: tuple[int, ...]) -> Shapes:
-    """Return the shapes of a stage of several chunks, whose layers of the first kind are given; see `spread`."""
-    count, of_first = len(kinds), first[stage] if stage < len(first) else 0
+def interleaved(kinds: IntArray, most: int, stage: int, stages: int, virtual: int, first: First) -> Shapes:
+    """Return the shapes of a stage of several chunks, whose layers of the first kind are given."""
+    count, (layers, begun) = len(kinds), first.of(stage, stages)
     ends = (stage == 0), (stage == stages - 1)
-    fixed = of_first + sum(ends)
-    least = max(virtual, of_first + ends[0] + virtual - 1)
+    least = layers + ends[0] + max(virtual - begun, ends[1])
+    if begun == virtual and stage != first.last % stages:
+        most = min(most, least)
     sizes = np.arange(least, most + 1)
     counts = np.zeros((len(sizes), int(kinds.max()) + 1), dtype=np.int64)
     counts[:, kinds[0]], counts[:, kinds[-1]] = ends
-    counts[:, kinds[1]] += of_first
-    counts[:, kinds[-2]] += sizes - fixed
+    counts[:, kinds[1]] += layers
+    counts[:, kinds[-2]] += sizes - layers - sum(ends)
     of = np.full((count + 1, most + 1), len(sizes))
     of[:, sizes] = np.arange(len(sizes))
     return Shapes(counts, of)
 
 
-def chunks(sizes: list[int], virtual: int, first: tuple[int, ...]) -> IntArray:
+def chunks(sizes: list[int], virtual: int, first: First = UNSPREAD) -> IntArray:
     """Return the blocks of each chunk of stages with so many blocks, int32 (virtual p,), as even as can be."""
     rows = np.zeros((virtual, len(sizes)), dtype=np.int32)
     for s, size in enumerate(sizes):
-        begins = (first[s] if s < len(first) else 0) + (s == 0)  # what the first chunk has at least
-        whole = s < len(first) - 1 and virtual > 1  # and has nothing else
-        rows[0, s] = begins if whole else max(begins, -(-size // virtual))
-        if virtual > 1:
-            rest, more = divmod(size - rows[0, s], virtual - 1)
-            rows[1:, s] = rest
-            rows[virtual - more :, s] += 1 if more else 0
+        layers, begun = first.of(s, len(sizes))
+        later = virtual - begun
+        begins = layers + (s == 0)
+        if begun:
+            rows[:begun, s] = _even(begins, begun)
+        if s == first.last % len(sizes):  # this chunk may have others too
+            more = (
+                min(size - begins - later, max(0, -(-size // virtual) - rows[begun - 1, s])) if later else size - begins
+            )
+            rows[begun - 1, s] += more
+            begins += more
+        if later:
+            rows[begun:, s] = _even(size - begins, later)
     return rows.ravel()
+
+
+def _even(number: int, parts: int) -> IntArray:
+    return (number + np.arange(parts, dtype=np.int32)) // parts

@@ -7,13 +7,14 @@ equally among its stages, with what it sends once a step, bounds a family.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import permutations, product
 from math import gcd, inf
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from gangplan.instances.arrays import FloatArray
 from gangplan.instances.layout.costs import BlockCosts, Degrees
 from gangplan.instances.layout.measured import MeasuredLayers
 from gangplan.instances.layout.problem import LayoutProblem
@@ -47,14 +48,25 @@ class Combination(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """The whole chain on one stage: seconds of a micro-batch, of its largest block, parameters, update, handing on."""
+    """The whole chain on one pool alone, or on another; what each block is on the pool where it is least, added up.
 
-    seconds: float
+    Attributes:
+        alone: on each pool, float64 (pools,).
+        least: the sum over blocks of the least of any pool.
+        share: the same of its shares of `alone`: parts of the chain on all pools are so much of it together.
+        largest: of a block, on the pool where it is least.
+    """
+
+    alone: FloatArray
+    least: float
+    share: float
     largest: float
-    own: float
-    experts: float
-    update: float
-    handed: float
+
+    def stages(self, count: Any, room: Any = 1.0) -> Any:
+        """Return how often so many stages of each pool hold the chain, where one has some room; elementwise."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            each = np.where(self.alone > 0, room / self.alone, inf)
+            return np.tensordot(each, count, 1) / self.share
 
 
 class Space:
@@ -71,11 +83,14 @@ class Space:
 
     def __init__(self, problem: LayoutProblem, costs: Costs) -> None:
         self.problem, self.costs, self.count = problem, costs, len(costs.kinds)
-        self.virtual = 1 if scattered(costs.kinds) else self.count // 2
+        self.virtual = 1 if scattered(costs.kinds) else max(1, self.count // 2)
         self.whole = self.virtual > 1 or self.count < 4 or isinstance(problem.model, MeasuredLayers)
         self.total = sum(pool.count for pool in problem.pools)
         model, measured = problem.model, isinstance(problem.model, MeasuredLayers)
-        self.zeros = (1,) if measured else (1, 2, 3)
+        self.has_experts = isinstance(model, Transformer) and model.experts > 0
+        # without sharing states twice the gradients are sent, with it also weights
+        self.zeros = (*((0,) if problem.width > problem.gradient_bytes else ()), 1, *(() if measured else (2, 3)))
+        self.number = np.bincount(costs.kinds)
         if isinstance(model, MeasuredLayers):
             self.tensors = [
                 sorted({t for gpu, t in zip(model.gpu, model.tensor.tolist(), strict=True) if gpu == pool.gpu})
@@ -102,14 +117,13 @@ class Space:
 
     def bound(self, x: Combination) -> float:
         """Return the seconds a step if all GPUs were busy: sequences over what all pools compute in a second."""
-        rate = 0.0
-        for k, t in enumerate(x.tensor):
-            if t:
-                costs = self.costs.blocks(k, x.degrees(k))
-                if costs is None:
-                    return inf
-                rate += self.problem.pools[k].count / (t * x.context * self._sums(costs).seconds)
-        return self.problem.batch / (x.micro_batch * rate)
+        used = [k for k, t in enumerate(x.tensor) if t]
+        costs = [self.costs.blocks(k, x.degrees(k)) for k in used]
+        if None in costs:
+            return inf
+        replicas = np.array([self.problem.pools[k].count / (x.tensor[k] * x.context) for k in used])
+        rate = self._sums([c.seconds()[0] for c in costs if c is not None]).stages(replicas)
+        return float(self.problem.batch / (x.micro_batch * rate))
 
     def families(self, x: Combination, below: float) -> list[tuple[float, Family]]:
         """Return the families of a combination whose bound is below some seconds, with it."""
@@ -121,28 +135,25 @@ class Space:
             most = [min(self.problem.pools[k].count // r, self.count) for k, r in zip(used, ranks, strict=True)]
             if not min(most) or any(r % x.expert for r in ranks):
                 continue
-            blocks = [self.costs.blocks(k, x.degrees(k, d)) for k in used]
-            sums = [self._sums(costs) for costs in blocks if costs is not None]
+            costs = [c for k in used if (c := self.costs.blocks(k, x.degrees(k, d))) is not None]
+            sums = self._sums([c.seconds()[0] for c in costs])
             stages = np.stack([g.ravel() for g in np.meshgrid(*(np.arange(1, n + 1) for n in most), indexing="ij")])
             stages = stages[:, stages.sum(axis=0) <= self.count]
             p, v = stages.sum(axis=0), np.arange(1, self.virtual + 1)[:, None]
             turns = (v == 1) | ((p > 1) & (m % p == 0) & (p * v <= self.count))
             # were all stages equally slow
-            equal = 1 / sum(n / x.seconds for n, x in zip(stages, sums, strict=True))
-            handed = min(x.handed for x in sums) * v * (p > 1)
-            slowest = np.maximum(equal, min(x.largest for x in sums)) + handed
-            every = min(x.seconds for x in sums) + p * handed
-            shared = x.context * d > 1 or (x.expert > 1 and max(ranks) > x.expert)
+            handed = min(c.handed for c in costs) * v
+            often = 2 * (p - 1) / p if len(used) == 1 else p > 1  # how often a stage does, in the mean
+            slowest = np.maximum(1 / sums.stages(stages) + often * handed, sums.largest + (p > 1) * handed)
+            every = sums.least + 2 * (p - 1) * handed
+            shared = x.context * d > 1 or (self.has_experts and max(ranks) > x.expert)
             cuts = (False, True) if self.problem.zero_bubble else (False,)
             for zero, cut in product(self.zeros if shared else (1,), cuts):
-                end, room = self._end(x, used, sums, d, zero), self._room(x, used, sums, d, zero)
+                room = self._room(x, used, costs, d, zero, stages)
                 share = ZERO_BUBBLE if cut else 1 / v
-                least = (m - share) * slowest + every * share + end / p
-                fits = (
-                    (turns & (v == 1) & (p > 1) if cut else turns)
-                    & (sum(n * r for n, r in zip(stages, room, strict=True)) >= 1)
-                    & (least < below)
-                )
+                least = (m - share) * slowest + every * share + self._end(x, used, costs, d, zero) / p
+                there = turns & (v == 1) & (p > 1) if cut else turns
+                fits = there & (room >= 1 - TOLERANCE) & (least < below)
                 for i, j in zip(*np.nonzero(fits), strict=True):
                     each = [(k, x.tensor[k], int(n)) for k, n in zip(used, stages[:, j], strict=True)]
                     for order in permutations(each):
@@ -157,35 +168,38 @@ class Space:
         at = x.degrees(pool, family.data, family.zero)
         if (costs := self.costs.blocks(pool, at)) is None:
             return inf
-        total = self._sums(costs)
-        return float(sum(stage_memory(self.problem, at, total.own, total.experts, 0.0, 0.0)) / family.stages)
+        own, experts = costs.weights @ self.number, costs.expert_weights @ self.number
+        return float(sum(stage_memory(self.problem, at, own, experts, 0.0, 0.0)) / family.stages)
 
-    def _sums(self, costs: BlockCosts) -> Sums:
-        """Return sums along the whole chain on one stage."""
-        seconds = (costs.compute + costs.shown.sum(axis=0)).sum(axis=0)[self.costs.kinds]
-        rows = costs.weights, costs.expert_weights, costs.update
-        own, experts, update = (float(row[self.costs.kinds].sum()) for row in rows)
-        return Sums(float(seconds.sum()), float(seconds.max()), own, experts, update, costs.handed)
+    def _sums(self, rows: Sequence[FloatArray]) -> Sums:
+        """Return sums along the chain of what each kind of block is on each pool."""
+        each = np.stack(rows)
+        alone, least = each @ self.number, each.min(axis=0)
+        if len(each) == 1 or not alone.all():
+            return Sums(alone, float(least @ self.number), 1.0, float(least.max()))
+        share = (each / alone[:, None]).min(axis=0) @ self.number
+        return Sums(alone, float(least @ self.number), float(share), float(least.max()))
 
-    def _end(self, x: Combination, used: list[int], sums: list[Sums], d: int, zero: int) -> float:
+    def _end(self, x: Combination, used: list[int], costs: list[BlockCosts], d: int, zero: int) -> float:
         """Return the seconds that all stages take once a step at least, one after the other."""
-        found = inf
-        for k, total in zip(used, sums, strict=True):
+        bytes_ = self.problem.gradient_bytes * (2, 1, 0, 0)[zero] + self.problem.width * (0, 1, 1, 0)[zero]
+        rows = []
+        for k, cost in zip(used, costs, strict=True):
             pool, at = self.problem.pools[k], x.degrees(k, d, zero)
-            sent = pool.gather(at.context * d, at.tensor).each * total.own
-            sent += pool.gather(at.ranks // at.expert, at.expert).each * total.experts
-            size = {1: self.problem.gradient_bytes + self.problem.width, 2: self.problem.width, 3: 0.0}[zero]
-            found = min(found, (1 - self.problem.calibration.overlap) * size * sent + total.update)
-        return found
+            sent = pool.gather(at.context * d, at.tensor).each * cost.weights
+            sent = sent + pool.gather(at.ranks // at.expert, at.expert).each * cost.expert_weights
+            rows.append(bytes_ * sent + cost.update)
+        return self._sums(rows).least
 
-    def _room(self, x: Combination, used: list[int], sums: list[Sums], d: int, zero: int) -> list[float]:
-        """Return the part of the weights and all that goes with them that a stage on each pool has room for."""
-        found = []
-        for k, total in zip(used, sums, strict=True):
-            memory = stage_memory(self.problem, x.degrees(k, d, zero), total.own, total.experts, 0.0, 0.0)
-            room = self.problem.pools[k].memory * (1 + TOLERANCE) - memory.buffers
-            found.append(room / (sum(memory) - memory.buffers) if room > 0 else 0.0)
-        return found
+    def _room(self, x: Combination, used: list[int], costs: list[BlockCosts], d: int, zero: int, stages: Any) -> Any:
+        """Return how often so many stages of each pool have room for the weights and all that goes with them."""
+        rows, room = [], []
+        for k, cost in zip(used, costs, strict=True):
+            at = x.degrees(k, d, zero)
+            memory = stage_memory(self.problem, at, cost.weights, cost.expert_weights, 0.0, 0.0)
+            rows.append(np.asarray(sum(memory) - memory.buffers))
+            room.append(max(0.0, self.problem.pools[k].memory * (1 + TOLERANCE) - memory.buffers))
+        return self._sums(rows).stages(stages, np.array(room))
 
 
 def tensors(model: Transformer, most: int) -> list[int]:

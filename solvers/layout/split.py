@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 
 from gangplan.instances.arrays import FloatArray, IntArray
 from gangplan.instances.layout.problem import LayoutPlan, LayoutProblem
-from gangplan.instances.layout.stage import stage_finish, stage_memory, under_way
+from gangplan.instances.layout.stage import handovers, stage_memory, stage_reduction, under_way
 from gangplan.instances.verify import TOLERANCE
 
 from .family import Chain, Costs, Family, Segment
-from .shapes import Shapes, chunks, interleaved, intervals, spread
+from .shapes import UNSPREAD, Shapes, chunks, interleaved, intervals, spread
 
 _SLACK = 1 - 1e-12
 _SIZES = 4, 8, 16, 32, 64, 128
@@ -50,17 +50,24 @@ class Stage(NamedTuple):
 
 
 def stage_table(
-    problem: LayoutProblem, chain: Chain, family: Family, segment: Segment, stage: int, counts: NDArray[np.int64]
+    problem: LayoutProblem,
+    chain: Chain,
+    family: Family,
+    segment: Segment,
+    stage: int,
+    counts: NDArray[np.int64],
+    handed: float = 0.0,
 ) -> Stage:
-    """Return the least seconds of each shape as a stage, computing again as little as memory allows."""
+    """Return the least seconds of each shape as a stage, computing again as little as memory allows.
+
+    A micro-batch is exchanged with other stages in `handed` seconds.
+    """
     pool, degrees, costs = problem.pools[segment.pool], family.degrees(segment), chain.costs
     m = problem.batch // (family.data * family.micro_batch)
     own, experts = counts @ costs.weights, counts @ costs.expert_weights
-    passes = costs.compute + costs.shown.sum(axis=0)
-    both = counts @ passes[0], counts @ passes[1]
-    ends = stage_finish(problem, pool, degrees, own, experts, counts @ costs.update, both)
-    gathered = np.where(counts > 0, costs.gathered, 0.0).max(axis=1) if costs.gathered.any() else 0.0
-    static = sum(stage_memory(problem, degrees, own, experts, 0.0, gathered))
+    ends = stage_reduction(problem, pool, degrees, own, experts) + counts @ costs.update
+    working = np.where(counts > 0, costs.working, 0.0).max(axis=1)
+    static = sum(stage_memory(problem, degrees, own, experts, 0.0, working))
     depth = under_way(family.stages, stage, m, family.virtual)
     room = pool.memory * (1 + TOLERANCE) - static
     excess = counts @ costs.kept[0] - room / depth  # bytes of a micro-batch too many
@@ -68,9 +75,8 @@ def stage_table(
     again[room < 0] = inf
     if len(over := np.flatnonzero((excess > 0) & (room >= 0))):
         again[over], selective[over], full[over] = _again(chain, counts[over], excess[over])
-    handed = family.virtual * costs.handed * (family.stages > 1)
     seconds = counts @ chain.seconds + again + handed
-    finish = np.where(np.isfinite(seconds), ends.reduction + ends.update, inf)
+    finish = np.where(np.isfinite(seconds), ends, inf)
     return Stage(np.append(seconds, inf), np.append(finish, inf), np.append(selective, 0), np.append(full, 0))
 
 
@@ -120,23 +126,24 @@ class Splitter:
         m, v, p = self.problem.batch // (family.data * family.micro_batch), family.virtual, family.stages
         kinds, count = self.costs.kinds, len(self.costs.kinds)
         # a stage may take what is left of `below` if all others take nothing
-        least = min(chain.whole for chain in chains)
+        least = float(np.min([chain.seconds for chain in chains], axis=0)[kinds].sum())
         share = family.waiting
-        longest = (below - least * share) / (m - share) if m > share else below
+        longest = ((below - least * share) / (m - share) if m > share else below) / _SLACK
         most = max(int(np.searchsorted(chain.shortest, longest, side="right")) for chain in chains)
         most = min(most, count - v * (p - 1))
         if most * p < count:
             return Split(below)
         of_stage = [pair for pair in zip(family.segments, chains, strict=True) for _ in range(pair[0].stages)]
-        best = Split(inf)
-        for first in spread(kinds, p) if v > 1 else ((),):
+        best, handed = Split(inf), handovers([chain.costs.handed for _, chain in of_stage], v).tolist()
+        for first in spread(kinds, p, v) if v > 1 else (UNSPREAD,):
             rows = []
             for stage, (segment, chain) in enumerate(of_stage):
                 if v > 1:
                     at = interleaved(kinds, most, stage, p, v, first)
                 else:
                     at = self.intervals(next((x for x in _SIZES if most <= x <= count), count))
-                rows.append((stage_table(self.problem, chain, family, segment, stage, at.counts), at))
+                table = stage_table(self.problem, chain, family, segment, stage, at.counts, handed[stage])
+                rows.append((table, at))
             found, value = _best(rows, m - share, share, below)
             if found is not None:
                 sizes, ways = found

@@ -11,7 +11,7 @@ from gangplan.instances.layout.transformer import Transformer
 from gangplan.instances.verify.layout import misfits
 
 from .family import Family, Segment
-from .shapes import chunks
+from .shapes import UNSPREAD, chunks
 from .space import Combination
 
 
@@ -71,6 +71,6 @@ def contradiction(problem: LayoutProblem, wanted: Wish) -> InstanceError:
         zero=1 if wanted.ZERO is None else wanted.ZERO,
     )
     sizes = [count // p + (s < count % p) for s in range(p)]
-    words = misfits(problem, family.plan(chunks(sizes, v, ()), [0] * p, [0] * p))
+    words = misfits(problem, family.plan(chunks(sizes, v, UNSPREAD), [0] * p, [0] * p))
     open_ = "the degrees that are left open cannot be chosen so that it works"
     return InstanceError("explain", f"{wanted}: {'; '.join(words) or open_}")
