@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gangplan.instances import GraphProblem, InstanceError, StagesProblem
-from gangplan.instances.layout.problem import LayoutProblem
 from gangplan.instances.placement import Fleet, GangJob, PlacementProblem
 from gangplan.instances.quantities import quantity
 from gangplan.instances.schedule import Pool, ScheduleProblem, total
@@ -24,6 +23,9 @@ from gangplan.solvers.run import in_time
 
 from .portfolio import decide_here
 from .table import parts
+
+if TYPE_CHECKING:
+    from gangplan.instances.layout.problem import LayoutProblem
 
 _SHARE = 0.25
 """What one test of feasibility may take of the time left."""
@@ -91,7 +93,7 @@ def requirements(problem: Any) -> list[Requirement]:
         return [*_fleet(problem), *_types(problem), *_pinned(problem), *_wishes(problem), *_gangs(problem)]
     if isinstance(problem, ScheduleProblem):
         return _jobs(problem)
-    if isinstance(problem, LayoutProblem):
+    if problem.objective == "layout":
         return [
             Requirement(f"memory: {pool.gpu} has {quantity(pool.memory, 'B')}", partial(_of_any_size, i))
             for i, pool in enumerate(problem.pools)

@@ -5,16 +5,22 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Annotated, Any
 
 from gangplan.instances import dump, verify
+from gangplan.instances.arrays import require_choice
+from gangplan.instances.errors import in_file
 from gangplan.instances.intake import cluster_sizes
-from gangplan.instances.layout import GpuPool, LayoutProblem, gpu_pool
+from gangplan.instances.layout import GpuPool, LayoutProblem, Transformer, gpu_pool
+from gangplan.instances.layout.calibrate import refit
 from gangplan.instances.layout.flags import READ_BY, Flags, flags
+from gangplan.instances.layout.models import MODELS
 from gangplan.instances.layout.problem import OPTIMIZERS, PRECISIONS
 from gangplan.instances.outlet import write_whole
 from gangplan.instances.quantities import quantity
 from gangplan.instances.readers import read_transformer
+from gangplan.instances.readers.layouts import read_measured_layouts
 
 from ..units import amount, percent
 from . import options
@@ -43,8 +49,8 @@ class Training:
     gpu_memory: Annotated[float | None, "of each, instead of the data sheet's", "BYTES", _GPUS] = None
     network: Annotated[float | None, "of each between nodes, instead of its vendor's", "BYTES/S", _GPUS] = None
 
-    def problem(self, config: str) -> LayoutProblem:
-        """Return the problem of the model in a file."""
+    def problem(self, model: Transformer) -> LayoutProblem:
+        """Return the problem of a model."""
         parts = [] if self.cluster is None else [(self.cluster, self.gpu)]
         options.refuse(
             ("cluster", not parts and not self.pool, "is missing: nodes x GPUs, like 128x8"),
@@ -55,7 +61,6 @@ class Training:
             options.refuse(("pool", not gpu, f"{text!r} is not nodes x GPUs and their type, like 16x8:A100"))
             parts.append((size, gpu))
         pools = tuple(self._pool(size, gpu) for size, gpu in parts)
-        model = read_transformer(config)
         how: dict[str, Any] = {
             "precision": self.precision,
             "optimizer": self.optimizer,
@@ -81,7 +86,7 @@ class Results:
 
 
 def layout(
-    config: Annotated[str, "the model: a Hugging Face config.json", "CONFIG", options.READ],
+    config: Annotated[str, f"a Hugging Face config.json, or of {', '.join(MODELS)}", "CONFIG", options.READ],
     training: Training,
     results: Results,
     measured: Annotated[str | None, "steps of your own, which the cost model is fitted to", "CSV", options.READ] = None,
@@ -105,7 +110,12 @@ def layout(
     options.refuse(
         ("flags", results.flags not in (None, *READ_BY), f"{results.flags!r} is not one of {', '.join(READ_BY)}")
     )
-    problem = training.problem(config)
+    model = _model(config)
+    problem = training.problem(model)
+    if measured is not None:
+        with in_file(measured):
+            steps = read_measured_layouts(measured, {**MODELS, model.name: model})
+            problem = replace(problem, calibration=refit(steps))
     explainer = Explainer(problem)
     with progress("searching") as bar:
         result = solve(problem, seconds)
@@ -134,6 +144,14 @@ def layout(
         blocks += _flags(problem, results.flags, told, result)
     write_whole(_files(problem, result, results, seconds))
     return tell(data, *blocks)
+
+
+def _model(config: str) -> Transformer:
+    """Return the model in a file, or the known one of a name."""
+    if not Path(config).exists() and Path(config).suffix != ".json":
+        require_choice(config, "model", MODELS)
+        return MODELS[config]
+    return read_transformer(config)
 
 
 def _files(problem: LayoutProblem, result: Any, results: Results, seconds: float) -> dict[str, bytes]:

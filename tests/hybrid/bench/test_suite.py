@@ -88,6 +88,6 @@ def test_a_broken_ledger_is_named(tmp_path: Path) -> None:
 def test_a_sample() -> None:
     """A sample has so many of each objective, of different families; a small suite is left whole."""
     found = suite("small", sample=6)
-    assert Counter(x.objective for x in found) == dict.fromkeys(PROBLEMS, 6)
+    assert Counter(x.objective for x in found) == dict.fromkeys([x for x in PROBLEMS if x != "layout"], 6)
     assert len({x.family for x in found}) >= 5 and len({x.id for x in found}) == 36
     assert suite("toy", sample=1000) == sorted(suite("toy"), key=lambda x: list(PROBLEMS).index(x.objective))
