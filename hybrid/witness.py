@@ -95,9 +95,11 @@ def _solvers(run: Run) -> set[str]:
 
 
 def _cells(problem: Any) -> int:
-    """Return the ops times devices, jobs times nodes, jobs, or pairs of ops: rows of a textbook model go by these."""
+    """Return ops times devices, jobs times nodes, jobs, passes, or pairs of ops: rows of a textbook model go by these."""
     if problem.objective in ("placement", "schedule"):
         return len(problem.jobs) * int(problem.fleet.n_nodes if problem.objective == "placement" else 1)
+    if problem.objective == "pipeline":
+        return int(problem.n_passes)
     each = problem.graph.n_ops if problem.objective == "step" else problem.cluster.n_devices
     return int(problem.graph.n_ops * each)
 

@@ -1,4 +1,4 @@
-"""The six problems as data: the type of each, what answers it, and what checks the answer."""
+"""The seven problems as data: the type of each, what answers it, and what checks the answer."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from .lazy import Lazy
 
 if TYPE_CHECKING:
     from .partition import GraphProblem, LatencyPlan, PartitionPlan, StagesPlan, StepPlan
+    from .pipeline import PipelinePlan, PipelineProblem
     from .placement import PlacementPlan, PlacementProblem
     from .schedule import SchedulePlan, ScheduleProblem
 
     Plan: TypeAlias = PartitionPlan | LatencyPlan | StepPlan | StagesPlan
     """An answer to a partition problem, one of the first four."""
-    Problem: TypeAlias = GraphProblem | PlacementProblem | ScheduleProblem
+    Problem: TypeAlias = GraphProblem | PlacementProblem | ScheduleProblem | PipelineProblem
     """Whatever can be solved."""
-    Answer: TypeAlias = Plan | PlacementPlan | SchedulePlan
+    Answer: TypeAlias = Plan | PlacementPlan | SchedulePlan | PipelinePlan
     """A plan of any of them."""
 
 _HOMES = {
@@ -29,6 +30,7 @@ _HOMES = {
     "stages": (".partition.stages", "Stages"),
     "placement": (".placement.problem", "Placement"),
     "schedule": (".schedule", "Schedule"),
+    "pipeline": (".pipeline", "Pipeline"),
 }
 GRAPHS = tuple(_HOMES)[:4]
 """The objectives of problems of one op graph on one cluster."""

@@ -92,6 +92,7 @@ ARGUMENTS = Lazy(
         "ideals": ".ideals:Ideals",
         "under_way": ".under_way:UnderWay",
         "recurrence": ".stages:Recurrence",
+        "windows": ".windows:Windows",
     },
 )
 """The arguments by name, one a class."""

@@ -13,8 +13,10 @@ if TYPE_CHECKING:
     from ..kinds import Answer as Answer
     from ..kinds import Problem as Problem
     from ..partition import GraphProblem
+    from ..pipeline import PipelineProblem
     from ..placement import PlacementProblem
     from ..schedule import ScheduleProblem
+    from .pipeline import PipelineVerdict as PipelineVerdict
     from .placement import PlacementVerdict as PlacementVerdict
     from .schedule import ScheduleVerdict as ScheduleVerdict
     from .schedule import clock_cost as clock_cost
@@ -25,6 +27,7 @@ else:
         __name__,
         {
             "..kinds": "Answer Problem",
+            ".pipeline": "PipelineVerdict",
             ".placement": "PlacementVerdict",
             ".schedule": "ScheduleVerdict clock_cost",
             ".verdict": "TOLERANCE Verdict",
@@ -38,6 +41,8 @@ def verify(problem: GraphProblem, plan: Any) -> Verdict: ...
 def verify(problem: PlacementProblem, plan: Any) -> PlacementVerdict: ...
 @overload
 def verify(problem: ScheduleProblem, plan: Any) -> ScheduleVerdict: ...
+@overload
+def verify(problem: PipelineProblem, plan: Any) -> PipelineVerdict: ...
 def verify(problem: Any, plan: Any) -> Any:
     """Check `plan` against every constraint of `problem` and recompute its objective.
 
