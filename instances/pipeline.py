@@ -11,7 +11,7 @@ import numpy as np
 from .arrays import AMOUNT, NONE, Checked, FloatArray, IntArray, array, check_fields, require, require_count
 from .errors import InstanceError
 
-KINDS = ("F", "B", "W")
+PHASES = ("F", "B", "W")
 """Of passes: forward; backward to the input, or all of it where it is not split; backward to the weights."""
 _INDEX = (lambda x: x >= 0, "is negative")
 
@@ -139,7 +139,13 @@ class PipelineProblem:
         """Return a pass in words."""
         rest, j = divmod(number, self.micro_batches)
         kind, stage = divmod(rest, self.stages)
-        return f"{KINDS[kind]} of micro-batch {j} in stage {stage}"
+        return f"{PHASES[kind]} of micro-batch {j} in stage {stage}"
+
+    def name(self, number: int) -> str:
+        """Return a pass as PyTorch writes it: stage, F, I (gradients of the input), W or B (both), micro-batch."""
+        rest, j = divmod(number, self.micro_batches)
+        kind, stage = divmod(rest, self.stages)
+        return f"{stage}{('F', 'I' if self.split else 'B', 'W')[kind]}{j}"
 
     def load(self) -> FloatArray:
         """Return the seconds that each device is busy, float64 (devices,)."""
@@ -149,13 +155,13 @@ class PipelineProblem:
     def plan(self, orders: Sequence[Sequence[int]]) -> PipelinePlan:
         """Return the plan in which each device runs passes, by their numbers, in an order."""
         rest, j = np.divmod(np.array([x for order in orders for x in order], dtype=np.int64), self.micro_batches)
-        kind, stage = np.divmod(rest, self.stages)
-        return PipelinePlan(kind, stage, j)
+        phase, stage = np.divmod(rest, self.stages)
+        return PipelinePlan(phase, stage, j)
 
     def orders(self, plan: PipelinePlan) -> list[list[int]]:
         """Return the passes of each device by their numbers, in the order of a plan that has no other stages."""
         found: list[list[int]] = [[] for _ in range(self.devices)]
-        numbers = (plan.kind * self.stages + plan.stage) * self.micro_batches + plan.micro_batch
+        numbers = (plan.phase * self.stages + plan.stage) * self.micro_batches + plan.micro_batch
         for x, d in zip(numbers.tolist(), self.device[plan.stage].tolist(), strict=True):
             found[d].append(x)
         return found
@@ -166,17 +172,17 @@ class PipelinePlan(Checked):
     """An answer: all passes; those of a device in the order in which it runs them, each as early as it can.
 
     Attributes:
-        kind: int32 (n,), index into `KINDS`.
+        phase: int32 (n,), index into `PHASES`.
         stage: int32 (n,).
         micro_batch: int32 (n,).
         instance: content hash of the problem it answers, if known.
     """
 
-    kind: IntArray = field(metadata=array(None, holds=(_INDEX, (lambda x: x < len(KINDS), "is none of F, B and W"))))
-    stage: IntArray = field(metadata=array("kind", holds=(_INDEX,)))
-    micro_batch: IntArray = field(metadata=array("kind", holds=(_INDEX,)))
+    phase: IntArray = field(metadata=array(None, holds=(_INDEX, (lambda x: x < len(PHASES), "is none of F, B and W"))))
+    stage: IntArray = field(metadata=array("phase", holds=(_INDEX,)))
+    micro_batch: IntArray = field(metadata=array("phase", holds=(_INDEX,)))
     instance: str | None = None
 
     def __repr__(self) -> str:
         stages, batches = (int(x.max(initial=-1)) + 1 for x in (self.stage, self.micro_batch))
-        return f"PipelinePlan({len(self.kind)} passes of {batches} micro-batches in {stages} stages)"
+        return f"PipelinePlan({len(self.phase)} passes of {batches} micro-batches in {stages} stages)"

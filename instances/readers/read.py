@@ -89,13 +89,12 @@ def _problem(
 ) -> Any:
     """Build the problem of what a file holds, with the options of `read`."""
     jobs = found.model.get("kind") if isinstance(found.model, dict) else None
-    if jobs in ("placement", "schedule"):
+    if jobs in _WHOLE:
         other = None if objective == jobs else objective
         known = {"objective": other, "cluster": cluster, "bandwidth": bandwidth, "degrees": degrees, **options}
-        kind = "a batch of gangs" if jobs == "placement" else "jobs over time"
         for name, value in known.items():
             if value is not None:
-                raise InstanceError(name, f"{value!r} does not apply to {kind}")
+                raise InstanceError(name, f"{value!r} does not apply to {_WHOLE[jobs]}")
         return from_document(found.model)
     if objective == "latency" and options.get("training") is None and "training" in _own(found.build):
         options["training"] = False
@@ -113,6 +112,8 @@ def _problem(
     return with_objective(problem, objective, **own)
 
 
+_WHOLE = {"placement": "a batch of gangs", "schedule": "jobs over time", "pipeline": "a pipeline of micro-batches"}
+"""Problems that are not of a graph, in words; their documents say all."""
 OWN_FIELDS = {f.name for x in GRAPHS for f in fields(PROBLEMS[x])} - {"graph", "cluster", "variant", "menu"}
 """Options that are fields of the problem of some objective."""
 

@@ -62,9 +62,9 @@ def _shape(problem: PipelineProblem, plan: PipelinePlan) -> list[str]:
     for name, found, most in (("stage", plan.stage, v), ("micro-batch", plan.micro_batch, m)):
         if (found >= most).any():
             return [f"pass {int(np.argmax(found >= most))} is of {name} {found.max()}, the problem has {most}"]
-    if (plan.kind >= kinds).any():
-        return [f"pass {int(np.argmax(plan.kind >= kinds))} is W, which the backward passes of the problem hold"]
-    numbers = (plan.kind * v + plan.stage) * m + plan.micro_batch
+    if (plan.phase >= kinds).any():
+        return [f"pass {int(np.argmax(plan.phase >= kinds))} is W, which the backward passes of the problem hold"]
+    numbers = (plan.phase * v + plan.stage) * m + plan.micro_batch
     times = np.bincount(numbers, minlength=problem.n_passes)
     return [
         f"passes: {problem.told(x)} is in the plan {times[x]} times" for x in np.flatnonzero(times != 1)[:_SHOWN].tolist()

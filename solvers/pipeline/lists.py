@@ -12,7 +12,7 @@ from gangplan.instances.verify import TOLERANCE
 from ..run import Run
 
 RULES = ((1, 0, 2), (1, 2, 0), (0, 1, 2), (2, 1, 0))
-"""Which kinds of passes go first: F, B or W, by their place in `KINDS`."""
+"""Which kinds of passes go first: F, B or W, by their place in `PHASES`."""
 
 
 def lists(run: Run, prepared: object = None, tries: int | None = None) -> None:
