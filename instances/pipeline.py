@@ -186,3 +186,8 @@ class PipelinePlan(Checked):
     def __repr__(self) -> str:
         stages, batches = (int(x.max(initial=-1)) + 1 for x in (self.stage, self.micro_batch))
         return f"PipelinePlan({len(self.phase)} passes of {batches} micro-batches in {stages} stages)"
+
+
+def schedule_csv(problem: PipelineProblem, plan: PipelinePlan) -> str:
+    """Return a plan as `torch.distributed.pipelining` loads it, format ``compute_only``: a line a device."""
+    return "".join(f"{','.join(map(problem.name, order))}\n" for order in problem.orders(plan))

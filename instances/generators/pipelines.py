@@ -24,7 +24,7 @@ def micro_batches(
     chunks: Annotated[int, "stages of a device, which share these seconds evenly"] = 1,
     shape: Annotated[str, "loop (stages go round) or v (there and back, two a device)"] = "loop",
     split: Annotated[bool, "let gradients of the weights wait"] = True,
-    barrier: Annotated[bool, "all devices wait for each other between steps"] = True,
+    barrier: Annotated[bool, "devices wait for each other between steps"] = True,
     spread: Annotated[float, "of the seconds of stages: a factor from 1 - spread to 1 + spread"] = 0.0,
     seed: Annotated[int, "of these factors"] = 0,
 ) -> PipelineProblem:

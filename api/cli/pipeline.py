@@ -1,0 +1,176 @@
+"""`gangplan pipeline`: order the passes of micro-batches, beside published schedules; memory against bubble."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Annotated, Any
+
+import numpy as np
+
+from gangplan.instances import InstanceError, dump, verify
+from gangplan.instances.generators import generate
+from gangplan.instances.outlet import write_whole
+from gangplan.instances.pipeline import PipelineProblem, schedule_csv
+from gangplan.instances.quantities import quantity
+from gangplan.solvers.run import OPTIMAL_GAP
+
+from ..units import percent
+from . import options
+from .output import Told, facts, listed, progress, tell
+
+OURS = "gangplan"
+"""What the plan that is found is called beside published schedules."""
+POINTS = 64
+"""Amounts of memory of a frontier at most."""
+_COLUMNS = {
+    "schedule": "{name}", "step": "{step}", "bubble": "{bubble_words}", "memory, B": "{memory:.4g}",
+    "bound": "{bound_words}", "gap": "{gap_words}", "": "{words}",
+}  # fmt: skip
+
+
+def pipeline(
+    file: Annotated[str | None, "a pipeline problem, instead of the options below", "[PROBLEM]", options.READ] = None,
+    devices: Annotated[int, "of the pipeline"] = 4,
+    micro_batches: Annotated[int, "of a step"] = 8,
+    memory: Annotated[float | None, "micro-batches that a device has room for  [default: any number]"] = None,
+    seconds: Annotated[Sequence[float], "of F, B and W of a micro-batch on a device", "F,B,W"] = (1.0, 1.0, 1.0),
+    transfer: Annotated[float, "seconds between stages on different devices"] = 0.0,
+    chunks: Annotated[int, "stages a device, among which it divides these seconds"] = 1,
+    shape: Annotated[str, "loop, or v: stages go there and back"] = "loop",
+    merged: Annotated[bool, "gradients of weights are part of backward passes"] = False,
+    no_barrier: Annotated[bool, "steps follow as soon as each device is free"] = False,
+    spread: Annotated[float, "unequal stages: factors from 1 - spread to 1 + spread"] = 0.0,
+    seed: options.Seed = 0,
+    time_limit: Annotated[float, "for a plan, or for each point of a frontier", "SECONDS"] = 10.0,
+    out: Annotated[str | None, "write the plan here", "PLAN", options.Output()] = None,
+    csv: Annotated[str | None, "write it for torch.distributed.pipelining", "FILE", options.Output(".csv")] = None,
+    draw: options.Picture = None,
+    frontier: Annotated[str | None, "solve for each amount of memory, and draw that", "FILE", options.DRAWN] = None,
+) -> Told:
+    """Order forward and backward passes so that a step takes least time, beside published schedules.
+
+    Exit code: 0 with a plan, 1 without one, 2 for bad input.
+    """
+    options.refuse(("seconds", len(seconds) != 3, f"{len(seconds)} numbers are not three, of F, B and W"))
+    options.require_positive(time_limit=time_limit)
+    if file is not None:
+        problem = options.problem(file, options.Given())
+        options.refuse(("problem", not isinstance(problem, PipelineProblem), f"{file} holds no pipeline problem"))
+    else:
+        names = dict(zip(("forward", "backward", "weight"), seconds, strict=True))
+        problem = generate(
+            "micro_batches", devices=devices, micro_batches=micro_batches, memory=memory, **names, transfer=transfer,
+            chunks=2 if shape == "v" and chunks == 1 else chunks, shape=shape, split=not merged,
+            barrier=not no_barrier, spread=spread, seed=seed,
+        )  # fmt: skip
+    if frontier is not None:
+        options.refuse(
+            *((name, x, f"is of one plan, and a frontier has many: leave --{name} out") for name, x in
+              (("out", out), ("csv", csv), ("draw", draw))),
+            ("memory", not problem.activation.any(), "stages hold none, so there is no frontier"),
+        )  # fmt: skip
+        return _frontier(problem, time_limit, seed, frontier)
+    return _plan(problem, time_limit, seed, {"out": out, "csv": csv, "draw": draw})
+
+
+def _solved(problem: PipelineProblem, time_limit: float, seed: int) -> Any:
+    from gangplan.hybrid import solve
+
+    return solve(problem, time_limit, seed=seed)
+
+
+def _row(problem: PipelineProblem, name: str, plan: Any, bound: float | None) -> dict[str, Any]:
+    """Return what a plan is worth, or why it is none."""
+    verdict = verify(problem, plan)
+    value = verdict.objective
+    gap = None if value is None or bound is None else max(0.0, (value - bound) / value) if value else 0.0
+    proved = gap is not None and gap <= OPTIMAL_GAP
+    found = {"name": name, "seconds": value, "bubble": verdict.bubble if verdict.ok else None, "bound": bound}
+    found |= {"memory": float(verdict.memory.max()), "gap": gap, "proved": proved, "violations": [*verdict.violations]}
+    words = "proved" if proved else "" if verdict.ok else "no room" if verdict.violations[0][:6] == "memory" else "stuck"
+    told = {"step": quantity(value, "s"), "bubble_words": percent(found["bubble"]), "gap_words": percent(gap)}
+    return found | told | {"words": words, "bound_words": quantity(bound, "s")}
+
+
+_WORDS = ("step", "bubble_words", "gap_words", "bound_words", "words")
+"""Of a row, what is for people alone."""
+
+
+def _data(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: x for name, x in row.items() if name not in _WORDS}
+
+
+def _published(problem: PipelineProblem, bound: float | None) -> Iterator[dict[str, Any]]:
+    from gangplan.solvers.pipeline.published import PUBLISHED, plan_of
+
+    for name in PUBLISHED:
+        if (plan := plan_of(problem, name)) is not None:
+            yield _row(problem, name, plan, bound)
+
+
+def _plan(problem: PipelineProblem, time_limit: float, seed: int, paths: dict[str, str | None]) -> Told:
+    result = _solved(problem, time_limit, seed)
+    rows = list(_published(problem, result.bound))
+    files: dict[str, bytes] = {}
+    if result.plan is not None:
+        rows.append(_row(problem, OURS, result.plan, result.bound))
+        if paths["out"]:
+            files[paths["out"]] = f"{dump(result.plan)}\n".encode()
+        if paths["csv"]:
+            files[paths["csv"]] = schedule_csv(problem, result.plan).encode()
+        if paths["draw"]:
+            from ..plot import render
+
+            files[paths["draw"]] = render(paths["draw"], problem, result, name=f"{result.trace[-1].by}")
+    write_whole(files)
+    data = {
+        "status": str(result.status), "standing": result.standing, "schedules": [_data(row) for row in rows],
+        "plan": None if result.plan is None else json.loads(dump(result.plan)), "conflict": [*result.conflict],
+    }  # fmt: skip
+    by = result.trace[-1].by if result.trace else ""
+    return tell(data, lambda: [_head(problem, result.standing, by, result.conflict), listed(rows, _COLUMNS)],
+                code=0 if result.plan is not None else 1)  # fmt: skip
+
+
+def _head(problem: PipelineProblem, standing: str, by: str, conflict: Sequence[str] = ()) -> str:
+    step = "from the first start to the last end" if problem.barrier else "from one to the next, without a barrier"
+    what = repr(problem)[len("PipelineProblem(") : -1]
+    rows = [("pipeline", what), ("step", step), ("status", standing), ("found by", by)]
+    return facts([*rows, *(("conflict", words) for words in conflict)])
+
+
+def _frontier(problem: PipelineProblem, time_limit: float, seed: int, path: str) -> Told:
+    """Solve for each amount of memory, until more of it gains nothing."""
+    from gangplan.solvers.certificates.bounds import Windows
+
+    from ..plot.pipeline import Point, frontier_scene
+    from ..plot.scene import check
+
+    check(path)
+    unit = float(np.bincount(problem.device, weights=problem.activation).max())
+    ideal = float(problem.load().sum()) / problem.devices
+    ample = float(Windows().bound(replace(problem, capacity=())))  # type: ignore[arg-type]
+    rows: list[dict[str, Any]] = []
+    most = min(problem.micro_batches, POINTS)
+    with progress("memory") as bar:
+        for count in range(1, most + 1):
+            bar(count / most)
+            limited = replace(problem, capacity=np.full(problem.devices, unit * count))
+            result = _solved(limited, time_limit, seed)
+            if result.plan is None:
+                raise InstanceError("time_limit", f"{time_limit:g} s gave no plan for {unit * count:g} B")
+            row = _row(limited, f"{unit * count:g}", result.plan, result.bound)
+            rows.append(row | {"capacity": unit * count, "by": result.trace[-1].by})
+            if row["seconds"] <= ample * (1 + OPTIMAL_GAP):
+                break
+    points = [
+        Point(x["capacity"], x["seconds"], x["bound"], x["bubble"], max(0.0, 1 - ideal / x["bound"]), x["by"]) for x in rows
+    ]
+    known = [(x["name"], x["memory"], x["bubble"]) for x in _published(replace(problem, capacity=()), None)]  # type: ignore[arg-type]
+    title = f"Memory against bubble: {repr(problem)[len('PipelineProblem(') : -1]}"
+    write_whole({path: frontier_scene(points, title, [x for x in known if x[2] is not None and x[1] <= 2 * points[-1][0]]).render(path)})
+    proved = f"{sum(x['proved'] for x in rows)} of {len(rows)} amounts of memory proved"
+    columns = {"room, B": "{name}", **{head: x for head, x in _COLUMNS.items() if head != "schedule"}, "found by": "{by}"}
+    return tell({"frontier": [_data(row) for row in rows]}, lambda: [_head(problem, proved, ""), listed(rows, columns, 0)])
