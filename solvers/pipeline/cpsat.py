@@ -41,8 +41,9 @@ class _Model:
         self.ticks = ticks_of(np.concatenate([found.seconds, found.lag]), worst)
         down = self._down
         self.takes, self.lag = ([down(x) for x in column.tolist()] for column in (found.seconds, found.lag))
-        # without a barrier, the device of the first stage starts first, and ends last or later than others start
-        self.horizon = (2 - problem.barrier) * (down(worst) + 1)
+        # Without a barrier all devices start while the first one is at work. With one half of that would do, and the
+        # search would take ten times as long: 7 s instead of 0.6 s of 8 devices, 32 micro-batches, memory for 5.
+        self.horizon = 2 * (down(worst) + 1)
         self.start = [self.cp.new_int_var(0, self.horizon, f"s{x}") for x in range(problem.n_passes)]
         self.step = self.cp.new_int_var(0, self.horizon, "step")
         self.before = found.before.tolist()
