@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from gangplan.instances import GraphProblem, InstanceError, StagesProblem
+from gangplan.instances.pipeline import PipelineProblem
 from gangplan.instances.placement import Fleet, GangJob, PlacementProblem
 from gangplan.instances.quantities import quantity
-from gangplan.instances.pipeline import PipelineProblem
 from gangplan.instances.schedule import Pool, ScheduleProblem, total
 from gangplan.solvers import Run
 from gangplan.solvers.run import in_time

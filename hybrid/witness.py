@@ -95,7 +95,7 @@ def _solvers(run: Run) -> set[str]:
 
 
 def _cells(problem: Any) -> int:
-    """Return ops times devices, jobs times nodes, jobs, passes, or pairs of ops: rows of a textbook model go by these."""
+    """Return ops times devices, jobs times nodes, jobs, passes, or pairs of ops: textbook models grow with these."""
     if problem.objective in ("placement", "schedule"):
         return len(problem.jobs) * int(problem.fleet.n_nodes if problem.objective == "placement" else 1)
     if problem.objective == "pipeline":

@@ -8,7 +8,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from .arrays import AMOUNT, NONE, Checked, FloatArray, IntArray, array, check_fields, require, require_count
+from .arrays import AMOUNT, NONE, Checked, FloatArray, IntArray, array, check_fields, require, require_count, sums
 from .errors import InstanceError
 
 PHASES = ("F", "B", "W")
@@ -119,16 +119,13 @@ class PipelineProblem:
         before[0, 1:], lag[0, 1:] = number[0, :-1], moves
         before[1, :-1], lag[1, :-1] = number[1, 1:], moves
         before[1, -1] = number[0, -1]
+        seconds = [self.forward, self.backward + (0 if self.split else self.weight)]
+        change = [self.activation, (self.kept if self.split else 0) - self.activation]
         if self.split:
             before[2] = number[1]
-            seconds, change = (
-                (self.forward, self.backward, self.weight),
-                (self.activation, self.kept - self.activation, -self.kept),
-            )
-        else:
-            seconds, change = (self.forward, self.backward + self.weight), (self.activation, -self.activation)
-        rows = (np.repeat(np.stack(x), m) for x in ([self.device] * len(number), seconds, change))
-        device, every, held = rows
+            seconds.append(self.weight)
+            change.append(-self.kept)
+        device, every, held = (np.repeat(np.stack(x), m) for x in ([self.device] * len(number), seconds, change))
         return Passes(device, every, before.ravel(), lag.ravel(), held)
 
     def number(self, kind: int, stage: int, micro_batch: int) -> int:
@@ -150,7 +147,7 @@ class PipelineProblem:
     def load(self) -> FloatArray:
         """Return the seconds that each device is busy, float64 (devices,)."""
         seconds = self.micro_batches * (self.forward + self.backward + self.weight)
-        return np.bincount(self.device, weights=seconds, minlength=self.devices)
+        return sums(self.device, seconds, self.devices)
 
     def plan(self, orders: Sequence[Sequence[int]]) -> PipelinePlan:
         """Return the plan in which each device runs passes, by their numbers, in an order."""

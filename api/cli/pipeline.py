@@ -84,14 +84,16 @@ def _solved(problem: PipelineProblem, time_limit: float, seed: int) -> Any:
 def _row(problem: PipelineProblem, name: str, plan: Any, bound: float | None) -> dict[str, Any]:
     """Return what a plan is worth, or why it is none."""
     verdict = verify(problem, plan)
-    value = verdict.objective
+    value, bubble = verdict.objective, verdict.bubble if verdict.ok else None
     gap = None if value is None or bound is None else max(0.0, (value - bound) / value) if value else 0.0
     proved = gap is not None and gap <= OPTIMAL_GAP
-    found = {"name": name, "seconds": value, "bubble": verdict.bubble if verdict.ok else None, "bound": bound}
-    found |= {"memory": float(verdict.memory.max()), "gap": gap, "proved": proved, "violations": [*verdict.violations]}
-    words = "proved" if proved else "" if verdict.ok else "no room" if verdict.violations[0][:6] == "memory" else "stuck"
-    told = {"step": quantity(value, "s"), "bubble_words": percent(found["bubble"]), "gap_words": percent(gap)}
-    return found | told | {"words": words, "bound_words": quantity(bound, "s")}
+    words = "proved" if proved else "" if verdict.ok else "no room"
+    return {
+        "name": name, "seconds": value, "bubble": bubble, "bound": bound, "gap": gap, "proved": proved,
+        "memory": float(verdict.memory.max()), "violations": [*verdict.violations],
+        "step": quantity(value, "s"), "bubble_words": percent(bubble), "gap_words": percent(gap),
+        "bound_words": quantity(bound, "s"), "words": words,
+    }  # fmt: skip
 
 
 _WORDS = ("step", "bubble_words", "gap_words", "bound_words", "words")
@@ -143,7 +145,7 @@ def _head(problem: PipelineProblem, standing: str, by: str, conflict: Sequence[s
 
 def _frontier(problem: PipelineProblem, time_limit: float, seed: int, path: str) -> Told:
     """Solve for each amount of memory, until more of it gains nothing."""
-    from gangplan.solvers.certificates.bounds import Windows
+    from gangplan.instances.certificates.windows import Windows
 
     from ..plot.pipeline import Point, frontier_scene
     from ..plot.scene import check
@@ -166,11 +168,24 @@ def _frontier(problem: PipelineProblem, time_limit: float, seed: int, path: str)
             if row["seconds"] <= ample * (1 + OPTIMAL_GAP):
                 break
     points = [
-        Point(x["capacity"], x["seconds"], x["bound"], x["bubble"], max(0.0, 1 - ideal / x["bound"]), x["by"]) for x in rows
+        Point(x["capacity"], x["seconds"], x["bound"], x["bubble"], max(0.0, 1 - ideal / x["bound"]), x["by"])
+        for x in rows
     ]
     known = [(x["name"], x["memory"], x["bubble"]) for x in _published(replace(problem, capacity=()), None)]  # type: ignore[arg-type]
     title = f"Memory against bubble: {repr(problem)[len('PipelineProblem(') : -1]}"
-    write_whole({path: frontier_scene(points, title, [x for x in known if x[2] is not None and x[1] <= 2 * points[-1][0]]).render(path)})
+    write_whole(
+        {
+            path: frontier_scene(
+                points, title, [x for x in known if x[2] is not None and x[1] <= 2 * points[-1][0]]
+            ).render(path)
+        }
+    )
     proved = f"{sum(x['proved'] for x in rows)} of {len(rows)} amounts of memory proved"
-    columns = {"room, B": "{name}", **{head: x for head, x in _COLUMNS.items() if head != "schedule"}, "found by": "{by}"}
-    return tell({"frontier": [_data(row) for row in rows]}, lambda: [_head(problem, proved, ""), listed(rows, columns, 0)])
+    columns = {
+        "room, B": "{name}",
+        **{head: x for head, x in _COLUMNS.items() if head != "schedule"},
+        "found by": "{by}",
+    }
+    return tell(
+        {"frontier": [_data(row) for row in rows]}, lambda: [_head(problem, proved, ""), listed(rows, columns, 0)]
+    )

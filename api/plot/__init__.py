@@ -14,8 +14,8 @@ from typing import Any
 
 from gangplan.instances import GraphProblem, InstanceError, PartitionProblem
 from gangplan.instances.kinds import PLANS
-from gangplan.instances.placement import Fleet, PlacementProblem
 from gangplan.instances.pipeline import PipelineProblem
+from gangplan.instances.placement import Fleet, PlacementProblem
 from gangplan.instances.schedule import ScheduleProblem
 from gangplan.simulator.trace import Outcome
 

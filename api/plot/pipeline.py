@@ -93,9 +93,15 @@ def frontier_scene(points: Sequence[Point], title: str, published: Sequence[tupl
     panel = Panel("frontier", Axis(0, 1.05 * most, "memory of a device, B", grid=True),
                   Axis(0, 1.08 * high or 1.0, "bubble, % of the step", grid=True), (), height=3.6)  # fmt: skip
     best = [(p.memory, 100 * p.bubble) for p in points]
-    texts = [f"{p.memory:g} B: {quantity(p.seconds, 's', 6)} by {p.by}<br>bound {quantity(p.bound, 's', 6)}" for p in points]
+    texts = [
+        f"{p.memory:g} B: {quantity(p.seconds, 's', 6)} by {p.by}<br>bound {quantity(p.bound, 's', 6)}" for p in points
+    ]
     proved = [p.seconds <= p.bound * (1 + 1e-6) for p in points]
-    keys = [Key("best plan: filled if proved", (FEW[0],), "line"), Key("bound", look="dash"), Key("published", (FEW[1],), "D")]
+    keys = [
+        Key("best plan: filled if proved", (FEW[0],), "line"),
+        Key("bound", look="dash"),
+        Key("published", (FEW[1],), "D"),
+    ]
     fill = [FEW[0] if x else "#ffffff" for x in proved]
     panel = panel.add(
         Lines([[(p.memory, 100 * p.least) for p in points]], INK, 1.2, dash=True, name="bound"),

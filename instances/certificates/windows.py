@@ -47,7 +47,9 @@ class Windows(Certificate):
             return inf
         forward = _forward(problem)
         back = forward.reversed()
-        best = max(_fits(forward, *(x.heads(problem, own) for x in (forward, back))) for own in _views(problem, forward))
+        best = max(
+            _fits(forward, *(x.heads(problem, own) for x in (forward, back))) for own in _views(problem, forward)
+        )
         return best * forward.tick / (1 + SLACK)
 
 
@@ -119,7 +121,9 @@ class _Direction(NamedTuple):
         for x in self.order:
             least = max((head[u] + self.seconds[u] + ticks for u, ticks in self.arcs[x].items()), default=never)
             total, least = 0, max(least, head[x])
-            for start, takes in sorted(((head[y], self.seconds[y]) for part in self.past[x] for y in part), reverse=True):
+            for start, takes in sorted(
+                ((head[y], self.seconds[y]) for part in self.past[x] for y in part), reverse=True
+            ):
                 total += takes
                 least = max(least, start + total)
             head[x] = least

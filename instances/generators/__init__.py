@@ -66,7 +66,8 @@ def generate(
 
     Args:
         kind: an op graph, one of `GENERATORS`, or jobs, one of `JOBS`: ``gangs`` is a placement problem, ``moldable`` a
-            schedule problem, ``arrivals`` a workload to simulate, ``micro_batches`` a pipeline problem. Of these, all arguments are `options`.
+            schedule problem, ``arrivals`` a workload to simulate, ``micro_batches`` a pipeline problem. Of jobs, all
+            arguments are `options`.
         training: see `with_backward`; latency is of a forward pass, and never has the backward ops.
         efficiency: see `roofline`.
         devices, device_type, memory, bandwidth: see `gangplan.instances.devices.server`.

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import numpy as np
 
-from ..arrays import require_choice, require_counts, require_number
+from ..arrays import NONE, require_choice, require_counts, require_number
 from ..pipeline import PipelineProblem
 
 SHAPES = ("loop", "v")
@@ -32,20 +32,15 @@ def micro_batches(
     require_counts(devices=devices, micro_batches=micro_batches, chunks=chunks)
     require_choice(shape, "shape", SHAPES)
     require_number(spread, "spread", below=1)
-    require_number(transfer, "transfer")
-    line = np.arange(devices)
+    for name, x in (("transfer", transfer), ("forward", forward), ("backward", backward), ("weight", weight)):
+        require_number(x, name)
+    line = range(devices)
     if shape == "v":
         require_number(chunks, "chunks", least=2, most=2)
-    device = np.concatenate([line, line[::-1]]) if shape == "v" else np.tile(line, chunks)
+    device = np.array([*line, *line[::-1]] if shape == "v" else [*line] * chunks, dtype=np.int32)
     share = np.random.default_rng(seed).uniform(1 - spread, 1 + spread, (3, len(device))) / chunks
-    amounts = [require_number(x, name) or x for x, name in ((forward, "forward"), (backward, "backward"), (weight, "weight"))]
+    ahead, back, weights = np.array([forward, backward, weight])[:, None] * share
+    even, room = np.ones(len(device)), np.full(0 if memory is None else devices, 0.0 if memory is None else memory)
     return PipelineProblem(
-        device,
-        *(np.array(amounts)[:, None] * share),
-        micro_batches=micro_batches,
-        split=split,
-        transfer=np.full(len(device), float(transfer)),
-        activation=np.full(len(device), 1.0 / chunks),
-        capacity=() if memory is None else np.full(devices, float(memory)),  # type: ignore[arg-type]
-        barrier=barrier,
+        device, ahead, back, weights, micro_batches, split, transfer * even, even / chunks, NONE, room, barrier
     )

@@ -67,7 +67,8 @@ def _shape(problem: PipelineProblem, plan: PipelinePlan) -> list[str]:
     numbers = (plan.phase * v + plan.stage) * m + plan.micro_batch
     times = np.bincount(numbers, minlength=problem.n_passes)
     return [
-        f"passes: {problem.told(x)} is in the plan {times[x]} times" for x in np.flatnonzero(times != 1)[:_SHOWN].tolist()
+        f"passes: {problem.told(x)} is in the plan {times[x]} times"
+        for x in np.flatnonzero(times != 1)[:_SHOWN].tolist()
     ]
 
 
@@ -98,7 +99,7 @@ def finishes(
     begin = np.zeros((problem.devices, 1)) if problem.barrier else np.full((problem.devices,) * 2, -np.inf)
     np.fill_diagonal(begin, 0.0)
     ends = np.full((len(passes.seconds), begin.shape[1]), np.nan)
-    device, before, lag, seconds = (x.tolist() for x in (passes.device, passes.before, passes.lag, passes.seconds))
+    before, lag, seconds = (x.tolist() for x in (passes.before, passes.lag, passes.seconds))
     free, done, at = list(begin), [False] * len(before), [0] * len(orders)
     waiting = dict[int, int]()
     todo = list(range(len(orders)))

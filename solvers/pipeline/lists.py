@@ -51,7 +51,7 @@ def list_orders(
     if any(need > room for need, room in zip(needs, limit, strict=True)):
         return None
     place = {kind: i for i, kind in enumerate(rule)}
-    chains = [sorted(((place[k], -s, k * v + s) for k in range(2 + problem.split) for s in mine)) for mine in own]
+    chains = [sorted((place[k], -s, k * v + s) for k in range(2 + problem.split) for s in mine) for mine in own]
     at, end = [0] * ((2 + problem.split) * v), [-1.0] * len(seconds)
     free, held, promised, started = [0.0] * p, [0.0] * p, [0.0] * p, [0] * p
     orders: list[list[int]] = [[] for _ in range(p)]
@@ -59,7 +59,7 @@ def list_orders(
         best = (inf, -1, -1)
         for d in range(p):
             chosen = (inf, -1)
-            for _, s, c in chains[d]:
+            for _, _, c in chains[d]:
                 if at[c] == m:
                     continue
                 x = c * m + at[c]

@@ -1,4 +1,4 @@
-"""Local search over orders: move a pass to another place on its device, and keep the plan unless a step takes longer."""
+"""Local search over orders: move a pass to another place on its device unless a step then takes longer."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def local_search(run: Run, prepared: object = None) -> None:
     problem, passes, rng = run.problem, run.problem.passes(), np.random.default_rng(run.seed)
     limit = problem.capacity * (1 + TOLERANCE) if len(problem.capacity) else np.full(problem.devices, np.inf)
     change = passes.change
-    while not run.stopped and run.plan is not None:
+    while not run.stopped and run.objective is not None:
         orders, value, stalled = problem.orders(run.plan), run.objective, 0
         while not run.stopped and stalled < _STALLED * problem.n_passes:
             stalled += 1

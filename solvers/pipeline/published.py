@@ -40,7 +40,9 @@ def gpipe(problem: PipelineProblem) -> Orders:
     own = [np.flatnonzero(problem.device == d).tolist() for d in range(problem.devices)]
     every = range(problem.micro_batches)
     orders = [[(F, s, j) for s in mine for j in every] for mine in own]
-    return [a + _whole(problem, [(s, j) for s in mine[::-1] for j in every]) for a, mine in zip(orders, own, strict=True)]
+    return [
+        a + _whole(problem, [(s, j) for s in mine[::-1] for j in every]) for a, mine in zip(orders, own, strict=True)
+    ]
 
 
 def one_forward_one_backward(problem: PipelineProblem) -> Orders:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from itertools import permutations, product
 from math import inf, prod
+from typing import Any
 
 import numpy as np
 
@@ -57,8 +58,6 @@ def _seconds(problem: PipelineProblem, passes: Passes, orders: tuple[list[int], 
 
     def ends(begin: list[float]) -> list[float] | None:
         found, waiting = dict[int, float](), rows
-        for d, x in enumerate(first):
-            found[-2 - d] = begin[d]
         while waiting:
             able = [(x, y) for x, y in waiting if (y < 0 or y in found) and (before[x] < 0 or before[x] in found)]
             if not able:
@@ -72,12 +71,11 @@ def _seconds(problem: PipelineProblem, passes: Passes, orders: tuple[list[int], 
     if problem.barrier:
         return max(ends([0.0] * len(orders)) or [inf])
     path = [ends([0.0 if e == d else -inf for e in range(len(orders))]) for d in range(len(orders))]
+    if None in path:
+        return inf
     rounds = (x for k in range(1, len(orders) + 1) for x in permutations(range(len(orders)), k))
     # steps are as far apart as the greatest mean of a round of devices that wait for one another
-    return max(
-        inf if path[0] is None else sum((path[a] or [])[b] for a, b in zip(x, (*x[1:], x[0]), strict=True)) / len(x)
-        for x in rounds
-    )
+    return max(sum((path[a] or [])[b] for a, b in zip(x, (*x[1:], x[0]), strict=True)) / len(x) for x in rounds)
 
 
 _SHAPES = ((2, 2, True, "line"), (2, 3, False, "line"), (3, 2, False, "line"), (2, 1, True, "v"), (1, 2, False, "loop"))
@@ -89,14 +87,16 @@ def random_problem(seed: int, variant: str = "") -> PipelineProblem:
     """Make a tiny problem in which every constraint may bind, the same for the same arguments; some have no plan."""
     rng = np.random.default_rng(seed)
     p, m, split, lay = _SHAPES[seed % len(_SHAPES)]
-    device = {"line": np.arange(p), "loop": np.tile(np.arange(p), 2), "v": [*range(p), *range(p)[::-1]]}[lay]
+    places = {"line": [*range(p)], "loop": [*range(p)] * 2, "v": [*range(p), *range(p)[::-1]]}[lay]
+    device = np.array(places, dtype=np.int32)
     v, unit = len(device), float(rng.choice([1.0, 0.1, 1 / 3, np.pi]))
     even = rng.random() < 0.3
-    seconds = [unit * (np.ones(v) if even else rng.integers(0 if k == 2 else 1, 4, v)) for k in range(3)]
+    ahead, back, weight = (unit * (np.ones(v) if even else rng.integers(k, 4, v)) for k in (1, 1, 0))
     activation = rng.integers(1, 4, v) * (1.0 if rng.random() < 0.7 else np.pi)
-    need = max(float(activation[np.asarray(device) == d].sum()) for d in range(p))
+    need = max(float(activation[device == d].sum()) for d in range(p))
     room = need * rng.choice([0.9, 1.0, 1.5, 2.0, 3.0], p, p=[0.05, 0.25, 0.25, 0.25, 0.2])
-    return PipelineProblem(
-        np.asarray(device), *seconds, m, split, rng.choice([0.0, 0.0, unit]) * np.ones(v), activation,
-        activation * rng.choice([0.0, 0.5, 1.0]), () if rng.random() < 0.2 else room, bool(rng.random() < 0.6),
-    )  # fmt: skip
+    transfer = rng.choice([0.0, 0.0, unit]) * np.ones(v)
+    kept = activation * rng.choice([0.0, 0.5, 1.0])
+    some = room if rng.random() < 0.8 else np.zeros(0)
+    made: list[Any] = [device, ahead, back, weight, m, split, transfer, activation, kept, some, bool(rng.random() < 0.6)]
+    return PipelineProblem(*made)
