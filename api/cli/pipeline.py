@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from importlib.util import find_spec
 from typing import Annotated, Any
 
 import numpy as np
 
 from gangplan.instances import InstanceError, dump, verify
+from gangplan.instances.addons import offered
+from gangplan.instances.arrays import sums
+from gangplan.instances.errors import extra
 from gangplan.instances.generators import generate
 from gangplan.instances.outlet import write_whole
 from gangplan.instances.pipeline import PipelineProblem, schedule_csv
@@ -18,7 +22,7 @@ from gangplan.solvers.run import OPTIMAL_GAP
 
 from ..units import percent
 from . import options
-from .output import Told, facts, listed, progress, tell
+from .output import Told, facts, listed, progress, table_of, tell
 
 OURS = "gangplan"
 """What the plan that is found is called beside published schedules."""
@@ -47,6 +51,9 @@ def pipeline(
     out: Annotated[str | None, "write the plan here", "PLAN", options.Output()] = None,
     csv: Annotated[str | None, "write it for torch.distributed.pipelining", "FILE", options.Output(".csv")] = None,
     draw: options.Picture = None,
+    run: Annotated[
+        str | None, "run it, and published ones, by torch on a toy GPT, and draw that", "FILE", options.DRAWN
+    ] = None,
     frontier: Annotated[str | None, "solve for each amount of memory, and draw that", "FILE", options.DRAWN] = None,
 ) -> Told:
     """Order forward and backward passes so that a step takes least time, beside published schedules.
@@ -65,14 +72,16 @@ def pipeline(
             chunks=2 if shape == "v" and chunks == 1 else chunks, shape=shape, split=not merged,
             barrier=not no_barrier, spread=spread, seed=seed,
         )  # fmt: skip
+    if run is not None:
+        _rehearse()
     if frontier is not None:
         options.refuse(
             *((name, x, f"is of one plan, and a frontier has many: leave --{name} out") for name, x in
-              (("out", out), ("csv", csv), ("draw", draw))),
+              (("out", out), ("csv", csv), ("draw", draw), ("run", run))),
             ("memory", not problem.activation.any(), "stages hold none, so there is no frontier"),
         )  # fmt: skip
         return _frontier(problem, time_limit, seed, frontier)
-    return _plan(problem, time_limit, seed, {"out": out, "csv": csv, "draw": draw})
+    return _plan(problem, time_limit, seed, {"out": out, "csv": csv, "draw": draw, "run": run})
 
 
 def _solved(problem: PipelineProblem, time_limit: float, seed: int) -> Any:
@@ -104,20 +113,21 @@ def _data(row: dict[str, Any]) -> dict[str, Any]:
     return {name: x for name, x in row.items() if name not in _WORDS}
 
 
-def _published(problem: PipelineProblem, bound: float | None) -> Iterator[dict[str, Any]]:
+def _published(problem: PipelineProblem, bound: float | None) -> Iterator[tuple[dict[str, Any], Any]]:
+    """Yield the rows of published schedules that are made for the problem, with their plans."""
     from gangplan.solvers.pipeline.published import PUBLISHED, plan_of
 
     for name in PUBLISHED:
         if (plan := plan_of(problem, name)) is not None:
-            yield _row(problem, name, plan, bound)
+            yield _row(problem, name, plan, bound), plan
 
 
 def _plan(problem: PipelineProblem, time_limit: float, seed: int, paths: dict[str, str | None]) -> Told:
     result = _solved(problem, time_limit, seed)
-    rows = list(_published(problem, result.bound))
+    rows, runs = list(_published(problem, result.bound)), list[dict[str, Any]]()
     files: dict[str, bytes] = {}
     if result.plan is not None:
-        rows.append(_row(problem, OURS, result.plan, result.bound))
+        rows.append((_row(problem, OURS, result.plan, result.bound), result.plan))
         if paths["out"]:
             files[paths["out"]] = f"{dump(result.plan)}\n".encode()
         if paths["csv"]:
@@ -126,14 +136,56 @@ def _plan(problem: PipelineProblem, time_limit: float, seed: int, paths: dict[st
             from ..plot import render
 
             files[paths["draw"]] = render(paths["draw"], problem, result, name=f"{result.trace[-1].by}")
+        if paths["run"]:
+            plans = {x["name"]: plan for x, plan in rows if not x["violations"]}
+            runs, scene = _run(problem, plans)
+            files[paths["run"]] = scene.render(paths["run"])
     write_whole(files)
     data = {
-        "status": str(result.status), "standing": result.standing, "schedules": [_data(row) for row in rows],
+        "status": str(result.status), "standing": result.standing, "schedules": [_data(row) for row, _ in rows],
         "plan": None if result.plan is None else json.loads(dump(result.plan)), "conflict": [*result.conflict],
+        "runs": runs,
     }  # fmt: skip
     by = result.trace[-1].by if result.trace else ""
-    return tell(data, lambda: [_head(problem, result.standing, by, result.conflict), listed(rows, _COLUMNS)],
-                code=0 if result.plan is not None else 1)  # fmt: skip
+    head, table = _head(problem, result.standing, by, result.conflict), listed([row for row, _ in rows], _COLUMNS)
+    return tell(data, lambda: [head, table, _ran(runs)], code=0 if result.plan is not None else 1)
+
+
+def _rehearse() -> Any:
+    """Return what runs plans by torch; refuse if it cannot be had."""
+    found = offered("rehearse") if find_spec("torch") else None
+    if found is None:
+        raise InstanceError("run", f"needs torch; {extra('torch')}")
+    return found
+
+
+def _run(problem: PipelineProblem, plans: dict[str, Any]) -> tuple[list[dict[str, Any]], Any]:
+    """Run plans by torch; return what was found, and the picture."""
+    from ..plot.pipeline import Timed, timed_scene
+
+    device, rows, pictures = problem.passes().device, list[dict[str, Any]](), list[Timed]()
+    for name, ran in _rehearse()(problem, plans).items():
+        verdict = verify(problem, plans[name])
+        for what, start, finish in (("planned", verdict.start, verdict.finish), ("run", ran.start, ran.finish)):
+            last = float(finish.max())
+            idle = last - sums(device, finish - start, problem.devices)
+            pictures.append(Timed(problem, start, finish, last, verdict.memory, f"{name}, {what}"))
+            row = {"schedule": name, "what": what, "seconds": last, "idle": idle.tolist()}
+            rows.append(row | ({"outputs": ran.outputs, "gradients": ran.gradients} if what == "run" else {}))
+    return rows, timed_scene(pictures)
+
+
+def _ran(rows: list[dict[str, Any]]) -> Any:
+    """Return the table of what has run; nothing if nothing has."""
+    apart = [f"{x['outputs']:.0e}, {x['gradients']:.0e}" if "outputs" in x else "" for x in rows]
+    cells = {
+        "schedule": [x["schedule"] for x in rows],
+        "": [x["what"] for x in rows],
+        "step": [quantity(x["seconds"], "s") for x in rows],
+        "idle by device, s": [" ".join(f"{y:.3g}" for y in x["idle"]) for x in rows],
+        "outputs, gradients differ by": apart,
+    }
+    return table_of(cells, 2)
 
 
 def _head(problem: PipelineProblem, standing: str, by: str, conflict: Sequence[str] = ()) -> str:
@@ -171,7 +223,7 @@ def _frontier(problem: PipelineProblem, time_limit: float, seed: int, path: str)
         Point(x["capacity"], x["seconds"], x["bound"], x["bubble"], max(0.0, 1 - ideal / x["bound"]), x["by"])
         for x in rows
     ]
-    known = [(x["name"], x["memory"], x["bubble"]) for x in _published(replace(problem, capacity=()), None)]  # type: ignore[arg-type]
+    known = [(x["name"], x["memory"], x["bubble"]) for x, _ in _published(replace(problem, capacity=()), None)]  # type: ignore[arg-type]
     title = f"Memory against bubble: {repr(problem)[len('PipelineProblem(') : -1]}"
     write_whole(
         {

@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gangplan.instances.arrays import FloatArray, sums
+from gangplan.instances.pipeline import PipelineProblem
 from gangplan.instances.quantities import quantity, scale
 
 from ..units import percent
@@ -24,55 +26,70 @@ SIDE = 1.35
 """Inches to the right of the passes, for what devices are busy and hold."""
 
 
+class Timed(NamedTuple):
+    """When passes of a problem run: seconds, float64 (n,), in all `seconds`; what devices hold at most, and a bound."""
+
+    problem: PipelineProblem
+    start: FloatArray
+    finish: FloatArray
+    seconds: float
+    memory: FloatArray
+    told: str
+    bound: float | None = None
+
+
 def pipeline_scene(entries: Sequence[Drawn]) -> Scene:
     """Return the passes of plans on one axis of time, panels ``passes``."""
-    verdicts = [entry.verdict() for entry in entries]
-    last = max(max(float(v.finish.max()), e.bound or 0.0) for v, e in zip(verdicts, entries, strict=True))
-    factor, unit = scale(last, "s")
-    axis = Axis(0.0, 1.012 * last / factor or 1.0, f"time, {unit}", grid=True, link="time")
-    rows = []
-    for entry, verdict in zip(entries, verdicts, strict=True):
-        problem, p = entry.problem, entry.problem.devices
-        passes, kinds = problem.passes(), 2 + problem.split
-        kind, stage, j = np.unravel_index(np.arange(problem.n_passes), (kinds, problem.stages, problem.micro_batches))
-        ticks = [(d + 0.5, f"{d}") for d in range(p)]
-        height = max(min(PITCH * p, MOST_TALL), 0.6)
-        panel = Panel("passes", axis, Axis(p, 0, "device", ticks=ticks), (), height=height, width=RIGHT - LEFT - SIDE)
-        at = np.stack([verdict.start / factor, passes.device + 0.08, passes.seconds / factor, np.full(len(j), 0.84)], 1)
-        turn = np.array([int((problem.device[:s] == d).sum()) for s, d in enumerate(problem.device)])
-        shades = [COLOURS[k][t % 2] for k, t in zip(kind, turn[stage], strict=True)]
-        texts = [
-            f"{problem.told(x)}<br>{quantity(a, 's', 6)} to {quantity(b, 's', 6)}"
-            for x, (a, b) in enumerate(zip(verdict.start, verdict.finish, strict=True))
-        ]
-        keys = [Key(NAMES[k] + (" with weights" if k and not problem.split else ""), COLOURS[k]) for k in range(kinds)]
-        keys.append(Key("darker: a later stage of the device", look="")) if problem.stages > p else None
-        across = np.array([[0.0, d + 0.04, axis.high, 0.92] for d in range(p)])
-        panel = panel.add(
-            Boxes(across, BAND),
-            Boxes(at, shades, texts, [keys[k].label for k in kind], edge="#ffffff"),
-            names_in(at, [[f"{x}"] for x in j], panel.scale, paper=shades),
-        )
-        if entry.bound is not None and problem.barrier:
-            keys.append(Key(f"bound {quantity(entry.bound, 's', 6)}: no plan is better", look="dash"))
-            panel = panel.add(Lines([[(entry.bound / factor, 0), (entry.bound / factor, p)]], width=1.4, dash=True))
-        told = entry.worth(verdict.objective, f"bubble {percent(verdict.bubble)}")
-        heading = f"{entry.name} · {told}" if len(entries) > 1 else ""
-        side = replace(panel, marks=(), bare=True, left=panel.left + panel.width + 0.1, width=SIDE - 0.1, keys=())
-        rows.append([replace(panel, keys=keys, heading=heading), _side(side, verdict)])
-    subtitle = told if len(entries) == 1 else f"{len(entries)} plans on one axis of time"
+    found = []
+    for entry in entries:
+        v = entry.verdict()
+        told = " · ".join(filter(None, [entry.name, entry.worth(v.objective, f"bubble {percent(v.bubble)}")]))
+        found.append(Timed(entry.problem, v.start, v.finish, v.objective, v.memory, told, entry.bound))
+    return timed_scene(found)
+
+
+def timed_scene(entries: Sequence[Timed]) -> Scene:
+    """Return when passes run, plans or runs of them below each other, panels ``passes``."""
+    factor, unit = scale(max(max(float(x.finish.max()), x.bound or 0.0) for x in entries), "s")
+    last = max(max(float(x.finish.max()), x.bound or 0.0) for x in entries) / factor
+    axis = Axis(0.0, 1.012 * last or 1.0, f"time, {unit}", grid=True, link="time")
+    rows = [_row(x, axis, factor, several=len(entries) > 1) for x in entries]
     problem = entries[0].problem
-    return Scene(f"{problem.micro_batches} micro-batches through {problem.stages} stages", subtitle, rows)
+    told = entries[0].told if len(entries) == 1 else f"{len(entries)} on one axis of time"
+    return Scene(f"{problem.micro_batches} micro-batches through {problem.stages} stages", told, rows)
 
 
-def _side(panel: Panel, verdict: object) -> Panel:
-    """Return the panel that says how busy each device is, and what it holds at most."""
-    seconds, held = verdict.objective or 1.0, verdict.memory  # type: ignore[attr-defined]
-    told = [(0.42, -0.15, "busy", 8.5, GREY)] + [(1.0, -0.15, "holds", 8.5, GREY)] * bool(held.any())
-    for d, (busy, most) in enumerate(zip(verdict.load / seconds, held, strict=True)):  # type: ignore[attr-defined]
-        told.append((0.42, d + 0.5, f"{busy:.0%}", 8.5, INK))
-        told += [(1.0, d + 0.5, quantity(most, "B", 3), 8.5, INK)] * bool(held.any())
-    return replace(panel, x=Axis(0, SIDE - 0.1)).add(Words.of(told, "right", outside=True))
+def _row(timed: Timed, axis: Axis, factor: float, *, several: bool) -> list[Panel]:
+    problem, passes, p = timed.problem, timed.problem.passes(), timed.problem.devices
+    every = np.arange(problem.n_passes)
+    kind, stage = np.divmod(every // problem.micro_batches, problem.stages)
+    height = max(min(PITCH * p, MOST_TALL), 0.6)
+    y = Axis(p, 0, "device", ticks=[(d + 0.5, f"{d}") for d in range(p)])
+    panel = Panel("passes", axis, y, (), height=height, width=RIGHT - LEFT - SIDE, heading=timed.told * several)
+    start, takes = timed.start / factor, (timed.finish - timed.start) / factor
+    at = np.stack([start, passes.device + 0.08, takes, np.full(len(every), 0.84)], 1)
+    turn = np.array([int((problem.device[:s] == d).sum()) for s, d in enumerate(problem.device)])
+    shades = [COLOURS[k][t % 2] for k, t in zip(kind, turn[stage], strict=True)]
+    ends = zip(every.tolist(), timed.start, timed.finish, strict=True)
+    texts = [f"{problem.told(x)}<br>{quantity(a, 's', 6)} to {quantity(b, 's', 6)}" for x, a, b in ends]
+    names = NAMES if problem.split else (NAMES[0], f"{NAMES[1]} with {NAMES[2]}")
+    keys = [Key(name, COLOURS[k]) for k, name in enumerate(names)]
+    panel = panel.add(
+        Boxes(np.array([[0.0, d + 0.04, axis.high, 0.92] for d in range(p)]), BAND),
+        Boxes(at, shades, texts, [names[k] for k in kind], edge="#ffffff"),
+        names_in(at, [[f"{x % problem.micro_batches}"] for x in every], panel.scale, paper=shades),
+    )
+    if timed.bound is not None and problem.barrier:
+        keys.append(Key("bound: no plan is better", look="dash"))
+        panel = panel.add(Lines([[(timed.bound / factor, 0), (timed.bound / factor, p)]], width=1.4, dash=True))
+    side = replace(panel, marks=(), bare=True, left=panel.left + panel.width + 0.1, width=SIDE - 0.1, heading="")
+    idle = timed.seconds - sums(passes.device, timed.finish - timed.start, p)
+    held = timed.memory.any()
+    told = [(0.5, -0.15, "idle", 8.5, GREY)] + [(1.1, -0.15, "holds", 8.5, GREY)] * bool(held)
+    for d, (rest, most) in enumerate(zip(idle.tolist(), timed.memory.tolist(), strict=True)):
+        told.append((0.5, d + 0.5, quantity(max(rest, 0.0), "s", 3), 8.5, INK))
+        told += [(1.1, d + 0.5, quantity(most, "B", 3), 8.5, INK)] * bool(held)
+    return [replace(panel, keys=keys), replace(side, x=Axis(0, SIDE - 0.1)).add(Words.of(told, "right", outside=True))]
 
 
 class Point(NamedTuple):

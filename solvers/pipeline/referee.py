@@ -98,5 +98,6 @@ def random_problem(seed: int, variant: str = "") -> PipelineProblem:
     transfer = rng.choice([0.0, 0.0, unit]) * np.ones(v)
     kept = activation * rng.choice([0.0, 0.5, 1.0])
     some = room if rng.random() < 0.8 else np.zeros(0)
-    made: list[Any] = [device, ahead, back, weight, m, split, transfer, activation, kept, some, bool(rng.random() < 0.6)]
+    barrier = bool(rng.random() < 0.6)
+    made: list[Any] = [device, ahead, back, weight, m, split, transfer, activation, kept, some, barrier]
     return PipelineProblem(*made)
