@@ -19,6 +19,8 @@ from ..errors import InstanceError
 from .document import Certificate
 from .exact import SLACK
 
+PLACE = Fraction(1, 2**51)
+"""Two last places, by which the verifier rounds the end of each pass in a row at most, as a share."""
 MOST = 50_000_000
 """Passes times passes of a device that a check may look at: minutes."""
 
@@ -50,7 +52,7 @@ class Windows(Certificate):
         best = max(
             _fits(forward, *(x.heads(problem, own) for x in (forward, back))) for own in _views(problem, forward)
         )
-        return best * forward.tick / (1 + SLACK)
+        return best * forward.tick / (1 + problem.n_passes * PLACE)
 
 
 def effort(problem: Any) -> int:

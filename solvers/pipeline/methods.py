@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gangplan.instances.certificates.windows import MOST, Windows, effort, starved
+from gangplan.instances.certificates.windows import MOST, PLACE, Windows, effort, starved
 from gangplan.instances.lazy import on_demand
 
 from ..method import CPSAT, Method, Suite, plain_methods, without_plan
@@ -29,7 +29,7 @@ def _prepare(run: Run) -> Run:
         run.prove_infeasible("memory", f"memory: {words}, which holds them all before it goes back")
         return run
     _draft(run)
-    run.raise_bound(float(run.problem.load().max()) * (1 - 1e-9), "load")
+    run.raise_bound(float(run.problem.load().max()) * (1 - run.problem.n_passes * float(PLACE)), "load")
     if effort(run.problem) <= _AT_ONCE:
         _bounds(run)
     return run
