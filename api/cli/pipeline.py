@@ -197,7 +197,7 @@ def _head(problem: PipelineProblem, standing: str, by: str, conflict: Sequence[s
 
 def _frontier(problem: PipelineProblem, time_limit: float, seed: int, path: str) -> Told:
     """Solve for each amount of memory, until more of it gains nothing."""
-    from gangplan.instances.certificates.windows import Windows
+    from gangplan.instances.certificates.windows import MOST, Windows
 
     from ..plot.pipeline import Point, frontier_scene
     from ..plot.scene import check
@@ -205,7 +205,7 @@ def _frontier(problem: PipelineProblem, time_limit: float, seed: int, path: str)
     check(path)
     unit = float(np.bincount(problem.device, weights=problem.activation).max())
     ideal = float(problem.load().sum()) / problem.devices
-    ample = float(Windows().bound(replace(problem, capacity=())))  # type: ignore[arg-type]
+    ample = float(Windows(MOST).bound(replace(problem, capacity=())))  # type: ignore[arg-type]
     rows: list[dict[str, Any]] = []
     most = min(problem.micro_batches, POINTS)
     with progress("memory") as bar:

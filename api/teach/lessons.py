@@ -140,7 +140,7 @@ def replicas() -> Lesson:
 def zero_bubble() -> Lesson:
     """Return two micro-batches through two devices: gradients of weights fill the time in which one would be idle."""
     why = (
-        "The last device starts when the first has run a forward pass, at 1 s, and is busy for 2 * 3 = 6 s. So no step is "
+        "The last device starts when the first has run a forward pass, at 1 s, and is busy for 6 s. So no step is "
         "shorter than 7 s, and one of 7 s leaves its gradients of weights to the end. Together with backward passes, "
         "the first device would wait for them up to the end, which is at 9 s."
     )

@@ -183,7 +183,7 @@ def prove(problem):
     if problem.objective == "placement":
         return None  # prices of gangs, "covers"
     if problem.objective == "pipeline":
-        return {"argument": "windows"}
+        return {"argument": "windows", "steps": 10**6}
     # a weight of a second, and of a byte, for each type of device
     types = len(problem.cluster.device_types)
     return {"argument": "shares", "seconds": ["1"] * types, "bytes": ["0"] * types}

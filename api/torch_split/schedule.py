@@ -18,6 +18,7 @@ from torch.distributed.pipelining.schedules import _PipelineScheduleRuntime
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import FloatArray
 from gangplan.instances.documents import dump, load
+from gangplan.instances.intake import read_text
 from gangplan.instances.pipeline import PipelinePlan, PipelineProblem, schedule_csv
 
 WIDTH, HEADS, TOKENS, WORDS, SAMPLES = 32, 4, 16, 61, 2
@@ -98,7 +99,7 @@ def rehearse(problem: PipelineProblem, plans: Mapping[str, PipelinePlan], unit: 
             process.terminate()
             process.join()
         if wrong:
-            found = [x.read_text() for d in wrong if (x := folder / f"error-{d}").exists()]
+            found = [read_text(x) for d in wrong if (x := folder / f"error-{d}").exists()]
             raise InstanceError("run", found[0] if found else f"the process of device {wrong[0]} ended early")
         rows = [torch.load(folder / f"{d}.pt", weights_only=True) for d in range(problem.devices)]
     return {name: _compared(problem, [row[i] for row in rows], unit) for i, name in enumerate(plans)}

@@ -22,7 +22,7 @@ from .exact import SLACK
 PLACE = Fraction(1, 2**51)
 """Two last places, by which the verifier rounds the end of each pass in a row at most, as a share."""
 MOST = 50_000_000
-"""Passes times passes of a device that a check may look at: minutes."""
+"""Steps that any certificate may ask for: minutes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +37,19 @@ class Windows(Certificate):
 
     Without a barrier heads are from the first pass of a device on and tails up to its last one, one device at a time:
     in the long run steps cannot be closer than that.
+
+    Attributes:
+        steps: pairs of passes of a device that may be compared; see `effort`.
     """
 
     objectives: ClassVar[tuple[str, ...]] = ("pipeline",)
 
+    steps: int
+
     def bound(self, problem: Any) -> Fraction | float:
         """Return the seconds that no step is below; `inf` if memory is too small."""
-        if (work := effort(problem)) > MOST:
-            raise InstanceError("problem", f"{work} pairs of passes are more than {MOST}, too many to check")
+        if (work := effort(problem)) > min(self.steps, MOST):
+            raise InstanceError("steps", f"{work} pairs of passes are to be compared, {min(self.steps, MOST)} may be")
         if starved(problem) is not None:
             return inf
         forward = _forward(problem)

@@ -38,7 +38,7 @@ def _prepare(run: Run) -> Run:
 def _bounds(run: Run, prepared: object = None) -> None:
     """Raise the bound that certificates of windows prove."""
     if effort(run.problem) <= min(MOST, _A_SECOND * run.remaining()):
-        run.raise_bound(float(Windows().bound(run.problem)), "bounds")
+        run.raise_bound(float(Windows(MOST).bound(run.problem)), "bounds")
 
 
 def _draft(run: Run, prepared: object = None) -> None:
