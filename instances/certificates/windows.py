@@ -54,10 +54,11 @@ class Windows(Certificate):
             return inf
         forward = _forward(problem)
         back = forward.reversed()
-        best: Fraction = max(
+        best: int = max(
             _fits(forward, *(x.heads(problem, own) for x in (forward, back))) for own in _views(problem, forward)
         )
-        return best * forward.tick / (1 + problem.n_passes * PLACE)
+        bound: Fraction = best * forward.tick / (1 + problem.n_passes * PLACE)
+        return bound
 
 
 def effort(problem: Any) -> int:
