@@ -184,7 +184,7 @@ def _summary(problem: LayoutProblem, result: Any, verdict: Any) -> str:
             ("layout", f"{result.plan.summary()}; {used:,}{held} GPUs"),
             ("step", f"{amount(problem, result.objective)}, {verdict.tokens:,.0f} tokens/s a GPU{rate}"),
             ("bound", f"{amount(problem, result.bound)}, gap {percent(result.gap)}: {_space(result)}"),
-            ("status", f"{result.status} after {quantity(result.wall_seconds, 's', 3)}"),
+            ("status", f"{result.standing} after {quantity(result.wall_seconds, 's', 3)}"),
         ]
     )
 
