@@ -45,7 +45,9 @@ UNEXPLAINED = "mit_N2"
 """Runs with less memory in use than weights, gradients and optimizer take with the runtime of the others."""
 NEAR = 1.05
 """Times the best layout's seconds: as good as it."""
-PATIENCE = 300.0
+FEW = 2.0
+"""Times the seconds of published degrees: only layouts that may take less are counted."""
+PATIENCE = 90.0
 """Seconds for a rank."""
 _DEGREES = ("TP", "CP", "EP", "PP", "VP", "DP", "MBS", "ZeRO")
 _SAVED = tuple(f"less {name}" for name in SECONDS)
@@ -123,7 +125,7 @@ def rank(problem: LayoutProblem, plan: LayoutPlan) -> dict[str, float | None]:
     heap: list[tuple[float, Family]] = []
     layouts = 0
     for x in space.combinations():
-        every = space.families(x, inf) if space.bound(x) < inf else []
+        every = space.families(x, FEW * seconds) if space.bound(x) < FEW * seconds else []
         layouts += len(every)
         heap += [pair for pair in every if pair[0] <= seconds * NEAR]
     for least, other in sorted(heap, key=lambda pair: pair[0]):
@@ -238,5 +240,5 @@ STUDY = Study(
     },
 )  # fmt: skip
 """Seconds of a step measured, by the model, with its group left out; most bytes on a GPU; whether it was fitted; rank
-among so many layouts, how many are near the best, whether time was up before; seconds of its own degrees and of the
-best, these, and by how much each part of a step is shorter there."""
+among so many layouts that may take up to `FEW` times as long, how many are near the best, whether time was up before;
+seconds of its own degrees and of the best, these, and by how much each part of a step is shorter there."""

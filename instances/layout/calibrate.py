@@ -16,10 +16,8 @@ from .problem import Calibration, LayoutPlan, LayoutProblem
 PULL = 0.3
 """How much a constant's logarithm is held at where it starts: as a row that is so many times wrong. What no row tells
 stays."""
-_LEAST, _MOST = (
-    np.array([0.01, 0.01, 0.01, 0.01, 1e-7, 1e-3]),
-    np.array([1.0, 1.0, 1.0, 1.0, 0.1, 1.0]),
-)
+_LEAST = np.array([0.01, 0.01, 0.01, 0.01, 1e-7, 1e-3])
+_MOST = np.array([1.0, 1.0, 1.0, 1.0, 0.1, 1.0])
 """Between which the constants are, in the order of the fields of `Calibration`."""
 UNLIMITED = 1e18
 """Bytes of a GPU of which a measured layout is known to fit."""

@@ -21,7 +21,10 @@ OPTIMIZERS = {"adam": 12.0, "adam_16": 8.0, "sgd": 8.0}
 
 @dataclass(frozen=True, slots=True)
 class Calibration(Checked):
-    """Constants of the cost model that are fitted to measurements (docs/layout.md says to which).
+    """Constants of the cost model, which `gangplan.instances.layout.calibrate` fits to measured steps.
+
+    The defaults are fitted to six layouts of NVIDIA's Megatron Bridge performance summary (container 25.11):
+    DeepSeek-V3 and GPT-OSS on GB300 and Qwen3-235B-A22B on GB200 in 16 bits, GPT-OSS on B200, Llama-3 8B on GB200 and H100 in 8.
 
     Attributes:
         efficiency: share of the peak FLOP/s that large products reach in 16 and 32 bits.

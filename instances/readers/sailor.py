@@ -27,9 +27,8 @@ from ..layout.transformer import Transformer
 
 SEQUENCE = 2048
 """Tokens of a sequence in all published runs."""
-RESERVE = 4.6e9
-"""Bytes of a GPU that runs have in use beside what the model needs: runtime, communicators, workspaces. Fitted to those
-on GH200."""
+RESERVE, _RESERVES = 3.7e9, {"GH-96": 4.7e9}
+"""Bytes of a GPU in use beside what the model needs: runtime, communicators, workspaces; fitted to the runs."""
 _SHEETS = {
     "GH-96": (96e9, 4e12, 494.5e12),  # GH200 data sheet, 2023: TF32 "with sparsity" 989 TFLOPS
     "A100-80": (80e9, 2039e9, 156e12),  # A100 data sheet, 2021
@@ -114,7 +113,7 @@ def read_sailor_run(
             int(run["gbs"]),
             SEQUENCE,
             "fp32",
-            reserve=RESERVE,
+            reserve=max(_RESERVES.get(gpu, RESERVE) for mix in mixes for gpu in mix),
             calibration=calibration or Calibration(),
         )
         nothing = np.zeros(len(mixes), dtype=np.int32)

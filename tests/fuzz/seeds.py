@@ -106,6 +106,10 @@ MEASURED = [
 ]  # fmt: skip
 GAVEL = "ResNet-18 (batch size 16)\tpython\tdir\t-n\t1\t1000\t2\t1.0\t-1.0\t5.5\n" * 2
 NODES = "sn,cpu_milli,memory_mib,gpu,model\nn0,64000,262144,2,P100\nn1,96000,393216,8,G2\nn2,32000,131072,0,\n"
+LAYOUTS = (
+    "gpu,model,gpus,precision,global_batch,micro_batch,sequence,fsdp,tp,pp,cp,vp,ep,tokens_per_s_per_gpu\n"
+    "H100,LLAMA3_8B,8,FP8-CS,16,1,8192,0,2,2,1,,1,9000\nGB300,GPT_OSS_120B,64,BF16,128,2,4096,1,1,4,1,3,8,8000\n"
+)
 PODS = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos\np0,6500,12288,1,460,,LS\np1,8000,1000,2,1000,G2|P100,BE\n"
 OBSERVED = [
     {"event": "submit", "now": 0, "job": "a", "gpus": 8, "user": "me", "seconds": 60},

@@ -148,6 +148,7 @@ def _draw_table(draw: random.Random) -> bytes:
         ("gavel", seeds.GAVEL),
         ("nodes", seeds.NODES),
         ("pods", seeds.PODS),
+        ("layouts", seeds.LAYOUTS),
     ]
     kind, content = draw.choice(kinds)
     if content.startswith("{"):
@@ -158,13 +159,13 @@ def _draw_table(draw: random.Random) -> bytes:
 
 
 def _read_table(content: bytes) -> None:
-    from gangplan.instances.readers import gavel, measured, openb
+    from gangplan.instances.readers import gavel, layouts, measured, openb
 
     kind, _, rest = content.partition(b"\n")
     path = Path("table.json" if rest.startswith(b"{") else "table-placements.csv")
     path.write_bytes(rest)
     reads = {"measured": measured.read_measured, "gavel": gavel.read_gavel_trace, "nodes": openb.read_nodes,
-             "pods": openb.read_pods}  # fmt: skip
+             "pods": openb.read_pods, "layouts": layouts.read_measured_layouts}  # fmt: skip
     reads[kind.decode()](path)
 
 
