@@ -112,8 +112,13 @@ def _problem(
     return with_objective(problem, objective, **own)
 
 
-NO_GRAPH = {"placement": "a batch of gangs", "schedule": "jobs over time", "layout": "the layout of a model"}
-"""Kinds of problems that are of no graph on a cluster, in words."""
+NO_GRAPH = {
+    "placement": "a batch of gangs",
+    "schedule": "jobs over time",
+    "layout": "the layout of a model",
+    "pipeline": "a pipeline of micro-batches",
+}
+"""Kinds of problems that are of no graph on a cluster, in words; their documents say all."""
 OWN_FIELDS = {f.name for x in GRAPHS for f in fields(PROBLEMS[x])} - {"graph", "cluster", "variant", "menu"}
 """Options that are fields of the problem of some objective."""
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gangplan.instances.arrays import FloatArray, IntArray
+from gangplan.instances.arrays import FloatArray
 from gangplan.instances.errors import InstanceError
 from gangplan.instances.layout.measured import MeasuredLayers
 from gangplan.instances.layout.pool import GpuPool, Link
@@ -180,9 +180,9 @@ def _measured(rng: np.random.Generator, layers: int, batch: int) -> MeasuredLaye
     rows = rows or [("A", 1, 1)]
 
     def some(most: float) -> FloatArray:
-        return rng.integers(0, 6, (len(rows), blocks)) * most
+        return np.asarray(most * rng.integers(0, 6, (len(rows), blocks)), dtype=np.float64)
 
     gpu, micro, tensor = zip(*rows, strict=True)
-    arrays: list[IntArray] = [np.array(micro), np.array(tensor)]
+    arrays: list[Any] = [np.array(micro), np.array(tensor)]
     parts = [some(x) for x in (1.0, 1.0, 0.2, 10.0, 30.0, 30.0)]
     return MeasuredLayers("measured", tuple(map(str, range(blocks))), gpu, *arrays, *parts)

@@ -34,6 +34,7 @@ PROBLEMS: dict[str, Any] = {
     "layout": gangplan.LayoutProblem(
         gangplan.Transformer("<b>small", 6, 512, 8, 8, 64, 1000, 2048), (gangplan.gpu_pool("H100", 1, 4),), 4, 512
     ),
+    "pipeline": generate("micro_batches", devices=2, micro_batches=3, chunks=2),
     "schedule": ScheduleProblem(tuple(MoldableJob(x, (1, 2), (9.0, 5.0)) for x in "abc"), Pool(2), "mean_jct"),
 }
 SOLVED: dict[str, Scene] = {}
