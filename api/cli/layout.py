@@ -177,6 +177,8 @@ def _summary(problem: LayoutProblem, result: Any, verdict: Any) -> str:
     used, total = result.plan.gpus, sum(pool.count for pool in problem.pools)
     held = "" if used == total else f" of {total:,}"
     rate = "" if verdict.utilisation is None else f", MFU {percent(verdict.utilisation)} of the peak in 16 bits"
+    from .report import standing
+
     parameters = f"{problem.model.name}, {getattr(problem.model, 'parameters', 0.0) / 1e9:.4g}B parameters"
     return facts(
         [
@@ -184,7 +186,7 @@ def _summary(problem: LayoutProblem, result: Any, verdict: Any) -> str:
             ("layout", f"{result.plan.summary()}; {used:,}{held} GPUs"),
             ("step", f"{amount(problem, result.objective)}, {verdict.tokens:,.0f} tokens/s a GPU{rate}"),
             ("bound", f"{amount(problem, result.bound)}, gap {percent(result.gap)}: {_space(result)}"),
-            ("status", f"{result.standing} after {quantity(result.wall_seconds, 's', 3)}"),
+            ("status", f"{standing(result)} after {quantity(result.wall_seconds, 's', 3)}"),
         ]
     )
 
@@ -192,14 +194,15 @@ def _summary(problem: LayoutProblem, result: Any, verdict: Any) -> str:
 def _space(result: Any) -> str:
     """Return which layouts a bound holds for, in words."""
     withheld = [note for note in result.notes if note.startswith("bound withheld")]
-    return withheld[0] if withheld else "no layout of docs/layout.md is better by this cost model"
+    return withheld[0] if withheld else "no layout takes less, by this cost model"
 
 
 def _rivals(problem: LayoutProblem, rows: Sequence[dict[str, Any]]) -> Any:
     """Return the table of the best layouts with other degrees."""
     cells = []
     for row in rows:
-        best = (row["plan"] or "does not fit") + ", so far" * (not row["proved"])
+        best = row["plan"] or "no layout fits" * row["proved"]
+        best += ", so far" * (not row["proved"] and bool(best))
         cells.append((row["wish"], best, "; ".join(row["why"]), amount(problem, row["objective"])))
     return table(("with", "the best is", "it loses by", "step"), cells, left=3)
 

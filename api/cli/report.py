@@ -71,10 +71,10 @@ def as_blocks(problem: Any, result: Result, *, verbose: bool = False) -> list[An
         notes += [("trace", f"{len(result.trace)} plans, the last by {result.trace[-1].by}")] if result.trace else []
     elif notes:
         notes = [("notes", f"{len(notes)} on how it came about: --verbose shows them")]
-    wall, final = result.wall_seconds, result.stop_reason in ("proved", "claimed")
+    wall = result.wall_seconds
     summary = facts(
         [
-            ("status", result.standing if final else f"{result.status} ({result.stop_reason})"),
+            ("status", standing(result)),
             ("objective", amount(problem, result.objective)),
             ("bound", amount(problem, result.bound)),
             ("gap", percent(result.gap)),
@@ -86,6 +86,12 @@ def as_blocks(problem: Any, result: Result, *, verbose: bool = False) -> list[An
     )
     plan = result.plan
     return [summary] if plan is None else [summary, *plan_blocks(problem, plan, verify(problem, plan))]
+
+
+def standing(result: Result) -> str:
+    """Return status in words, with who proved it or what ended the search."""
+    final = result.stop_reason in ("proved", "claimed")
+    return result.standing if final else f"{result.status} ({result.stop_reason})"
 
 
 def plan_blocks(problem: Any, plan: Any, verdict: Any) -> tuple[Any, ...]:
