@@ -15,6 +15,8 @@ SLOWEST_LINK = 1e3
 
 def time_unit(problem: GraphProblem) -> str:
     """Return ``s``, or the empty string where the file's times are in a unit of its own (the NeurIPS 2020 inputs)."""
+    if not hasattr(problem, "cluster"):
+        return "s"
     bandwidth, _ = getattr(problem.cluster.topology, "slowest_link", lambda: (float("inf"), 0.0))()
     return "" if bandwidth <= SLOWEST_LINK else "s"
 
@@ -74,6 +76,7 @@ def amount(problem: Any, value: float | None, digits: int = 4) -> str:
     unit, goal = objective_unit(problem), getattr(problem, "goal", None)
     if goal is None:
         per = " per pass" if problem.objective in ("throughput", "stages") else ""
+        per = " per step" if problem.objective == "pipeline" else per
         return f"{quantity(value, unit, digits)}{per}{'' if unit else ', in the unit of the file'}"
     told = GOALS.get(goal) or GOALS[f"{problem.objective} {goal}"]
     return f"{quantity(value, unit, digits + 1)} {told.removeprefix('s ')}"

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gangplan.instances import GraphProblem, InstanceError, StagesProblem
-from gangplan.instances.layout.problem import LayoutProblem
+from gangplan.instances.pipeline import PipelineProblem
 from gangplan.instances.placement import Fleet, GangJob, PlacementProblem
 from gangplan.instances.quantities import quantity
 from gangplan.instances.schedule import Pool, ScheduleProblem, total
@@ -24,6 +24,9 @@ from gangplan.solvers.run import in_time
 
 from .portfolio import decide_here
 from .table import parts
+
+if TYPE_CHECKING:
+    from gangplan.instances.layout.problem import LayoutProblem
 
 _SHARE = 0.25
 """What one test of feasibility may take of the time left."""
@@ -91,11 +94,13 @@ def requirements(problem: Any) -> list[Requirement]:
         return [*_fleet(problem), *_types(problem), *_pinned(problem), *_wishes(problem), *_gangs(problem)]
     if isinstance(problem, ScheduleProblem):
         return _jobs(problem)
-    if isinstance(problem, LayoutProblem):
+    if problem.objective == "layout":
         return [
             Requirement(f"memory: {pool.gpu} has {quantity(pool.memory, 'B')}", partial(_of_any_size, i))
             for i, pool in enumerate(problem.pools)
         ]
+    if isinstance(problem, PipelineProblem):
+        return _rooms(problem)
     if isinstance(problem, StagesProblem):
         # a backward op is in the stage of its forward op: there is no such plan without that
         words = "stashing: a stage keeps a version of its weights for each sample under way"
@@ -332,6 +337,17 @@ def _wish(words: str, job: GangJob, **change: Any) -> Requirement:
         return replace(problem, jobs=tuple(changed(x) if x.name == job.name else x for x in problem.jobs))
 
     return Requirement(words, without)
+
+
+def _rooms(problem: PipelineProblem) -> list[Requirement]:
+    """Return the memory of each device."""
+    ample = float(problem.activation.sum()) * problem.micro_batches
+
+    def without(d: int) -> Callable[[PipelineProblem], PipelineProblem]:
+        return lambda p: replace(p, capacity=np.where(np.arange(p.devices) == d, ample, p.capacity))
+
+    words = [f"memory: device {d} has {quantity(room, 'B', 6)}" for d, room in enumerate(problem.capacity.tolist())]
+    return [Requirement(x, without(d)) for d, x in enumerate(words)]
 
 
 def _jobs(problem: ScheduleProblem) -> list[Requirement]:

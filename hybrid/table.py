@@ -36,7 +36,7 @@ class Entry:
     not compiled in time, or has no time to be imported; all but the first two are in `Result.left_out`.
 
     Attributes:
-        objective: ``throughput``, ``latency``, ``step``, ``stages``, ``placement`` or ``schedule``.
+        objective: ``throughput``, ``latency``, ``step``, ``stages``, ``placement``, ``schedule`` or ``pipeline``.
         name: of the method, as ``method=`` of `solve` takes it.
         method: the one of that name in the objective's suite by default; another one is given here.
         variants: of the problem for which `auto` runs it, of step time ``contention`` or ``no contention``; none named
@@ -164,6 +164,12 @@ ENTRIES = (
     Entry("placement", "cpsat"),
     # nobody's bound is better, and its first plans come within tenths of a second
     Entry("layout", "branch", share=1.0),
+    Entry("pipeline", "published", quick=True),
+    Entry("pipeline", "lists", share=0.3, quick=True),
+    Entry("pipeline", "bounds", share=0.3, quick=True),
+    Entry("pipeline", "cpsat", share=0.9),
+    # where a model is too large, or takes all of the time
+    Entry("pipeline", "local_search"),
 )
 """In this order, but the quick ones go first, then what others have added, then learned ones."""
 _ADDED: list[Entry] = []
@@ -261,9 +267,11 @@ def libraries(objective: str) -> list[str]:
 
 
 def parts(problem: Any) -> int:
-    """Return of how many parts a problem consists: ops, jobs and nodes, or jobs."""
+    """Return of how many parts a problem consists: ops, jobs and nodes, jobs, or passes."""
     if problem.objective == "placement":
         return len(problem.jobs) + int(problem.fleet.n_nodes)
     if problem.objective == "layout":
         return sum(pool.count for pool in problem.pools)
+    if problem.objective == "pipeline":
+        return int(problem.n_passes)
     return len(problem.jobs) if problem.objective == "schedule" else int(problem.graph.n_ops)

@@ -95,11 +95,13 @@ def _solvers(run: Run) -> set[str]:
 
 
 def _cells(problem: Any) -> int:
-    """Return the ops times devices, jobs times nodes, jobs, or pairs of ops: rows of a textbook model go by these."""
+    """Return ops times devices, jobs times nodes, jobs, passes, or pairs of ops: textbook models grow with these."""
     if problem.objective in ("placement", "schedule"):
         return len(problem.jobs) * int(problem.fleet.n_nodes if problem.objective == "placement" else 1)
     if problem.objective == "layout":  # few are small enough for a textbook model
         return parts(problem) * _CELLS
+    if problem.objective == "pipeline":
+        return int(problem.n_passes)
     each = problem.graph.n_ops if problem.objective == "step" else problem.cluster.n_devices
     return int(problem.graph.n_ops * each)
 

@@ -13,14 +13,15 @@ from .lazy import Lazy
 if TYPE_CHECKING:
     from .layout.problem import LayoutPlan, LayoutProblem
     from .partition import GraphProblem, LatencyPlan, PartitionPlan, StagesPlan, StepPlan
+    from .pipeline import PipelinePlan, PipelineProblem
     from .placement import PlacementPlan, PlacementProblem
     from .schedule import SchedulePlan, ScheduleProblem
 
     Plan: TypeAlias = PartitionPlan | LatencyPlan | StepPlan | StagesPlan
     """An answer to a partition problem, one of the first four."""
-    Problem: TypeAlias = GraphProblem | PlacementProblem | ScheduleProblem | LayoutProblem
+    Problem: TypeAlias = GraphProblem | PlacementProblem | ScheduleProblem | LayoutProblem | PipelineProblem
     """Whatever can be solved."""
-    Answer: TypeAlias = Plan | PlacementPlan | SchedulePlan | LayoutPlan
+    Answer: TypeAlias = Plan | PlacementPlan | SchedulePlan | LayoutPlan | PipelinePlan
     """A plan of any of them."""
 
 _HOMES = {
@@ -31,6 +32,7 @@ _HOMES = {
     "placement": (".placement.problem", "Placement"),
     "schedule": (".schedule", "Schedule"),
     "layout": (".layout.problem", "Layout"),
+    "pipeline": (".pipeline", "Pipeline"),
 }
 GRAPHS = tuple(_HOMES)[:4]
 """The objectives of problems of one op graph on one cluster."""

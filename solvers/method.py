@@ -152,6 +152,7 @@ _HOME = {
     "placement": "gangplan.solvers.placement.methods",
     "schedule": "gangplan.solvers.schedule.methods",
     "layout": "gangplan.solvers.layout.methods",
+    "pipeline": "gangplan.solvers.pipeline.methods",
 }
 OBJECTIVES = tuple(_HOME)
 

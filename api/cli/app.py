@@ -167,6 +167,7 @@ GROUPS: dict[str, dict[str, Entry]] = {
         "verify": Entry("check a plan without any solver", "gpt.json plan.json", "plans:verify_plan"),
         "compare": Entry("set plans of one problem side by side", "a.json b.json --problem gpt.json"),
         "plot": Entry("draw a plan", "gpt.json plan.json plan.svg", "plans:plot_plan"),
+        "pipeline": Entry("order the passes of micro-batches", "--devices 4 --micro-batches 8 --memory 4"),
     },
     "PyTorch models": {
         "profile": Entry("make a problem of a model", "docs/examples/gpt2.py:build --devices 8 --out graph.json"),

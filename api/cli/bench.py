@@ -57,7 +57,7 @@ class Place:
 
 Library = Annotated[str | None, "of plans and certificates  [default: the package's]", "--library", "FOLDER"]
 Suite = Annotated[str, "see `gangplan bench run --help`", "--suite"]
-_SUITES = "toy, small, medium, large or huge; partition, placement, schedule, online; or all"
+_SUITES = "toy, small, medium, large or huge; partition, placement, schedule, pipeline, online; or all"
 Sample = Annotated[int, "at most so many of each objective; 0 means all", (0, 100_000)]
 Threads = Annotated[int, "threads of a solve", (1, 1024)]
 Memory = Annotated[float | None, "that a solve may have", "GIB"]

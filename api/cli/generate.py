@@ -87,6 +87,7 @@ GROUPS = {
     "Networks": ("bert", "gpt", "moe", "gnmt", "resnet", "vgg", "inception", "dlrm"),
     "Random graphs": ("layered", "fork_join", "series_parallel", "pipeline"),
     "Jobs": ("gangs", "moldable", "arrivals", "like"),
+    "Pipelines": ("micro_batches",),
 }
 """The kinds; `like` makes arrivals after a trace."""
 

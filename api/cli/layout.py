@@ -5,16 +5,22 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Annotated, Any
 
 from gangplan.instances import dump, verify
+from gangplan.instances.arrays import require_choice
+from gangplan.instances.errors import in_file
 from gangplan.instances.intake import cluster_sizes
-from gangplan.instances.layout import GpuPool, LayoutProblem, gpu_pool
+from gangplan.instances.layout import GpuPool, LayoutProblem, Transformer, gpu_pool
+from gangplan.instances.layout.calibrate import refit
 from gangplan.instances.layout.flags import READ_BY, Flags, flags
+from gangplan.instances.layout.models import MODELS
 from gangplan.instances.layout.problem import OPTIMIZERS, PRECISIONS
 from gangplan.instances.outlet import write_whole
 from gangplan.instances.quantities import quantity
 from gangplan.instances.readers import read_transformer
+from gangplan.instances.readers.layouts import read_measured_layouts
 
 from ..units import amount, percent
 from . import options
@@ -43,8 +49,8 @@ class Training:
     gpu_memory: Annotated[float | None, "of each, instead of the data sheet's", "BYTES", _GPUS] = None
     network: Annotated[float | None, "of each between nodes, instead of its vendor's", "BYTES/S", _GPUS] = None
 
-    def problem(self, config: str) -> LayoutProblem:
-        """Return the problem of the model in a file."""
+    def problem(self, model: Transformer) -> LayoutProblem:
+        """Return the problem of a model."""
         parts = [] if self.cluster is None else [(self.cluster, self.gpu)]
         options.refuse(
             ("cluster", not parts and not self.pool, "is missing: nodes x GPUs, like 128x8"),
@@ -55,7 +61,6 @@ class Training:
             options.refuse(("pool", not gpu, f"{text!r} is not nodes x GPUs and their type, like 16x8:A100"))
             parts.append((size, gpu))
         pools = tuple(self._pool(size, gpu) for size, gpu in parts)
-        model = read_transformer(config)
         how: dict[str, Any] = {
             "precision": self.precision,
             "optimizer": self.optimizer,
@@ -81,7 +86,7 @@ class Results:
 
 
 def layout(
-    config: Annotated[str, "the model: a Hugging Face config.json", "CONFIG", options.READ],
+    config: Annotated[str, f"a Hugging Face config.json, or of {', '.join(MODELS)}", "CONFIG", options.READ],
     training: Training,
     results: Results,
     measured: Annotated[str | None, "steps of your own, which the cost model is fitted to", "CSV", options.READ] = None,
@@ -105,7 +110,12 @@ def layout(
     options.refuse(
         ("flags", results.flags not in (None, *READ_BY), f"{results.flags!r} is not one of {', '.join(READ_BY)}")
     )
-    problem = training.problem(config)
+    model = _model(config)
+    problem = training.problem(model)
+    if measured is not None:
+        with in_file(measured):
+            steps = read_measured_layouts(measured, {**MODELS, model.name: model})
+            problem = replace(problem, calibration=refit(steps))
     explainer = Explainer(problem)
     with progress("searching") as bar:
         result = solve(problem, seconds)
@@ -136,6 +146,14 @@ def layout(
     return tell(data, *blocks)
 
 
+def _model(config: str) -> Transformer:
+    """Return the model in a file, or the known one of a name."""
+    if not Path(config).exists() and Path(config).suffix != ".json":
+        require_choice(config, "model", MODELS)
+        return MODELS[config]
+    return read_transformer(config)
+
+
 def _files(problem: LayoutProblem, result: Any, results: Results, seconds: float) -> dict[str, bytes]:
     """Return what is to be written by path."""
     files = {
@@ -159,6 +177,8 @@ def _summary(problem: LayoutProblem, result: Any, verdict: Any) -> str:
     used, total = result.plan.gpus, sum(pool.count for pool in problem.pools)
     held = "" if used == total else f" of {total:,}"
     rate = "" if verdict.utilisation is None else f", MFU {percent(verdict.utilisation)} of the peak in 16 bits"
+    from .report import standing
+
     parameters = f"{problem.model.name}, {getattr(problem.model, 'parameters', 0.0) / 1e9:.4g}B parameters"
     return facts(
         [
@@ -166,7 +186,7 @@ def _summary(problem: LayoutProblem, result: Any, verdict: Any) -> str:
             ("layout", f"{result.plan.summary()}; {used:,}{held} GPUs"),
             ("step", f"{amount(problem, result.objective)}, {verdict.tokens:,.0f} tokens/s a GPU{rate}"),
             ("bound", f"{amount(problem, result.bound)}, gap {percent(result.gap)}: {_space(result)}"),
-            ("status", f"{result.status} after {quantity(result.wall_seconds, 's', 3)}"),
+            ("status", f"{standing(result)} after {quantity(result.wall_seconds, 's', 3)}"),
         ]
     )
 
@@ -174,14 +194,15 @@ def _summary(problem: LayoutProblem, result: Any, verdict: Any) -> str:
 def _space(result: Any) -> str:
     """Return which layouts a bound holds for, in words."""
     withheld = [note for note in result.notes if note.startswith("bound withheld")]
-    return withheld[0] if withheld else "no layout of docs/layout.md is better by this cost model"
+    return withheld[0] if withheld else "no layout takes less, by this cost model"
 
 
 def _rivals(problem: LayoutProblem, rows: Sequence[dict[str, Any]]) -> Any:
     """Return the table of the best layouts with other degrees."""
     cells = []
     for row in rows:
-        best = (row["plan"] or "does not fit") + ", so far" * (not row["proved"])
+        best = row["plan"] or "no layout fits" * row["proved"]
+        best += ", so far" * (not row["proved"] and bool(best))
         cells.append((row["wish"], best, "; ".join(row["why"]), amount(problem, row["objective"])))
     return table(("with", "the best is", "it loses by", "step"), cells, left=3)
 

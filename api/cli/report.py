@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import asdict, replace
 from itertools import pairwise
-from math import isfinite
+from math import inf, isfinite
 from typing import Any
 
 import numpy as np
@@ -14,10 +14,11 @@ import numpy as np
 from gangplan.instances import GraphProblem, PartitionPlan, Plan, StagesPlan, StagesProblem, Verdict, dump, verify
 from gangplan.instances.layout.problem import LayoutPlan, LayoutProblem
 from gangplan.instances.layout.stage import Memory
+from gangplan.instances.pipeline import PipelinePlan, PipelineProblem
 from gangplan.instances.placement import PlacementPlan, PlacementProblem
 from gangplan.instances.quantities import counted, quantity, scale
 from gangplan.instances.schedule import SchedulePlan, ScheduleProblem, total
-from gangplan.instances.verify import LayoutVerdict, PlacementVerdict, ScheduleVerdict
+from gangplan.instances.verify import LayoutVerdict, PipelineVerdict, PlacementVerdict, ScheduleVerdict
 from gangplan.instances.verify.layout import SECONDS
 from gangplan.instances.verify.stages import nesting
 from gangplan.solvers import Result
@@ -27,6 +28,8 @@ from .output import facts, table_of
 
 ROWS = 64
 """Devices shown, of more the busiest; or jobs, of more those that are slowed down most or start first."""
+BEGINS = 6
+"""Passes shown of each device of a pipeline."""
 
 
 def from_start(result: Result, before: float) -> Result:
@@ -68,10 +71,10 @@ def as_blocks(problem: Any, result: Result, *, verbose: bool = False) -> list[An
         notes += [("trace", f"{len(result.trace)} plans, the last by {result.trace[-1].by}")] if result.trace else []
     elif notes:
         notes = [("notes", f"{len(notes)} on how it came about: --verbose shows them")]
-    wall, final = result.wall_seconds, result.stop_reason in ("proved", "claimed")
+    wall = result.wall_seconds
     summary = facts(
         [
-            ("status", result.standing if final else f"{result.status} ({result.stop_reason})"),
+            ("status", standing(result)),
             ("objective", amount(problem, result.objective)),
             ("bound", amount(problem, result.bound)),
             ("gap", percent(result.gap)),
@@ -85,9 +88,16 @@ def as_blocks(problem: Any, result: Result, *, verbose: bool = False) -> list[An
     return [summary] if plan is None else [summary, *plan_blocks(problem, plan, verify(problem, plan))]
 
 
+def standing(result: Result) -> str:
+    """Return status in words, with who proved it or what ended the search."""
+    final = result.stop_reason in ("proved", "claimed")
+    return result.standing if final else f"{result.status} ({result.stop_reason})"
+
+
 def plan_blocks(problem: Any, plan: Any, verdict: Any) -> tuple[Any, ...]:
     """Return the table of a feasible plan, of its devices, of its stages or of its jobs, and a line on the rest."""
     kinds: dict[str, Any] = {"schedule": _schedule, "placement": _placement, "stages": _stages, "layout": _layout}
+    kinds["pipeline"] = _pipeline
     describe = kinds.get(problem.objective, _devices)
     columns, left, rest = describe(problem, plan, verdict)
     return table_of(columns, left), rest
@@ -122,6 +132,22 @@ def _devices(problem: GraphProblem, plan: Plan, verdict: Verdict) -> Described:
     less, idle = len(used) - len(shown), cluster.n_devices - len(used)
     rest = f"{less} less busy devices are not shown" * (less > 0), f"{counted(idle, 'device')} idle" * (idle > 0)
     return columns, 1, "; ".join(filter(None, rest))
+
+
+def _pipeline(problem: PipelineProblem, plan: PipelinePlan, verdict: PipelineVerdict) -> Described:
+    own = [np.flatnonzero(problem.device == d).tolist() for d in range(problem.devices)]
+    limit = problem.capacity.tolist() or [inf] * problem.devices
+    orders = [[problem.name(x) for x in order] for order in problem.orders(plan)]
+    columns = {
+        "device": [f"{d}" for d in range(problem.devices)],
+        "stages": [ranges(mine) for mine in own],
+        "begins with": [" ".join(order[:BEGINS]) for order in orders],
+        **in_unit({"busy": verdict.load}, "s", verdict.objective or 0.0),
+        "idle": [percent(1 - x / (verdict.objective or 1.0)) for x in verdict.load],
+        **in_unit({"holds": verdict.memory}, "B", verdict.memory.max()),
+        "full": ["-" if y == inf or not y else percent(x / y) for x, y in zip(verdict.memory, limit, strict=True)],
+    }
+    return columns, 3, f"bubble {percent(verdict.bubble)}: the share of the devices' time in which they are idle"
 
 
 def _stages(problem: StagesProblem, plan: StagesPlan, verdict: Verdict) -> Described:

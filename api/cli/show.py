@@ -14,12 +14,13 @@ from gangplan.instances.errors import in_file
 from gangplan.instances.graph import grouped, heaviest_paths
 from gangplan.instances.intake import parse_json, read_text
 from gangplan.instances.kinds import objective_of
+from gangplan.instances.pipeline import PipelineProblem
 from gangplan.instances.placement import PlacementProblem
 from gangplan.instances.quantities import quantity
 from gangplan.instances.readers.models import LOADERS
 from gangplan.instances.schedule import NodePool, ScheduleProblem, total
 
-from ..units import percent, time_unit, words
+from ..units import in_unit, percent, time_unit, words
 from . import options
 from .output import Told, facts, table, table_of, tell
 from .report import ranges
@@ -36,7 +37,7 @@ def show(file: options.File, given: options.Given) -> Told:
     """Describe the problem, or the plan, in FILE."""
     plan = _plan(file)
     found: Any = options.problem(file, given) if plan is None else plan
-    describe: dict[str, Any] = {"schedule": _jobs, "placement": _gangs, "layout": _layout}
+    describe: dict[str, Any] = {"schedule": _jobs, "placement": _gangs, "layout": _layout, "pipeline": _passes}
     kind, _, holds = repr(found).partition("(")
     data = {"file": file, "type": kind, "objective": objective_of(found), "holds": holds[:-1]}
     data |= {"content_hash": content_hash(found), "instance": getattr(plan, "instance", None)}
@@ -92,7 +93,7 @@ def _of_plan(plan: Any) -> Shown:
             for name, cell in zip(columns, (ranges(same), *told), strict=True):
                 columns[name].append(f"{cell}")
         blocks = [table_of(columns)]
-    elif objective not in ("placement", "schedule"):
+    elif objective not in ("placement", "schedule", "pipeline"):
         stage = getattr(plan, "stage", np.zeros_like(plan.device))
         pairs, count = np.unique(np.stack([stage, plan.device]), axis=1, return_counts=True)
         firsts = [int(np.argmax((stage == s) & (plan.device == d))) for s, d in pairs.T.tolist()]
@@ -196,6 +197,24 @@ def _gangs(problem: PlacementProblem) -> Shown:
     heads = ("job", "model", "workers", "GPUs each", "collective", "weight")
     more = f"{len(jobs) - ROWS} more jobs are not shown" * (len(jobs) > ROWS)
     return f"a batch of gangs: {problem.goal}", rows, [table(heads, lines, left=2), more]
+
+
+def _passes(problem: PipelineProblem) -> Shown:
+    rows = [
+        ("step", f"{problem.micro_batches} micro-batches" + ", a barrier behind it" * problem.barrier),
+        ("weights", "their gradients may wait" if problem.split else "their gradients are part of backward passes"),
+        ("busy", f"{quantity(float(problem.load().max()), 's')} the busiest device, of any order"),
+    ]
+    room = [quantity(x, "B") for x in problem.capacity.tolist()] or ["unlimited"] * problem.devices
+    times = {"forward": problem.forward, "backward": problem.backward, "weights": problem.weight}
+    columns = {
+        "stage": [f"{s}" for s in range(problem.stages)],
+        "device": [f"{d}" for d in problem.device],
+        **in_unit({**times, "transfer": problem.transfer}, "s", max(float(x.max()) for x in times.values())),
+        **in_unit({"holds": problem.activation, "keeps": problem.kept}, "B", float(problem.activation.max())),
+        "room": [room[d] for d in problem.device],
+    }
+    return f"a pipeline: {repr(problem)[len('PipelineProblem(') : -1]}", rows, [table_of(columns, left=2)]
 
 
 def _jobs(problem: ScheduleProblem) -> Shown:

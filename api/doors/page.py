@@ -31,6 +31,7 @@ EXAMPLES: dict[str, tuple[str, str, dict[str, Any]]] = {
     ),
     "stages": ("BERT in replicated stages on 8 GPUs", "bert", {"devices": 8, "objective": "stages"}),
     "schedule": ("24 jobs over time on 32 GPUs", "moldable", {"jobs": 24, "seed": 1}),
+    "pipeline": ("8 micro-batches through 4 devices", "micro_batches", {"memory": 3}),
     "placement": ("24 gangs on two racks", "gangs", {"jobs": 24, "seed": 1}),
 }
 """Title, generator and options of each example, by name."""

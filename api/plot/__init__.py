@@ -6,7 +6,7 @@ The package can be called: ``gangplan.plot(problem, plan)`` is `picture`.
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike, fspath
 from types import ModuleType
@@ -15,6 +15,7 @@ from typing import Any
 from gangplan.instances import GraphProblem, InstanceError, PartitionProblem
 from gangplan.instances.kinds import PLANS
 from gangplan.instances.layout import LayoutProblem
+from gangplan.instances.pipeline import PipelineProblem
 from gangplan.instances.placement import Fleet, PlacementProblem
 from gangplan.instances.schedule import ScheduleProblem
 from gangplan.simulator.trace import Outcome
@@ -23,6 +24,7 @@ from .cluster import cluster_scene, fleet_scene
 from .gantt import gantt_scene
 from .layout import layout_scene
 from .partition import Drawn, partition_scene
+from .pipeline import pipeline_scene
 from .scene import Scene, check
 from .schedule import schedule_scene
 from .simulation import simulation_scene
@@ -35,9 +37,15 @@ PANELS: dict[type, tuple[str, ...]] = {
     PlacementProblem: ("cluster", "jobs"),
     ScheduleProblem: ("jobs", "load", "queue"),
     LayoutProblem: ("pipeline", "memory", "seconds"),
+    PipelineProblem: ("passes",),
     Outcome: ("jct", "jobs", "load", "queue", "nodes", "week"),
 }
 """The panels that a picture of each may have."""
+SCENES: dict[type, Callable[[Sequence[Drawn]], Scene]] = {
+    ScheduleProblem: schedule_scene,
+    PipelineProblem: pipeline_scene,
+}
+"""What draws plans beside each other, where that is no Gantt chart of a graph."""
 
 
 def picture(
@@ -91,11 +99,11 @@ def _scene(of: Any, plan: Any, status: str | None, bound: float | None, epoch: f
     if isinstance(of, Outcome) or (isinstance(of, Mapping) and of and all(isinstance(x, Outcome) for x in of.values())):
         return simulation_scene({"": of} if isinstance(of, Outcome) else of, epoch)
     if isinstance(of, list):  # plans beside one another, of graphs or of jobs, on one axis of time
-        return (schedule_scene if isinstance(of[0].problem, ScheduleProblem) else gantt_scene)(of)
+        return SCENES.get(type(of[0].problem), gantt_scene)(of)
     if isinstance(of, Fleet):
         held = {start.job: start.nodes for start in plan.starts} if hasattr(plan, "starts") else plan
         return fleet_scene(of, held)
-    if not isinstance(of, GraphProblem | PlacementProblem | ScheduleProblem | LayoutProblem):
+    if not isinstance(of, GraphProblem | PlacementProblem | ScheduleProblem | LayoutProblem | PipelineProblem):
         raise InstanceError("problem", f"a {type(of).__name__} is no problem, fleet or outcome")
     if not isinstance(plan, PLANS[of.objective]):
         raise InstanceError("plan", f"a {type(plan).__name__} does not answer a {type(of).__name__}")

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gangplan.instances import Cluster, DeviceType, InstanceError, OpGraph
+from gangplan.instances.generators import generate
 from gangplan.instances.partition import LatencyProblem, PartitionProblem, StagesProblem, StepProblem
 from gangplan.instances.placement import Fleet, GangJob, PlacementProblem, SpeedModel
 from gangplan.instances.schedule import MoldableJob, NodePool, Pool, ScheduleProblem
@@ -136,8 +137,19 @@ def replicas() -> Lesson:
     return Lesson(StagesProblem(graph, _gpus(3)), 2.0, why)
 
 
+def zero_bubble() -> Lesson:
+    """Return two micro-batches through two devices: gradients of weights fill the time in which one would be idle."""
+    why = (
+        "The last device starts when the first has run a forward pass, at 1 s, and is busy for 6 s. So no step is "
+        "shorter than 7 s, and one of 7 s leaves its gradients of weights to the end. Together with backward passes, "
+        "the first device would wait for them up to the end, which is at 9 s."
+    )
+    return Lesson(generate("micro_batches", devices=2, micro_batches=2, memory=2), 7.0, why)
+
+
 LESSONS: Mapping[str, Callable[[], Lesson]] = {
-    f.__name__: f for f in (two_jobs, graham, moldable, greedy_trap, symmetric, lp_gap, one_call, fork, replicas)
+    f.__name__: f
+    for f in (two_jobs, graham, moldable, greedy_trap, symmetric, lp_gap, one_call, fork, replicas, zero_bubble)
 }
 """All of them by name."""
 

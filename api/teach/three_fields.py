@@ -9,6 +9,7 @@ import numpy as np
 
 from gangplan.instances import GraphProblem, InstanceError, RampTopology
 from gangplan.instances.partition import LatencyProblem, PartitionProblem, StagesProblem, StepProblem
+from gangplan.instances.pipeline import PipelineProblem
 from gangplan.instances.placement import PlacementProblem
 from gangplan.instances.schedule import NodePool, ScheduleProblem, total
 
@@ -51,6 +52,8 @@ def notation(problem: Any) -> Notation:
     """
     if isinstance(problem, ScheduleProblem):
         return _schedule(problem)
+    if isinstance(problem, PipelineProblem):
+        return _pipeline(problem)
     if isinstance(problem, PlacementProblem):
         return _placement(problem)
     if isinstance(problem, GraphProblem):
@@ -94,6 +97,24 @@ def _goal(problem: ScheduleProblem, rejects: bool) -> tuple[str, str]:
         "blocked": ("sum v_j U_j", "The values of the jobs that are turned away are minimised; U_j is 1 if job j is."),
         "throughput": ("sum w_j U_j", f"The weights of the jobs not done by {due} are minimised."),
     }[problem.goal]
+
+
+def _pipeline(problem: PipelineProblem) -> Notation:
+    count = problem.devices
+    beta: Said = {"recrc": "A job, a micro-batch, comes back to machines: its passes are a chain there and back."}
+    if problem.split:
+        beta["W"] = "Gradients of weights may wait: no pass but the end of the step waits for them."
+    if problem.transfer.any():
+        beta["c_j"] = "Activations and gradients take time to another device."
+    if len(problem.capacity):
+        beta["mem"] = "Devices have room for the activations of some micro-batches."
+    gamma = {"C_max": "The last completion, of one training step, is minimised."}
+    if not problem.barrier:
+        gamma = {"cycle": "The time from one step to the next is minimised, in the long run."}
+    alpha = (
+        {"1": "There is one device."} if count == 1 else {"J": f"A job shop of {count} devices: each pass has its own."}
+    )
+    return _built(alpha, beta, gamma, {"W", "mem", "cycle"})
 
 
 def _placement(problem: PlacementProblem) -> Notation:

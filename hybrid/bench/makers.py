@@ -326,6 +326,22 @@ def traced_queue(objective: str, family: str, *, jobs: int, gpus: int, seed: int
     return ScheduleProblem.of(workload, Pool(gpus), pick(rng, "mean_jct", "weighted_completion"))
 
 
+_PIPELINES: dict[str, dict[str, Any]] = {
+    "even": {},
+    "uneven": {"forward": 1.0, "backward": 1.1, "weight": 0.9, "spread": 0.3, "transfer": 0.1},
+    "turns": {"chunks": 2},
+    "there_and_back": {"chunks": 2, "shape": "v"},
+}
+"""What pipelines of a family are, see `gangplan.instances.generators.pipelines`."""
+
+
+def pipeline(objective: str, family: str, **arguments: Any) -> Problem:
+    """Make a pipeline of micro-batches."""
+    seed = seed_of("test", _FIRST + arguments.pop("seed", 0))
+    made: Problem = generate("micro_batches", **_PIPELINES[family], **arguments, seed=seed)
+    return made
+
+
 def online(objective: str, family: str, *, ground: str, **arguments: Any) -> GroundDraw:
     """Make jobs that arrive on a ground, see `gangplan.hybrid.bench.makers`."""
     return GROUNDS[ground](**arguments)

@@ -26,6 +26,7 @@ MANIFEST = _HOME / "manifest.jsonl"
 SIZES = ("toy", "small", "medium", "large", "huge")
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "all": (*PROBLEMS, ONLINE), "partition": GRAPHS, "placement": ("placement",), "schedule": ("schedule",),
+    "pipeline": ("pipeline",),
     ONLINE: (ONLINE,),
 }  # fmt: skip
 """Suites that are no size: the objectives of each."""

@@ -93,6 +93,7 @@ ARGUMENTS = Lazy(
         "under_way": ".under_way:UnderWay",
         "recurrence": ".stages:Recurrence",
         "families": ".layouts:Families",
+        "windows": ".windows:Windows",
     },
 )
 """The arguments by name, one a class."""

@@ -81,6 +81,9 @@ class _Search:
         size = max(self.kinds) + 1
         self.prefix = [tuple(self.kinds[:i].count(k) for k in range(size)) for i in range(len(self.kinds) + 1)]
         self.total = self.prefix[-1]
+        # without sharing states gradients are sent twice, with it once, and weights
+        zeros = (0, 1) if problem.width > problem.gradient_bytes else (1,)
+        self.zeros = zeros if isinstance(model, MeasuredLayers) else (*zeros, 2, 3)
         self.stage = lru_cache(100_000)(partial(_Stage, self))
         self.costs = cache(lambda k, at: block_costs(problem, problem.pools[k], at))
 
@@ -103,39 +106,46 @@ class _Search:
         costs = [x for k, y in zip(used, at, strict=True) if (x := self.costs(k, y)) is not None]
         if len(costs) < len(used):
             return
-        whole = [_times(self.total, _each(x).seconds) for x in costs]
-        if self._beyond(m / sum(n / x for n, x in zip(most, whole, strict=True))):
+        seconds = [_each(x).seconds for x in costs]
+        whole, ahead = [_times(self.total, x) for x in seconds], self._least(seconds)
+        # what is left of the chain's share of each pool if each block is on the one where its share is least
+        share_of = self._least([[a / b for a in x] for x, b in zip(seconds, whole, strict=True)]) if all(whole) else 0.0
+        if self._beyond(m * share_of / sum(n / (x or 1.0) for n, x in zip(most, whole, strict=True))):
             return
-        measured = isinstance(self.problem.model, MeasuredLayers)
         rooms = [self.problem.pools[k].memory * (1 + TOLERANCE) - self.problem.reserve for k in used]
-        zeros = (1,) if measured else (1, 2, 3)
-        needs = {z: min(self._need(y, x._replace(zero=z)) for x, y in zip(at, costs, strict=True)) for z in zeros}
+        needs = {
+            z: self._least([self._need(y, x._replace(zero=z)) for x, y in zip(at, costs, strict=True)])
+            for z in self.zeros
+        }
         for stages in product(*(range(1, n + 1) for n in most)):
-            p, slowest = sum(stages), 1 / sum(n / x for n, x in zip(stages, whole, strict=True))
+            p, slowest = sum(stages), share_of / sum(n / (x or 1.0) for n, x in zip(stages, whole, strict=True))
             self.steps.take()
             if p > len(self.kinds) or self._beyond(m * slowest):
                 continue
             each = [(k, x) for k, x, n in zip(used, at, stages, strict=True) for _ in range(n)]
-            turns = [v for v in range(2, len(self.kinds) // p + 1) if p > 1 and m % p == 0 and not measured]
+            turns = [v for v in range(2, len(self.kinds) // p + 1) if p > 1 and m % p == 0 and self.zeros[-1] > 1]
             shares = [(1, 1.0), *((v, 1 / v) for v in turns)]
             shares += [(1, ZERO_BUBBLE)] if self.problem.zero_bubble and p > 1 else []
             room = sum(n * x for n, x in zip(stages, rooms, strict=True))
-            for zero, (v, share) in product((z for z in zeros if needs[z] <= room), shares):
-                if not self._beyond((m - share) * slowest + share * min(whole)):
+            for zero, (v, share) in product((z for z in self.zeros if needs[z] <= room), shares):
+                if not self._beyond((m - share) * slowest + share * ahead):
                     degrees = tuple(x._replace(zero=zero) for _, x in each)
                     yield _Family(tuple(k for k, _ in each), degrees, v, m, share)
 
     def _beyond(self, seconds: float) -> bool:
         """Return whether so many seconds are no less than the threshold, and remember that."""
         beyond = seconds >= self.threshold
-        self.cut |= beyond
+        self.cut |= beyond and self.threshold < _FOREVER
         return beyond
 
-    def _need(self, costs: BlockCosts, at: Degrees) -> float:
-        """Return the bytes of weights, and all that goes with them, of all stages together."""
-        x = _each(costs)
-        memory = stage_memory(self.problem, at, _times(self.total, x.own), _times(self.total, x.experts), 0.0, 0.0)
-        return float(sum(memory) - memory.buffers) * (1 - TOLERANCE)
+    def _least(self, rows: Sequence[Sequence[float]]) -> float:
+        """Return the sum along the chain of what each kind of block is where it is least."""
+        return _times(self.total, [min(x) for x in zip(*rows, strict=True)])
+
+    def _need(self, costs: BlockCosts, at: Degrees) -> list[float]:
+        """Return the bytes of weights, and all that goes with them, of each kind of block."""
+        memory = stage_memory(self.problem, at, costs.weights, costs.expert_weights, 0.0, 0.0)
+        return [float(x) * (1 - TOLERANCE) for x in sum(memory) - memory.buffers]
 
     def _tensors(self, pool: int) -> list[int]:
         model, gpu = self.problem.model, self.problem.pools[pool].gpu
@@ -164,12 +174,13 @@ class _Search:
             self.stage(family.pools[s], family.degrees[s], under_way(p, s, m, family.virtual), hands[s])
             for s in range(p)
         ]
-        ahead = min(stage.whole for stage in stages)
+        cheapest = [min(x) for x in zip(*(stage.each.seconds for stage in stages), strict=True)]
+        ahead = _times(self.total, cheapest)
         longest = (self.threshold - share * ahead) / (m - share) if m > share else self.threshold
         room = [stage.quick(longest) for stage in stages]
         for s, stage in enumerate(stages):
             if sum(room) < len(self.kinds):
-                self.cut |= self.threshold < _FOREVER
+                self._beyond(self.threshold)
                 return inf
             room[s] = stage.room(longest, room[s])
         after = np.cumsum([0, *room[::-1]])[::-1].tolist()
@@ -177,14 +188,14 @@ class _Search:
         for s, stage in enumerate(stages):
             reached: dict[Counts, list[tuple[float, float, float]]] = {}
             for state, points in front.items():
-                left = stage.cheapest(tuple(a - b for a, b in zip(self.total, state, strict=True)))
+                left = _times(tuple(a - b for a, b in zip(self.total, state, strict=True)), cheapest)
                 for counts in self._next(state, s, family, after[s + 1], room[s]):
                     self.steps.take()
                     seconds, end = stage.cost(counts)
                     if seconds > longest:
                         continue
                     new = tuple(a + b for a, b in zip(state, counts, strict=True))
-                    rest = left - stage.cheapest(counts)
+                    rest = left - _times(counts, cheapest)
                     for a, b, c in points:
                         point = max(a, seconds), b + seconds, max(c, end)
                         if not self._beyond((m - share) * point[0] + share * (point[1] + rest) + point[2]):
@@ -232,11 +243,7 @@ def _each(costs: BlockCosts) -> _Each:
 
 
 class _Stage:
-    """What a stage costs, by its blocks; so many micro-batches are under way, and handing one on takes so long.
-
-    Attributes:
-        whole: seconds of a micro-batch of the whole chain.
-    """
+    """What a stage costs, by its blocks; so many micro-batches are under way, and handing one on takes so long."""
 
     def __init__(self, search: _Search, pool: int, at: Degrees, under_way: float, handed: float) -> None:
         self.problem, self.pool, self.at = search.problem, search.problem.pools[pool], at
@@ -246,12 +253,7 @@ class _Stage:
         self.ends = search.kinds[0], search.kinds[-1]
         self.layers = sorted({*search.kinds[1:-1]})
         self.count = len(search.kinds)
-        self.whole = _times(search.total, self.each.seconds)
         self.cost = cache(self._cost)
-
-    def cheapest(self, counts: Counts) -> float:
-        """Return the seconds of a micro-batch of some blocks."""
-        return _times(counts, self.each.seconds)
 
     def quick(self, longest: float) -> int:
         """Return the most blocks that it can have in so many seconds if memory is ample; embedding and head besides."""

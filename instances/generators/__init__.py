@@ -11,6 +11,7 @@ from ..lazy import Lazy, exported
 
 if TYPE_CHECKING:
     from ..partition import PartitionProblem
+    from ..pipeline import PipelineProblem
     from ..placement import PlacementProblem
     from ..schedule import ScheduleProblem
     from ..workload import Workload
@@ -32,8 +33,8 @@ _MODULES = {
 }
 GENERATORS = Lazy(__name__, {name: f".{module}" for module, names in _MODULES.items() for name in names})
 """Functions that make an op graph, a `GraphBuilder`, by kind; their arguments are its options."""
-JOBS = Lazy(__name__, {"gangs": ".gangs", "moldable": ".jobs", "arrivals": ".jobs"})
-"""Functions that make jobs, by kind: a placement problem, a schedule problem, and a workload to simulate."""
+JOBS = Lazy(__name__, {"gangs": ".gangs", "moldable": ".jobs", "arrivals": ".jobs", "micro_batches": ".pipelines"})
+"""Functions that make jobs, by kind: a placement and a schedule problem, a workload to simulate, a pipeline problem."""
 
 
 @overload
@@ -42,6 +43,8 @@ def generate(kind: Literal["gangs"], **options: Any) -> PlacementProblem: ...
 def generate(kind: Literal["moldable"], **options: Any) -> ScheduleProblem: ...
 @overload
 def generate(kind: Literal["arrivals"], **options: Any) -> Workload: ...
+@overload
+def generate(kind: Literal["micro_batches"], **options: Any) -> PipelineProblem: ...
 @overload
 def generate(kind: str, *, objective: Literal["throughput"] = "throughput", **options: Any) -> PartitionProblem: ...
 @overload
@@ -63,7 +66,8 @@ def generate(
 
     Args:
         kind: an op graph, one of `GENERATORS`, or jobs, one of `JOBS`: ``gangs`` is a placement problem, ``moldable`` a
-            schedule problem, ``arrivals`` a workload to simulate. Of jobs, all arguments are `options`.
+            schedule problem, ``arrivals`` a workload to simulate, ``micro_batches`` a pipeline problem. Of jobs, all
+            arguments are `options`.
         training: see `with_backward`; latency is of a forward pass, and never has the backward ops.
         efficiency: see `roofline`.
         devices, device_type, memory, bandwidth: see `gangplan.instances.devices.server`.

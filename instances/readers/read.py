@@ -89,7 +89,7 @@ def _problem(
 ) -> Any:
     """Build the problem of what a file holds, with the options of `read`."""
     jobs = found.model.get("kind") if isinstance(found.model, dict) else None
-    if jobs in NO_GRAPH:
+    if isinstance(jobs, str) and jobs in NO_GRAPH:
         other = None if objective == jobs else objective
         known = {"objective": other, "cluster": cluster, "bandwidth": bandwidth, "degrees": degrees, **options}
         for name, value in known.items():
@@ -112,8 +112,13 @@ def _problem(
     return with_objective(problem, objective, **own)
 
 
-NO_GRAPH = {"placement": "a batch of gangs", "schedule": "jobs over time", "layout": "the layout of a model"}
-"""Kinds of problems that are of no graph on a cluster, in words."""
+NO_GRAPH = {
+    "placement": "a batch of gangs",
+    "schedule": "jobs over time",
+    "layout": "the layout of a model",
+    "pipeline": "a pipeline of micro-batches",
+}
+"""Kinds of problems that are of no graph on a cluster, in words; their documents say all."""
 OWN_FIELDS = {f.name for x in GRAPHS for f in fields(PROBLEMS[x])} - {"graph", "cluster", "variant", "menu"}
 """Options that are fields of the problem of some objective."""
 

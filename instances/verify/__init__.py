@@ -14,9 +14,11 @@ if TYPE_CHECKING:
     from ..kinds import Problem as Problem
     from ..layout.problem import LayoutProblem
     from ..partition import GraphProblem
+    from ..pipeline import PipelineProblem
     from ..placement import PlacementProblem
     from ..schedule import ScheduleProblem
     from .layout import LayoutVerdict as LayoutVerdict
+    from .pipeline import PipelineVerdict as PipelineVerdict
     from .placement import PlacementVerdict as PlacementVerdict
     from .schedule import ScheduleVerdict as ScheduleVerdict
     from .schedule import clock_cost as clock_cost
@@ -28,6 +30,7 @@ else:
         {
             "..kinds": "Answer Problem",
             ".layout": "LayoutVerdict",
+            ".pipeline": "PipelineVerdict",
             ".placement": "PlacementVerdict",
             ".schedule": "ScheduleVerdict clock_cost",
             ".verdict": "TOLERANCE Verdict",
@@ -43,6 +46,8 @@ def verify(problem: PlacementProblem, plan: Any) -> PlacementVerdict: ...
 def verify(problem: ScheduleProblem, plan: Any) -> ScheduleVerdict: ...
 @overload
 def verify(problem: LayoutProblem, plan: Any) -> LayoutVerdict: ...
+@overload
+def verify(problem: PipelineProblem, plan: Any) -> PipelineVerdict: ...
 def verify(problem: Any, plan: Any) -> Any:
     """Check `plan` against every constraint of `problem` and recompute its objective.
 

@@ -16,6 +16,7 @@ from gangplan.instances.certificates.linear import LinearModel
 from gangplan.instances.certificates.loads import Shares
 from gangplan.instances.certificates.paths import Path
 from gangplan.instances.certificates.under_way import UnderWay
+from gangplan.instances.certificates.windows import Windows, effort
 from gangplan.instances.graph import grouped, heaviest_path
 
 from .branch import loaded
@@ -37,6 +38,7 @@ def simple(problem: Any) -> Iterator[Certificate]:
         "latency": (_shares, _path),
         "step": (_path, _shares),
         "stages": (_shares, _under_way),
+        "pipeline": (lambda problem: Windows(effort(problem)),),
     }
     for make in makers.get(problem.objective, ()):
         found = make(problem)

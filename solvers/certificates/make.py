@@ -15,7 +15,6 @@ from gangplan.instances.certificates.calls import Calls
 from gangplan.instances.certificates.document import Certificate, Proved
 from gangplan.instances.certificates.grouped import Grouped
 from gangplan.instances.certificates.ideals import Ideals
-from gangplan.instances.certificates.layouts import Families
 from gangplan.instances.certificates.rooms import Rooms
 from gangplan.instances.certificates.rows import model_of
 from gangplan.instances.certificates.stages import Recurrence
@@ -91,6 +90,8 @@ def _candidates(run: Run, left: Callable[[], float]) -> Iterator[Certificate | P
 
 
 def _layouts(run: Run, left: Callable[[], float]) -> Iterator[Certificate]:
+    from gangplan.instances.certificates.layouts import Families
+
     threshold = Fraction(run.objective) * (1 - _CLOSE) if run.objective else _FOREVER
     yield Families(threshold, int(_STAGES * min(left(), LONGEST)))
 

@@ -82,12 +82,14 @@ class Explainer:
                 words = differences(self.problem, plan, best)
                 if words or wanted:
                     found.append(Rival(rival, plan, proved, self._seconds(plan), tuple(words)))
-            elif wanted:
+            elif wanted and proved:
                 raise self.refusal(rival)
-            else:
+            elif proved:
                 near = nearest(self.problem, wish=rival)
-                short = near is not None and differences(self.problem, near.plan, best)
+                short = near and not verify(self.problem, near.plan).ok and differences(self.problem, near.plan, best)
                 found.append(Rival(rival, None, proved, None, tuple(short or [self.refusal(rival).problem])))
+            else:
+                found.append(Rival(rival, None, proved, None, ("nothing was found in time",)))
         return best, found
 
     def _seconds(self, plan: LayoutPlan) -> float:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gangplan.instances.arrays import FloatArray, IntArray
+from gangplan.instances.arrays import FloatArray
 from gangplan.instances.errors import InstanceError
 from gangplan.instances.layout.measured import MeasuredLayers
 from gangplan.instances.layout.pool import GpuPool, Link
@@ -105,7 +105,7 @@ def _seconds(problem: LayoutProblem, way: Way, blocks: list[int]) -> float:
     for nth in range(max(map(len, options))):
         again = [x[min(nth, len(x) - 1)] for x in options]
         found = verify(problem, way.plan(blocks, again))
-        if not found.memory.any():  # not measured
+        if any(not words.startswith("memory") for words in found.violations):  # not measured
             return inf
         for s, pool in enumerate(way.pool):
             if found.memory[:, s].sum() <= problem.pools[pool].memory * (1 + TOLERANCE):
@@ -146,9 +146,8 @@ def random_problem(seed: int, variant: str = "", *, layers: int = 4) -> LayoutPr
         pools.append(GpuPool("AB"[i], n, room, scale * pick(3.0, 30.0), rate, rate * 2, rate / 2, levels))
     return LayoutProblem(
         model, tuple(pools), batch, sequence, precision, pick(*OPTIMIZERS), pick(2.0, 4.0), pick(0.0, 0.0, scale),
-        bool(rng.random() < 0.2), Calibration(
-            pick(0.5, 1.0), 0.5, overhead=pick(0.0, 0.0, 0.2), overlap=pick(0.0, 0.5, 0.8, 1.0)
-        ),
+        bool(rng.random() < 0.2),
+        Calibration(pick(0.5, 1.0), 0.5, pick(0.2, 1.0), 1.0, pick(0.0, 0.0, 0.2), pick(0.0, 0.5, 0.8, 1.0)),
     )  # fmt: skip
 
 
@@ -181,9 +180,9 @@ def _measured(rng: np.random.Generator, layers: int, batch: int) -> MeasuredLaye
     rows = rows or [("A", 1, 1)]
 
     def some(most: float) -> FloatArray:
-        return rng.integers(0, 6, (len(rows), blocks)) * most
+        return np.asarray(most * rng.integers(0, 6, (len(rows), blocks)), dtype=np.float64)
 
     gpu, micro, tensor = zip(*rows, strict=True)
-    arrays: list[IntArray] = [np.array(micro), np.array(tensor)]
+    arrays: list[Any] = [np.array(micro), np.array(tensor)]
     parts = [some(x) for x in (1.0, 1.0, 0.2, 10.0, 30.0, 30.0)]
     return MeasuredLayers("measured", tuple(map(str, range(blocks))), gpu, *arrays, *parts)

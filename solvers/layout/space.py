@@ -174,7 +174,7 @@ class Space:
     def _sums(self, rows: Sequence[FloatArray]) -> Sums:
         """Return sums along the chain of what each kind of block is on each pool."""
         each = np.stack(rows)
-        alone, least = each @ self.number, each.min(axis=0)
+        alone, least = each @ self.number, np.where(self.number > 0, each.min(axis=0), 0.0)
         if len(each) == 1 or not alone.all():
             return Sums(alone, float(least @ self.number), 1.0, float(least.max()))
         share = (each / alone[:, None]).min(axis=0) @ self.number

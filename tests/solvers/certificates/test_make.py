@@ -17,6 +17,7 @@ from gangplan.instances import InstanceError
 from gangplan.instances.certificates import certifies, verify_bound, write
 from gangplan.instances.certificates.document import ARGUMENTS
 from gangplan.instances.partition import GraphProblem
+from gangplan.instances.pipeline import PipelineProblem
 from gangplan.instances.schedule import ScheduleProblem
 from gangplan.solvers import Run
 from gangplan.solvers.certificates.make import certify
@@ -103,6 +104,9 @@ def scaled(problem: Any, rng: np.random.Generator) -> Any:
                 replace(job, weight=job.weight * 10.0**k, durations=tuple(x * 10.0 ** -(k // 3) for x in job.durations))
             )
         return replace(problem, jobs=tuple(jobs))
+    if isinstance(problem, PipelineProblem):
+        factor = 10.0 ** rng.integers(-9, 10, problem.stages)
+        return replace(problem, forward=problem.forward * factor, transfer=problem.transfer * factor[::-1])
     jobs = [
         replace(job, weight=job.weight * 10.0**k)
         for job, k in zip(problem.jobs, rng.integers(-9, 10, len(problem.jobs)).tolist(), strict=True)

@@ -1,0 +1,210 @@
+"""Bounds of orders of passes: how early each can start, how long is left once it has ended, and what must fit between.
+
+Micro-batches are alike, so that in each stage they go forward, backward and to the weights in the order of their
+numbers: to call the k-th pass of each kind that a stage runs micro-batch k changes no time and no memory, and no pass
+starts before the one it waits for, k of which have ended by then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import inf, lcm
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from ..errors import InstanceError
+from .document import Certificate
+from .exact import SLACK
+
+PLACE = Fraction(1, 2**51)
+"""Two last places, by which the verifier rounds the end of each pass in a row at most, as a share."""
+MOST = 50_000_000
+"""Steps that any certificate may ask for: minutes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Windows(Certificate):
+    """Fit all that a device has to run between the heads and the tails of its passes.
+
+    A pass follows the one that it waits for; the one before it of its kind and stage; and, where a device has room for
+    c micro-batches of the stage, a forward pass follows the one that frees the room of the c-th before it. So it has a
+    head, and no smaller one than the least head of any passes of its device that come before it and all their seconds.
+    Tails are alike, with time reversed. Any passes of a device take their least head, their seconds and their least
+    tail together.
+
+    Without a barrier heads are from the first pass of a device on and tails up to its last one, one device at a time:
+    in the long run steps cannot be closer than that.
+
+    Attributes:
+        steps: pairs of passes of a device that may be compared; see `effort`.
+    """
+
+    objectives: ClassVar[tuple[str, ...]] = ("pipeline",)
+
+    steps: int
+
+    def bound(self, problem: Any) -> Fraction | float:
+        """Return the seconds that no step is below; `inf` if memory is too small."""
+        if (work := effort(problem)) > min(self.steps, MOST):
+            raise InstanceError("steps", f"{work} pairs of passes are to be compared, {min(self.steps, MOST)} may be")
+        if starved(problem) is not None:
+            return inf
+        forward = _forward(problem)
+        back = forward.reversed()
+        best: int = max(
+            _fits(forward, *(x.heads(problem, own) for x in (forward, back))) for own in _views(problem, forward)
+        )
+        bound: Fraction = best * forward.tick / (1 + problem.n_passes * PLACE)
+        return bound
+
+
+def effort(problem: Any) -> int:
+    """Return how many pairs of passes of a device there are at most, what all of them have to be compared in."""
+    return int(problem.n_passes**2 * np.bincount(problem.device).max() // problem.stages)
+
+
+def starved(problem: Any) -> int | None:
+    """Return the first device without room for one micro-batch in all its stages, which it is in before it goes back.
+
+    With room for that there is a plan: one micro-batch after the other.
+    """
+    for d, room in enumerate(problem.capacity.tolist()):
+        need = sum((Fraction(x) for x in problem.activation[problem.device == d].tolist()), Fraction(0))
+        if need > Fraction(room) * (1 + SLACK):
+            return d
+    return None
+
+
+def memory_arcs(problem: Any) -> Iterator[tuple[int, int]]:
+    """Yield passes that free the room that forward passes need, and these, of a problem where none is starved."""
+    m = problem.micro_batches
+    for s, d in enumerate(problem.device.tolist() if len(problem.capacity) else ()):
+        room = Fraction(float(problem.capacity[d])) * (1 + SLACK)
+        for kind, held in ((1, problem.activation), (2, problem.kept))[: 1 + problem.split]:
+            count = int(room / Fraction(float(held[s]))) if held[s] > 0 else m
+            yield from ((problem.number(kind, s, j - count), s * m + j) for j in range(count, m))
+
+
+class _Direction(NamedTuple):
+    """Passes in whole ticks, in the order of time or against it.
+
+    Attributes:
+        tick: seconds.
+        seconds: of each pass, in ticks.
+        arcs: of each pass those before it, each with the ticks between.
+        own: of each device its passes.
+        device: of each pass.
+        micro_batches: how many; as many passes of one kind and stage are a chain.
+        order: passes so that each comes after those before it.
+        past: of each pass how many of each chain of its device come before it.
+    """
+
+    tick: Fraction
+    seconds: list[int]
+    arcs: list[dict[int, int]]
+    own: list[list[int]]
+    device: list[int]
+    micro_batches: int
+    order: list[int]
+    past: list[list[list[int]]]
+
+    def reversed(self) -> _Direction:
+        """Return the same against time."""
+        after: list[dict[int, int]] = [{} for _ in self.seconds]
+        for x, before in enumerate(self.arcs):
+            for u, ticks in before.items():
+                after[u][x] = ticks
+        order = self.order[::-1]
+        return self._replace(arcs=after, order=order, past=_past(after, self.device, self.micro_batches, order))
+
+    def heads(self, problem: Any, view: Sequence[int]) -> list[int]:
+        """Return how early each pass can start if those of a view start at 0, others whenever they like."""
+        never = -4 * (sum(self.seconds) + sum(sum(x.values()) for x in self.arcs) + 1)
+        head = [never] * len(self.seconds)
+        for x in view:
+            head[x] = 0
+        for x in self.order:
+            least = max((head[u] + self.seconds[u] + ticks for u, ticks in self.arcs[x].items()), default=never)
+            total, least = 0, max(least, head[x])
+            for start, takes in sorted(
+                ((head[y], self.seconds[y]) for part in self.past[x] for y in part), reverse=True
+            ):
+                total += takes
+                least = max(least, start + total)
+            head[x] = least
+        return head
+
+
+def _views(problem: Any, passes: _Direction) -> list[list[int]]:
+    """Return all passes, or without a barrier those of each device."""
+    return [list(range(problem.n_passes))] if problem.barrier else passes.own
+
+
+def _forward(problem: Any) -> _Direction:
+    """Return the passes with all arcs that hold in any plan with micro-batches in the order of their numbers."""
+    found, m = problem.passes(), problem.micro_batches
+    exact = [[Fraction(x) for x in column.tolist()] for column in (found.seconds, found.lag)]
+    tick = Fraction(1, lcm(*{x.denominator for column in exact for x in column}))
+    seconds, lag = ([int(x / tick) for x in column] for column in exact)
+    arcs: list[dict[int, int]] = [{} for _ in seconds]
+    for x, u in enumerate(found.before.tolist()):
+        if u >= 0:
+            arcs[x][u] = lag[x]
+        if x % m:
+            arcs[x].setdefault(x - 1, 0)
+    for u, x in memory_arcs(problem):
+        arcs[x].setdefault(u, 0)
+    device = found.device.tolist()
+    own = [[x for x, d in enumerate(device) if d == one] for one in range(problem.devices)]
+    order = _sorted(arcs)
+    return _Direction(tick, seconds, arcs, own, device, m, order, _past(arcs, device, m, order))
+
+
+def _sorted(arcs: Sequence[dict[int, int]]) -> list[int]:
+    """Return the passes so that each comes after those before it."""
+    after: list[list[int]] = [[] for _ in arcs]
+    for x, before in enumerate(arcs):
+        for u in before:
+            after[u].append(x)
+    left = [len(before) for before in arcs]
+    found = [x for x, count in enumerate(left) if not count]
+    for u in found:
+        for x in after[u]:
+            left[x] -= 1
+            if not left[x]:
+                found.append(x)
+    return found
+
+
+def _past(arcs: Sequence[dict[int, int]], device: list[int], m: int, order: Sequence[int]) -> list[list[list[int]]]:
+    """Return of each pass the beginnings of the chains of its device that come before it."""
+    step = 1 if order[0] % m == 0 else -1
+    chains = [list(range(c, c + m))[::step] for c in range(0, len(arcs), m)]
+    mine = [[c for c in range(len(chains)) if device[c * m] == d] for d in range(max(device) + 1)]
+    count: list[list[int]] = [[] for _ in arcs]
+    past: list[list[list[int]]] = [[] for _ in arcs]
+    for x in order:
+        found = [0] * len(chains)
+        for u in arcs[x]:
+            found = list(map(max, found, count[u]))
+        past[x] = [chains[c][: found[c]] for c in mine[device[x]]]
+        found[x // m] = (x % m if step > 0 else m - 1 - x % m) + 1
+        count[x] = found
+    return past
+
+
+def _fits(passes: _Direction, head: list[int], tail: list[int]) -> int:
+    """Return the most that passes of a device take with their least head and their least tail."""
+    best = 0
+    for own in passes.own:
+        by_head = sorted(own, key=lambda x: -head[x])
+        for least in {tail[x] for x in own}:
+            total = 0
+            for x in by_head:
+                if tail[x] >= least:
+                    total += passes.seconds[x]
+                    best = max(best, head[x] + total + least)
+    return best

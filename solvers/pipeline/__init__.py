@@ -1,0 +1,1 @@
+"""Methods for the order of passes in a pipeline."""

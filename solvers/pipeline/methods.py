@@ -1,0 +1,73 @@
+"""The registry: every method for pipelines by its name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gangplan.instances.certificates.windows import MOST, PLACE, Windows, effort, starved
+from gangplan.instances.lazy import on_demand
+from gangplan.instances.pipeline import PipelineProblem
+
+from ..method import CPSAT, Method, Suite, plain_methods, without_plan
+from ..run import Run
+from .lists import lists
+from .published import published
+
+if TYPE_CHECKING:
+    from . import cpsat, local_search, plain, referee
+else:
+    cpsat, local_search, plain, referee = on_demand(__package__, "cpsat local_search plain referee")
+
+_LARGE = 20_000
+"""Passes up to which CP-SAT has a model."""
+_AT_ONCE, _A_SECOND = 200_000, 2_000_000
+"""Pairs of passes that are compared before all else: a tenth of a second; and in a second."""
+
+
+def _prepare(run: Run) -> Run:
+    if (d := starved(run.problem)) is not None:
+        words = f"device {d} has no room for one micro-batch in all of its stages"
+        run.prove_infeasible("memory", f"memory: {words}, which holds them all before it goes back")
+        return run
+    _draft(run)
+    run.raise_bound(_load(run.problem) * (1 - run.problem.n_passes * float(PLACE)), "load")
+    if effort(run.problem) <= _AT_ONCE:
+        _bounds(run)
+    return run
+
+
+def _load(problem: PipelineProblem) -> float:
+    """Return the most that a device is busy, with a barrier after the first micro-batch has come to it."""
+    moves = problem.passes().lag[: problem.stages * problem.micro_batches : problem.micro_batches]
+    here = np.cumsum(moves + np.concatenate([[0.0], problem.forward[:-1]]))
+    first = np.unique(problem.device, return_index=True)[1]
+    return float((problem.load() + here[first] * problem.barrier).max())
+
+
+def _bounds(run: Run, prepared: object = None) -> None:
+    """Raise the bound that certificates of windows prove."""
+    if effort(run.problem) <= min(MOST, _A_SECOND * run.remaining()):
+        run.raise_bound(float(Windows(MOST).bound(run.problem)), "bounds")
+
+
+def _draft(run: Run, prepared: object = None) -> None:
+    if run.plan is None and not run.infeasible:
+        published(run)
+        if run.plan is None or not run.stopped:
+            lists(run, tries=1)
+
+
+METHODS: dict[str, Method] = {
+    "published": Method(published),
+    "lists": Method(lists),
+    "bounds": Method(_bounds),
+    "local_search": Method(local_search.local_search, start=without_plan(_draft), draws=True),
+    "cpsat": Method(
+        cpsat.cpsat, exact=True, suits=lambda run: bool(run.problem.n_passes <= _LARGE), library=CPSAT,
+        start=without_plan(_draft),
+    ),
+    **plain_methods(plain, start=without_plan(_draft)),
+}  # fmt: skip
+SUITE = Suite(METHODS, ("",), _prepare, referee.optimum, referee.random_problem, _draft)
