@@ -108,7 +108,9 @@ def _by_rule(problem: LayoutProblem) -> Iterator[list[Family]]:
     layers = len(model.blocks) - 2 if isinstance(model, MeasuredLayers) else model.layers
     c = 1 if isinstance(model, MeasuredLayers) else max(1, problem.sequence // _SEQUENCE)
     counts = layers, layers + 2
-    ways = [(t, 1) for t in _powers(node)] + [(node, p) for p in sorted({*divisors(layers), *divisors(layers + 2)} - {1})]
+    ways = [(t, 1) for t in _powers(node)] + [
+        (node, p) for p in sorted({*divisors(layers), *divisors(layers + 2)} - {1})
+    ]
     for t, p in ways:
         d = pool.count // (t * c * p)
         while d > 1 and problem.batch % d:
@@ -127,7 +129,9 @@ def equal_layers(run: Run, prepared: PreparedLayout) -> None:
     """Offer the best layout of equal stages and degrees that are powers of two, the space of Alpa and of Galvatron."""
     problem, k = run.problem, _pool(run.problem)
     pool, space = problem.pools[k], prepared.space
-    for t, c, e in product(*(sorted({*x} & {*_powers(pool.count)}) for x in (space.tensors[k], space.contexts, space.experts))):
+    for t, c, e in product(
+        *(sorted({*x} & {*_powers(pool.count)}) for x in (space.tensors[k], space.contexts, space.experts))
+    ):
         for p, b, zero in product(_powers(pool.count // (t * c)), _powers(problem.batch), (1, 3)):
             d = 1 << ((pool.count // (t * c * p)).bit_length() - 1)
             if run.stopped:
