@@ -44,7 +44,7 @@ _SHEETS = {
 def read_sailor_layers(folder: str | PathLike[str], model: str) -> MeasuredLayers:
     """Read the profiles of a model on all types of GPU that there are.
 
-    Each block was measured by itself, and the first of a kind is as long as what it starts: a pass of fewer sequences
+    Each block was measured by itself, which overstates small micro-batches: in a run, a pass of fewer sequences
     never takes longer than one of more, so the shortest of these counts. A profile of another number of layers is left
     out: that of GPT-Neo on GH200 is a copy of OPT-350's.
 
