@@ -77,11 +77,10 @@ class PipelineProblem:
         check_fields(self)
         if not len(self.device):
             raise InstanceError("device", "the pipeline has no stage")
-        used = np.zeros(int(self.device.max()) + 1 if self.device.max() < len(self.device) else 0, dtype=bool)
-        used[self.device[self.device < len(used)]] = True
-        require(self.device < len(used), self.device, "device", f"is not one of {len(self.device)} devices at most")
-        if not used.all():
-            raise InstanceError("device", f"no stage is on device {int(np.argmin(used))}")
+        stages = len(self.device)
+        require(self.device < stages, self.device, "device", f"is more than {stages} stages can be on")
+        for d in np.flatnonzero(np.bincount(self.device) == 0)[:1].tolist():
+            raise InstanceError("device", f"no stage is on device {d}")
         require_count(self.n_passes, "micro_batches")
         if not len(self.kept):
             object.__setattr__(self, "kept", self.activation)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -40,7 +41,7 @@ def verify_pipeline(problem: PipelineProblem, plan: PipelinePlan) -> PipelineVer
     if wrong := _shape(problem, plan):
         return PipelineVerdict(tuple(wrong), None, none, none, nobody, nobody, 0.0)
     passes, orders = problem.passes(), problem.orders(plan)
-    memory = np.array([np.cumsum(passes.change[order]).max(initial=0.0) for order in orders])
+    memory = peaks(passes, orders)
     violations = _memory(problem, passes, orders)
     ends, stuck = finishes(problem, passes, orders)
     if stuck:
@@ -72,6 +73,11 @@ def _shape(problem: PipelineProblem, plan: PipelinePlan) -> list[str]:
     ]
 
 
+def peaks(passes: Passes, orders: Sequence[Sequence[int]]) -> FloatArray:
+    """Return the bytes that each device holds at most, float64 (devices,)."""
+    return np.array([np.cumsum(passes.change[order]).max(initial=0.0) for order in orders])
+
+
 def _memory(problem: PipelineProblem, passes: Passes, orders: Sequence[Sequence[int]]) -> list[str]:
     """Return where a device first holds more than it has: at the start of a forward pass, and nowhere else."""
     words = []
@@ -96,11 +102,12 @@ def finishes(
     Returns:
         The ends, float64 (n, columns); of devices that are stuck their number and the pass that is next.
     """
-    begin = np.zeros((problem.devices, 1)) if problem.barrier else np.full((problem.devices,) * 2, -np.inf)
-    np.fill_diagonal(begin, 0.0)
-    ends = np.full((len(passes.seconds), begin.shape[1]), np.nan)
+    p = problem.devices
+    begin: Any = [0.0] * p if problem.barrier else list(np.where(np.eye(p), 0.0, -np.inf))
+    later: Any = max if problem.barrier else np.maximum
     before, lag, seconds = (x.tolist() for x in (passes.before, passes.lag, passes.seconds))
-    free, done, at = list(begin), [False] * len(before), [0] * len(orders)
+    free, done, at = begin, [False] * len(before), [0] * len(orders)
+    ends: list[Any] = [np.nan if problem.barrier else begin[0]] * len(before)
     waiting = dict[int, int]()
     todo = list(range(len(orders)))
     while todo:
@@ -110,13 +117,14 @@ def finishes(
             if u >= 0 and not done[u]:
                 waiting[u] = d
                 break
-            start = free[d] if u < 0 else np.maximum(free[d], ends[u] + lag[x])
+            start = free[d] if u < 0 else later(free[d], ends[u] + lag[x])
             ends[x] = free[d] = start + seconds[x]
             done[x] = True
             at[d] += 1
             if x in waiting:
                 todo.append(waiting.pop(x))
-    return ends, [(d, order[at[d]]) for d, order in enumerate(orders) if at[d] < len(order)]
+    stuck = [(d, order[at[d]]) for d, order in enumerate(orders) if at[d] < len(order)]
+    return np.array(ends).reshape(len(ends), -1), stuck
 
 
 def step_seconds(ends: FloatArray, orders: Sequence[Sequence[int]]) -> tuple[float, FloatArray]:

@@ -13,9 +13,9 @@ from .prepare import PreparedLayout
 from .split import Splitter
 
 if TYPE_CHECKING:
-    from . import plain, referee, search
+    from . import plain, referee, rivals, search
 else:
-    plain, referee, search = on_demand(__package__, "plain referee search")
+    plain, referee, rivals, search = on_demand(__package__, "plain referee rivals search")
 
 
 def _prepare(run: Run) -> PreparedLayout:
@@ -24,6 +24,9 @@ def _prepare(run: Run) -> PreparedLayout:
 
 METHODS: dict[str, Method] = {
     "branch": Method(search.branch, exact=True),
+    "megatron_rule": Method(rivals.megatron_rule),
+    "equal_layers": Method(rivals.equal_layers),
+    "annealing": Method(rivals.annealing, draws=True),
     **plain_methods(plain, start=without_plan(search.dive)),
 }
 METHODS["cpsat"] = replace(METHODS["plain_cpsat"], start=METHODS["milp"].start)

@@ -135,15 +135,26 @@ class Splitter:
             return Split(below)
         of_stage = [pair for pair in zip(family.segments, chains, strict=True) for _ in range(pair[0].stages)]
         best, handed = Split(inf), handovers([chain.costs.handed for _, chain in of_stage], v).tolist()
+        tables: dict[tuple[int, ...], tuple[Stage, Shapes]] = {}
         for first in spread(kinds, p, v) if v > 1 else (UNSPREAD,):
-            rows = []
+            rows, left = [], count
             for stage, (segment, chain) in enumerate(of_stage):
-                if v > 1:
-                    at = interleaved(kinds, most, stage, p, v, first)
-                else:
-                    at = self.intervals(next((x for x in _SIZES if most <= x <= count), count))
-                table = stage_table(self.problem, chain, family, segment, stage, at.counts, handed[stage])
+                key = stage, *first.of(stage, p), stage == first.last % p
+                if key not in tables:
+                    if v > 1:
+                        at = interleaved(kinds, most, stage, p, v, first)
+                    else:
+                        at = self.intervals(next((x for x in _SIZES if most <= x <= count), count))
+                    table = stage_table(self.problem, chain, family, segment, stage, at.counts, handed[stage])
+                    tables[key] = table, at
+                table, at = tables[key]
                 rows.append((table, at))
+                left -= int(at.counts.sum(axis=1).max(initial=0, where=table.seconds[:-1] <= longest))
+                if left > (p - 1 - stage) * most:  # no room for all blocks
+                    break
+            if left > 0:
+                best = best if best.plan is not None else Split(min(best.bound, below))
+                continue
             found, value = _best(rows, m - share, share, below)
             if found is not None:
                 sizes, ways = found

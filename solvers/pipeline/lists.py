@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from heapq import heapify, heappop, heappush
 from itertools import islice, product
 from math import inf
 
@@ -55,27 +56,28 @@ def list_orders(
     at, end = [0] * ((2 + problem.split) * v), [-1.0] * len(seconds)
     free, held, promised, started = [0.0] * p, [0.0] * p, [0.0] * p, [0] * p
     orders: list[list[int]] = [[] for _ in range(p)]
-    for _ in seconds:
-        best = (inf, -1, -1)
-        for d in range(p):
-            chosen = (inf, -1)
-            for _, _, c in chains[d]:
-                if at[c] == m:
-                    continue
+    waits = zip(before, passes.device.tolist(), strict=True)
+    user = {u: d for u, d in waits if u >= 0 and d != device[u // m % v]}  # the other device that waits for a pass
+
+    def best(d: int) -> tuple[float, int]:
+        """Return when a device can start the pass that it prefers of those that can start first, and that pass."""
+        start, chosen = inf, -1
+        for _, _, c in chains[d]:
+            if at[c] < m:
                 x = c * m + at[c]
                 u, first = before[x], c == own[d][0]
-                if (u >= 0 and end[u] < 0) or (
-                    first and (held[d] + promised[d] + needs[d] > limit[d] or started[d] >= most[d])
-                ):
-                    continue
-                start = free[d] if u < 0 else max(free[d], end[u] + lag[x])
-                if start < chosen[0]:
-                    chosen = (start, x)
-            if chosen[0] < best[0]:
-                best = (*chosen, d)
-        start, x, d = best
-        if d < 0:
-            return None
+                shut = first and (held[d] + promised[d] + needs[d] > limit[d] or started[d] >= most[d])
+                if not shut and (u < 0 or end[u] >= 0):
+                    able = free[d] if u < 0 else max(free[d], end[u] + lag[x])
+                    start, chosen = (able, x) if able < start else (start, chosen)
+        return start, chosen
+
+    queue = [(*best(d), d) for d in range(p)]
+    heapify(queue)
+    while queue:
+        start, x, d = heappop(queue)
+        if (start, x) != best(d) or x < 0:
+            continue  # something else has happened since
         at[x // m] += 1
         end[x] = free[d] = start + seconds[x]
         orders[d].append(x)
@@ -87,4 +89,6 @@ def list_orders(
             started[d] += first
         elif kind == 1 + problem.split and s == own[d][0]:
             started[d] -= 1
-    return orders
+        for e in {d, user.get(x, d)}:
+            heappush(queue, (*best(e), e))
+    return orders if sum(map(len, orders)) == len(seconds) else None

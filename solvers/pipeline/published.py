@@ -10,8 +10,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from gangplan.instances import verify
 from gangplan.instances.pipeline import PipelinePlan, PipelineProblem
+from gangplan.instances.verify import TOLERANCE
+from gangplan.instances.verify.pipeline import peaks
 
 from ..run import Run
 
@@ -152,8 +153,15 @@ def plan_of(problem: PipelineProblem, name: str) -> PipelinePlan | None:
 
 
 def published(run: Run, prepared: object = None) -> None:
-    """Offer every published schedule that is made for the problem and fits into memory."""
-    for name in PUBLISHED:
-        plan = plan_of(run.problem, name)
-        if plan is not None and not run.stopped and verify(run.problem, plan).ok:
-            run.offer(plan, name)
+    """Offer every published schedule that is made for the problem and fits into memory, the latest first."""
+    problem, passes = run.problem, run.problem.passes()
+    for name in reversed(PUBLISHED):
+        plan = None if run.stopped else plan_of(problem, name)
+        if plan is not None:
+            over = (
+                peaks(passes, problem.orders(plan)) > problem.capacity * (1 + TOLERANCE)
+                if len(problem.capacity)
+                else ()
+            )
+            if not np.any(over):
+                run.offer(plan, name)

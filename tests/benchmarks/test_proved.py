@@ -17,7 +17,8 @@ def test_problems_are_fresh() -> None:
         own = proved.problems()[name]
         assert len(own) == len({repr(x) for x in own}) == proved.SAMPLE
         for x in own[::12]:
-            if x.family != "architecture":  # networks as published are no random choice
+            # networks as published, and pipelines of equal stages, are no random choice
+            if x.family not in ("architecture", "even", "turns", "there_and_back"):
                 assert content_hash(make(x)) not in known, x.id
                 drawn += 1
     assert drawn > 10

@@ -1,0 +1,121 @@
+"""All methods for pipelines against enumeration, and the frontier that they prove."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gangplan import Run, solve, verify
+from gangplan.instances.certificates.windows import MOST, Windows
+from gangplan.instances.generators import generate
+from gangplan.instances.pipeline import PipelineProblem
+from gangplan.solvers.method import suite
+from gangplan.solvers.pipeline.lists import RULES, list_orders
+from gangplan.solvers.pipeline.plain import ticks_of
+
+TOOLS = suite("pipeline")
+EXACT = ("cpsat", "plain_cpsat", "plain_milp", "milp")
+
+
+def compared(seeds: range, names: tuple[str, ...]) -> None:
+    """Compare bound, methods and enumeration on tiny problems; a method has the problem itself, without a bound."""
+    for seed in seeds:
+        problem = TOOLS.random_problem(seed, "")
+        best = TOOLS.optimum(problem)
+        bound = Windows(MOST).bound(problem)
+        assert bound <= (np.inf if best is None else best), seed
+        for name in names:
+            run = Run(problem, time_limit=60)
+            TOOLS.methods[name].function(run, run)
+            if best is None:
+                assert run.infeasible, (seed, name)
+            else:
+                assert run.objective == pytest.approx(best, rel=1e-6), (seed, name)
+                assert run.bound is not None and run.bound == pytest.approx(best, rel=1e-6), (seed, name)
+
+
+def test_exact_methods_agree_with_enumeration() -> None:
+    """The optimum is that of all orders, by CP-SAT's strong model and by the textbook model on both solvers."""
+    compared(range(10), EXACT[:3])
+
+
+@pytest.mark.long
+def test_exact_methods_agree_with_enumeration_at_length() -> None:
+    """The same of 200 problems."""
+    compared(range(200), EXACT)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_heuristics_make_plans(seed: int) -> None:
+    """Lists and local search find plans that hold, and no worse ones from better ones."""
+    problem = TOOLS.random_problem(seed, "")
+    best = TOOLS.optimum(problem)
+    for name in ("lists", "published", "local_search"):
+        run = Run(problem, time_limit=0.3)
+        if best is not None:
+            TOOLS.methods[name].run(run, run)
+            assert run.objective is None or run.objective >= best * (1 - 1e-9)
+            assert name == "published" or run.plan is not None
+
+
+def test_local_search_improves_a_bad_plan() -> None:
+    """From one micro-batch after the other it comes to overlap them."""
+    problem = generate("micro_batches", devices=3, micro_batches=4)
+    orders = list_orders(problem, problem.passes(), RULES[0], [1, 1, 1])
+    assert orders is not None
+    run = Run(problem, time_limit=3)
+    run.offer(problem.plan(orders), "bad")
+    before = run.objective
+    TOOLS.methods["local_search"].function(run, run)
+    assert before is not None and run.objective is not None and run.objective < 0.75 * before
+
+
+def test_unlike_ticks() -> None:
+    """Seconds with a common tick are whole numbers of it; others are fine parts of a plan."""
+    assert ticks_of(np.array([0.3, 0.2, 0.7]), 1.0) == pytest.approx(10)
+    assert ticks_of(np.array([1.0, np.pi]), 0.0) == 0.0 < ticks_of(np.array([1.0, np.pi]), 2.0)
+
+
+PROVED = {(4, 8): (72, 41, 31, 27), (4, 12): (108, 61, 44, 39)}
+"""Seconds of the best step of equal stages by devices, micro-batches, and memory from 1 on."""
+
+
+@pytest.mark.parametrize(("devices", "micro_batches"), PROVED)
+@pytest.mark.parametrize("barrier", [True, False])
+def test_frontier(devices: int, micro_batches: int, barrier: bool) -> None:
+    """Each amount of memory up to that of 1F1B has a proved optimum, with a barrier or without."""
+    for memory, value in enumerate(PROVED[devices, micro_batches], 1):
+        how: dict[str, Any] = {"devices": devices, "micro_batches": micro_batches, "memory": memory}
+        result = solve(generate("micro_batches", **how, barrier=barrier), 60, method="cpsat", workers=1)
+        assert (result.status, result.objective) == ("OPTIMAL", value)
+
+
+def test_no_memory_is_explained() -> None:
+    """A device that cannot hold one micro-batch is the conflict."""
+    problem = generate("micro_batches", devices=2, micro_batches=2, memory=1)
+    less = replace(problem, capacity=np.array([1.0, 0.5]))
+    result = solve(less, 10)
+    assert result.status == "INFEASIBLE" and result.conflict == ("memory: device 1 has 0.5 B",)
+
+
+def test_large_problems_have_a_plan_in_time() -> None:
+    """Of twenty-five thousand passes there is a plan and a bound within seconds."""
+    problem = generate("micro_batches", devices=32, micro_batches=256, memory=32)
+    result = solve(problem, 4, workers=1)
+    assert result.plan is not None and result.bound is not None and result.gap is not None
+    assert verify(problem, result.plan).ok
+
+
+def test_other_kinds_of_memory() -> None:
+    """Where W keeps a part of what F holds, memory is no order of passes, and CP-SAT counts bytes."""
+    even = generate("micro_batches", devices=3, micro_batches=4, memory=2)
+    values = {}
+    for share in (0.0, 0.5, 1.0):
+        problem: PipelineProblem = replace(even, kept=even.activation * share)
+        strong, textbook = (solve(problem, 60, method=x, workers=1) for x in ("cpsat", "plain_cpsat"))
+        assert strong.status == "OPTIMAL" and strong.objective == textbook.objective
+        values[share] = strong.objective
+    assert values[0.0] <= values[0.5] <= values[1.0]
