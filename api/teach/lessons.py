@@ -155,9 +155,9 @@ def too_large() -> Lesson:
     model = MeasuredLayers("two", ("a", "b"), **sizes, weights=[[1e9, 1e9]], kept=none, sent=none)  # type: ignore[arg-type]
     pool = GpuPool("gpu", 2, memory=20e9, memory_bandwidth=1e12, flops=1e12, levels=(Link(2),))
     why = (
-        "A replica of both blocks has 12 GB of weights and gradients on its GPU and half of the optimizer's 24 GB: 4 GB "
-        "too much, else it would take 2 * 6 = 12 s. A block alone needs 18 GB. In two stages four micro-batches take 3 s "
-        "each on the slower one, and the first of them 3 s on the other: 15 s."
+        "A replica of both blocks has 12 GB of weights and gradients on its GPU and half of the optimizer's 24 GB, 4 "
+        "GB too much; else it would take 2 * 6 = 12 s. A block alone needs 18 GB. In two stages four micro-batches "
+        "take 3 s each on the slower one, and the first of them 3 s on the other: 15 s."
     )
     return Lesson(LayoutProblem(model, (pool,), 4, 1, reserve=0.0), 15.0, why)
 
