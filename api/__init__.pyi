@@ -34,6 +34,8 @@ from gangplan.instances import verify as verify
 from gangplan.instances import with_objective as with_objective
 from gangplan.instances.certificates import verify_bound as verify_bound
 from gangplan.instances.generators import generate as generate
+from gangplan.instances.pipeline import PipelinePlan as PipelinePlan
+from gangplan.instances.pipeline import PipelineProblem as PipelineProblem
 from gangplan.instances.placement import Demand as Demand
 from gangplan.instances.placement import Expected as Expected
 from gangplan.instances.placement import Fleet as Fleet

@@ -25,9 +25,10 @@ def main() -> None:
     graph = gangplan.generate("layered", ops=24, layers=6, training=False, devices=3, objective="latency", seed=1)
     stages = gangplan.generate("gpt", layers=3, devices=4, objective="stages")
     jobs = gangplan.generate("moldable", jobs=10)
+    passes = gangplan.generate("micro_batches", memory=3)
     drawn: dict[str, tuple[Any, Any]] = {
         name: (problem, gangplan.solve(problem, 10, workers=1))
-        for name, problem in {"latency": graph, "stages": stages, "schedule": jobs}.items()
+        for name, problem in {"latency": graph, "stages": stages, "schedule": jobs, "pipeline": passes}.items()
     }
     for name, (problem, answer) in {**drawn, "scheduler": running()}.items():
         file = IMAGES / f"{name}.svg"

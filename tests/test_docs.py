@@ -33,6 +33,7 @@ from gangplan.instances import (
     json_schema,
 )
 from gangplan.instances.kinds import DOCUMENTS
+from gangplan.instances.pipeline import PipelinePlan, PipelineProblem
 from gangplan.instances.placement import Fleet, GangJob, PlacementPlan, PlacementProblem, SpeedModel
 from gangplan.instances.schedule import MoldableJob, NodePool, SchedulePlan, ScheduleProblem
 
@@ -163,6 +164,8 @@ def test_schema_accepts_documents() -> None:
         "placement_plan": PlacementPlan(("x",), [0], [0], [1], [0], [0], [3]),
         "schedule": ScheduleProblem((MoldableJob("x", (1, 2), (3.0, 2.0), deadline=9.0),), NodePool(1)),
         "schedule_plan": SchedulePlan(("x",), [1], [0.5], [0], [0], [2]),
+        "pipeline": PipelineProblem([0], [1.0], [1.0], [1.0], 1),
+        "pipeline_plan": PipelinePlan([0, 1, 2], [0, 0, 0], [0, 0, 0]),
     }
     assert set(values) == set(DOCUMENTS)
     for kind, value in values.items():
@@ -200,7 +203,19 @@ def test_run_lists_gpt2() -> None:
 
 GUIDE = {
     *("index", "getting-started", "torch", "scheduler", "doors", "simulate"),
-    *("partition", "latency", "step", "stages", "placement", "schedule", "pacml", "topdrl", "harmony", "marl"),
+    *(
+        "partition",
+        "latency",
+        "step",
+        "stages",
+        "placement",
+        "schedule",
+        "pipeline",
+        "pacml",
+        "topdrl",
+        "harmony",
+        "marl",
+    ),
 }
 """Pages that begin with a picture and a snippet."""
 GENERATED = {"docs/gapbench-report.md"}
@@ -277,7 +292,7 @@ def test_every_name_of_teach_has_an_entry() -> None:
 LETTERED = {
     "formulation": "partition/throughput",
     **{name: f"partition/{name}" for name in ("latency", "step", "stages")},
-    **{name: name for name in ("placement", "schedule")},
+    **{name: name for name in ("placement", "schedule", "pipeline")},
 }
 """The folder of the code of each page with a model."""
 

@@ -203,7 +203,7 @@ def test_versions_and_methods(cli: Any) -> None:
     assert all(f"{name} " in cli("versions").out for name in found)
     methods = json.loads(cli("methods", "--json").out)
     assert [name for name in methods["throughput"] if name != "gnn"] == [*METHODS] and "gnn" not in methods["step"]
-    assert set(methods) == {"throughput", "latency", "step", "stages", "placement", "schedule"}
+    assert set(methods) == {"throughput", "latency", "step", "stages", "placement", "schedule", "pipeline"}
     assert all(name in cli("methods").out for name in ["auto", *METHODS])
 
 
