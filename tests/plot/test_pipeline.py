@@ -30,7 +30,7 @@ def test_passes() -> None:
     verdict = verify(PROBLEM, PLAN)
     assert np.array_equal(boxes.at[:, 0], verdict.start) and np.array_equal(boxes.at[:, 2], np.ones(18))
     assert np.array_equal(np.floor(boxes.at[:, 1]), PROBLEM.passes().device)
-    assert boxes.texts[4] == "F of micro-batch 1 in stage 1<br>2 s to 3 s"
+    assert boxes.texts[4] == "F of micro-batch 1 in stage 1<br>3 s to 4 s"
     (line,) = of(panel, Lines)
     assert [list(map(list, path)) for path in line.paths] == [[[10.0, 0], [10.0, 2]]] and line.dash
     told = [text for mark in of(side, Words) for text in mark.texts]
