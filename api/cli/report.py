@@ -87,8 +87,9 @@ def as_blocks(problem: Any, result: Result, *, verbose: bool = False) -> list[An
 
 def plan_blocks(problem: Any, plan: Any, verdict: Any) -> tuple[Any, str]:
     """Return the table of a feasible plan, of its devices, of its stages or of its jobs, and a line on the rest."""
-    kinds: dict[str, Any] = {"schedule": _schedule, "placement": _placement, "stages": _stages}
-    kinds["pipeline"] = _pipeline
+    kinds: dict[str, Any] = {
+        "schedule": _schedule, "placement": _placement, "stages": _stages, "pipeline": _pipeline,
+    }  # fmt: skip
     describe = kinds.get(problem.objective, _devices)
     columns, left, rest = describe(problem, plan, verdict)
     return table_of(columns, left), rest

@@ -338,7 +338,8 @@ _PIPELINES: dict[str, dict[str, Any]] = {
 def pipeline(objective: str, family: str, **arguments: Any) -> Problem:
     """Make a pipeline of micro-batches."""
     seed = seed_of("test", _FIRST + arguments.pop("seed", 0))
-    return generate("micro_batches", **_PIPELINES[family], **arguments, seed=seed)
+    made: Problem = generate("micro_batches", **_PIPELINES[family], **arguments, seed=seed)
+    return made
 
 
 def online(objective: str, family: str, *, ground: str, **arguments: Any) -> GroundDraw:
