@@ -56,27 +56,22 @@ def flags(problem: LayoutProblem, plan: LayoutPlan, framework: str) -> Flags:
     if framework == "megatron" and plan.zero_bubble:
         equal = replace(equal, zero_bubble=False)
         words.append("megatron cuts no backward pass in two: the flags run 1F1B")
-    nearest = _fastest(problem, (_megatron if framework == "megatron" else _torchtitan)(equal))
+    nearest = _fastest(problem, _runs(equal, framework))
     if nearest.zero != plan.zero:
         beside = "without" if len(plan.pool) == 1 else "beside"
         words.append(f"{framework} has no ZeRO {plan.zero} {beside} pipeline stages: the flags run ZeRO {nearest.zero}")
     if (nearest.full != plan.full).any() or (nearest.selective != plan.selective).any():
         words.append(f"{framework} computes again {_again(nearest)}; the layout, by stage, {_again(plan)}")
     if framework == "megatron" and nearest.zero > 1 and len(plan.pool) > 1:
-        words.append(
-            f"recipes have Megatron's FSDP (ZeRO {nearest.zero}) without pipeline stages: nobody has tried both here"
-        )
-    if framework == "megatron" and nearest.selective.any() and _dense(problem.model):
+        words.append(f"nobody has tried Megatron's FSDP (ZeRO {nearest.zero}) beside pipeline stages here")
+    if framework == "megatron" and nearest.selective.any() and not problem.model.experts:
         words.append("megatron computes norms again; activation functions only of experts, so others stay in memory")
     if len(set(plan.pool.tolist())) > 1:
         stages = [f"{s}: {problem.pools[k].gpu}" for s, k in enumerate(plan.pool.tolist())]
         words.append(f"ranks have to be ordered so that stages are on their GPUs ({', '.join(stages)})")
+    words += [f"the nearest layout does not fit: {x}" for x in verify(problem, nearest).violations[:1]]
     text = (_megatron_flags if framework == "megatron" else _torchtitan_toml)(problem, nearest)
     return Flags(text, tuple(words), nearest)
-
-
-def _dense(model: Transformer) -> bool:
-    return not model.experts or model.first_dense > 0
 
 
 def layers_of(plan: LayoutPlan) -> IntArray:
@@ -113,34 +108,21 @@ def _fastest(problem: LayoutProblem, plans: Iterator[LayoutPlan]) -> LayoutPlan:
     return min(plans, key=worth)
 
 
-def _megatron(plan: LayoutPlan) -> Iterator[LayoutPlan]:
-    """Yield the layouts that compute again what Megatron can: the same in all layers, or n layers of each chunk."""
-    chunk = layers_of(plan)
-    every, none = _by_stage(plan, chunk), np.zeros_like(plan.full)
-    yield from (x for x in (plan,) if _uniform(x, every))
-    yield replace(plan, selective=none, full=none)
-    yield replace(plan, selective=every, full=none)
-    for n in range(1, int(chunk.max()) + 1):
-        yield replace(plan, selective=none, full=_by_stage(plan, np.minimum(chunk, n)))
+def _runs(plan: LayoutPlan, framework: str) -> Iterator[LayoutPlan]:
+    """Yield the layouts that a framework runs: what is computed again is the same in all stages.
 
-
-def _torchtitan(plan: LayoutPlan) -> Iterator[LayoutPlan]:
-    """Yield the layouts that compute again the same in all layers, or all of each k-th, with sharding as FSDP has it.
-
+    All of a layer is computed again in the first n layers of each chunk by Megatron, in each n-th layer by torchtitan.
     Beside pipeline stages FSDP keeps weights and gradients whole until the last micro-batch, which is ZeRO 1.
     """
-    every, none = _by_stage(plan, layers_of(plan)), np.zeros_like(plan.full)
-    known = (0, 1) if len(plan.pool) > 1 else (0, 2, 3)
+    chunk = layers_of(plan)
+    every, none = _by_stage(plan, chunk), np.zeros_like(plan.full)
+    known = (0, 1, 2, 3) if framework == "megatron" else (0, 1) if len(plan.pool) > 1 else (0, 2, 3)
     for zero in (plan.zero,) if plan.zero in known else known:
         shared = replace(plan, zero=zero)
-        yield replace(shared, selective=none, full=none)
-        yield replace(shared, selective=every, full=none)
-        for k in range(1, int(every.max()) + 1):
-            yield replace(shared, selective=none, full=every // k)
-
-
-def _uniform(plan: LayoutPlan, every: IntArray) -> bool:
-    return not plan.full.any() and bool((plan.selective == every).all() or not plan.selective.any())
+        yield from (replace(shared, selective=some, full=none) for some in (none, every))
+        for n in range(1, int(every.max()) + 1):
+            full = _by_stage(plan, np.minimum(chunk, n)) if framework == "megatron" else every // n
+            yield replace(shared, selective=none, full=full)
 
 
 def _again(plan: LayoutPlan) -> str:
@@ -222,7 +204,8 @@ def _torchtitan_toml(problem: LayoutProblem, plan: LayoutPlan) -> str:
             "module_fqns_per_model_part": _modules(layers),
         }
     if plan.full.any():
-        each = max(1, int((_by_stage(plan, layers) // np.maximum(plan.full, 1)).min()))
+        some = plan.full > 0
+        each = int((_by_stage(plan, layers)[some] // plan.full[some]).min())
         way = {"mode": "full"} if each == 1 else {"mode": "selective", "selective_ac_option": f"{each}"}
         parts["activation_checkpoint"] = way
     elif plan.selective.any():

@@ -11,7 +11,7 @@ from ..arrays import AMOUNT, POSITIVE, Checked, IntArray, array, check_fields, l
 from ..errors import InstanceError
 from .measured import MeasuredLayers
 from .pool import GpuPool
-from .transformer import Transformer
+from .transformer import MOST, Transformer
 
 PRECISIONS = {"bf16": 2.0, "fp8": 2.0, "fp32": 4.0}
 """Bytes of a weight and of an activation, by the precision in which matrices are multiplied."""
@@ -24,7 +24,7 @@ class Calibration(Checked):
     """Constants of the cost model, which `gangplan.instances.layout.calibrate` fits to measured steps.
 
     The defaults are fitted to six layouts of NVIDIA's Megatron Bridge performance summary (container 25.11):
-    DeepSeek-V3 and GPT-OSS on GB300 and Qwen3-235B-A22B on GB200 in 16 bits, GPT-OSS on B200, Llama-3 8B on GB200 and
+    DeepSeek-V3 and GPT-OSS on GB300, Qwen3-235B-A22B on GB200 and GPT-OSS on B200 in 16 bits, Llama-3 8B on GB200 and
     H100 in 8.
 
     Attributes:
@@ -64,8 +64,8 @@ class LayoutProblem:
 
     model: Transformer | MeasuredLayers
     pools: tuple[GpuPool, ...]
-    batch: int = field(metadata={"positive": True})
-    sequence: int = field(metadata={"positive": True})
+    batch: int = field(metadata={"positive": True, "most": MOST})
+    sequence: int = field(metadata={"positive": True, "most": MOST})
     precision: str = field(default="bf16", metadata={"choices": tuple(PRECISIONS)})
     optimizer: str = field(default="adam", metadata={"choices": tuple(OPTIMIZERS)})
     gradient_bytes: float = limited(4.0, positive=True)

@@ -6,11 +6,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..arrays import IntArray, check_fields
+from ..arrays import IntArray, check_fields, limited
 from ..errors import InstanceError
 
 LEVELS = ("none", "selective", "full")
 """What a layer computes again before its backward pass: nothing, norms and activation functions, or all of it."""
+
+MOST_LAYERS, MOST = 4096, 2**31 - 1
+"""Sizes beyond these are mistyped, and would take memory or minutes to refuse."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,26 +78,26 @@ class Transformer:
     """
 
     name: str
-    layers: int = field(metadata={"positive": True})
-    width: int = field(metadata={"positive": True})
-    heads: int = field(metadata={"positive": True})
-    kv_heads: int = field(metadata={"positive": True})
-    head: int = field(metadata={"positive": True})
-    vocabulary: int = field(metadata={"positive": True})
-    feedforward: int = 0
+    layers: int = field(metadata={"positive": True, "most": MOST_LAYERS})
+    width: int = field(metadata={"positive": True, "most": MOST})
+    heads: int = field(metadata={"positive": True, "most": MOST})
+    kv_heads: int = field(metadata={"positive": True, "most": MOST})
+    head: int = field(metadata={"positive": True, "most": MOST})
+    vocabulary: int = field(metadata={"positive": True, "most": MOST})
+    feedforward: int = limited(0, most=MOST)
     gated: bool = True
     tied: bool = False
-    experts: int = 0
-    active: int = 0
-    expert_feedforward: int = 0
-    shared_feedforward: int = 0
+    experts: int = limited(0, most=MOST)
+    active: int = limited(0, most=MOST)
+    expert_feedforward: int = limited(0, most=MOST)
+    shared_feedforward: int = limited(0, most=MOST)
     first_dense: int = 0
-    window: int = 0
+    window: int = limited(0, most=MOST)
     windowed: int = 0
-    query_rank: int = 0
-    kv_rank: int = 0
-    rope: int = 0
-    value_head: int = 0
+    query_rank: int = limited(0, most=MOST)
+    kv_rank: int = limited(0, most=MOST)
+    rope: int = limited(0, most=MOST)
+    value_head: int = limited(0, most=MOST)
 
     def __post_init__(self) -> None:
         check_fields(self)

@@ -25,6 +25,7 @@ from gangplan.instances import (
 )
 from gangplan.instances.generators import GENERATORS, defaults, generate
 from gangplan.instances.kinds import DOCUMENTS
+from gangplan.solvers.method import OBJECTIVES
 from gangplan.solvers.partition.throughput.methods import METHODS
 
 COMMAND = [sys.executable, "-m", "gangplan"]

@@ -72,6 +72,29 @@ def test_pools(config: Path, cli: Any) -> None:
     assert done.code == 0
 
 
+def test_models_by_name(cli: Any) -> None:
+    """Some models need no file; another name is told with those that there are."""
+    done = cli("layout", "gpt-neo-2.7b", "--cluster", "1x2", "--gpu", "H200", "--batch", "2", "--sequence", "512")
+    assert done.code == 0 and "gpt-neo-2.7b, 2.6" in done.out
+    done = cli("layout", "gpt-neo", *HOW)
+    assert done.code == 2 and "model: 'gpt-neo' is not one of" in done.err
+
+
+def test_measured_rows(config: Path, tmp_path: Path, cli: Any) -> None:
+    """The cost model is fitted to steps of one's own: those that were slow make layouts slow."""
+    head = "gpu,model,gpus,precision,global_batch,micro_batch,sequence,fsdp,tp,pp,cp,vp,ep,tokens_per_s_per_gpu\n"
+    rows, steps = tmp_path / "rows.csv", []
+    for rate in (4000, 40000):
+        rows.write_text(f"{head}H100,small,4,BF16,8,2,1024,0,1,1,1,,1,{rate}\n")
+        done = cli("layout", config, *HOW, "--measured", rows, "--explain", "TP=1", "--json")
+        assert done.code == 0, done.err
+        steps.append(json.loads(done.out)["objective"])
+    assert steps[0] > 1.5 * steps[1]
+    rows.write_text(f"{head}H100,small,3,BF16,8,2,1024,0,2,1,1,,1,4000\n")
+    done = cli("layout", config, *HOW, "--measured", rows)
+    assert done.code == 2 and f"{rows}: line 2" in done.err
+
+
 BAD = [
     (("--cluster", "2x2", "--batch", "8"), "gpu: is missing: the type of the GPUs of 2x2"),
     (("--batch", "8"), "cluster: is missing: nodes x GPUs, like 128x8"),

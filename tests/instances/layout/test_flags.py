@@ -84,6 +84,15 @@ def test_megatron() -> None:
     assert "--expert-model-parallel-size 8 --expert-tensor-parallel-size 1" in experts
 
 
+def test_zero_bubble() -> None:
+    """A backward pass that is cut in two is a schedule of torchtitan, and said of Megatron, which has none."""
+    free = replace(PROBLEM, zero_bubble=True)
+    made = plan([5, 4, 4, 5], 4, data=4, zero_bubble=True)
+    assert 'pipeline_parallel_schedule = "InterleavedZeroBubble"' in flags(free, made, "torchtitan").text
+    found = flags(free, made, "megatron")
+    assert not found.plan.zero_bubble and any("no backward pass in two" in x for x in found.words)
+
+
 def test_torchtitan() -> None:
     """The TOML has degrees, batch, chunks by modules and schedule."""
     found = flags(PROBLEM, plan([4, 5, 5, 4], 4, data=4, virtual=1), "torchtitan")
@@ -128,6 +137,20 @@ def test_recomputation_where_memory_is_short(framework: str) -> None:
     assert verify(tight, found.plan).ok and found.plan.full.any()
     word = "--recompute-granularity full" if framework == "megatron" else 'mode = "'
     assert word in found.text
+
+
+def test_every_nth_layer() -> None:
+    """A stage with too few layers for one of them to be computed again does not make it all layers of the others."""
+    made = plan([5, 4, 4, 5], 4, None, [4, 4, 4, 4], data=4)
+    short = replace(made, blocks=[5, 6, 6, 1], full=[4, 6, 6, 0])
+    need = float(verify(PROBLEM, replace(short, full=[2, 3, 3, 0])).memory.sum(axis=0).max())
+    tight = replace(PROBLEM, pools=(replace(PROBLEM.pools[0], memory=need),))
+    found = flags(tight, short, "torchtitan")
+    option = tomllib.loads(found.text)["activation_checkpoint"]
+    assert found.plan.full[-1] == 0 < found.plan.full[0]
+    assert option["mode"] == "full" or all(
+        found.plan.full == np.array([4, 6, 6, 0]) // int(option["selective_ac_option"])
+    )
 
 
 def test_flags_of_nothing() -> None:
