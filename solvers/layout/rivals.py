@@ -106,6 +106,8 @@ def _by_rule(problem: LayoutProblem) -> Iterator[list[Family]]:
     node = min(pool.levels[0].span, 8)
     experts = 1 if isinstance(model, MeasuredLayers) else max(1, model.experts)
     layers = len(model.blocks) - 2 if isinstance(model, MeasuredLayers) else model.layers
+    if layers < 1:
+        return
     c = 1 if isinstance(model, MeasuredLayers) else max(1, problem.sequence // _SEQUENCE)
     counts = layers, layers + 2
     ways = [(t, 1) for t in _powers(node)] + [

@@ -12,6 +12,7 @@ from gangplan.instances.verify import verify
 from ..run import Run
 from .nearest import nearest
 from .prepare import PreparedLayout
+from .rivals import megatron_rule
 from .space import Combination, Space
 
 _DIVES = 24
@@ -47,6 +48,7 @@ def branch(run: Run, prepared: PreparedLayout) -> None:
     heap = _nodes(run, space, number)
     if not space.whole:
         run.note("bound withheld: only layouts of one chunk a stage are looked at, the model has many kinds of layers")
+    megatron_rule(run, prepared)
     best = _dive(run, prepared, heap[:_DIVES])
     while heap and not run.stopped:
         bound, _, x = heappop(heap)
