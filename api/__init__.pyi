@@ -38,6 +38,8 @@ from gangplan.instances.layout import LayoutPlan as LayoutPlan
 from gangplan.instances.layout import LayoutProblem as LayoutProblem
 from gangplan.instances.layout import Transformer as Transformer
 from gangplan.instances.layout import gpu_pool as gpu_pool
+from gangplan.instances.pipeline import PipelinePlan as PipelinePlan
+from gangplan.instances.pipeline import PipelineProblem as PipelineProblem
 from gangplan.instances.placement import Demand as Demand
 from gangplan.instances.placement import Expected as Expected
 from gangplan.instances.placement import Fleet as Fleet

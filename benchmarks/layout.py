@@ -47,7 +47,7 @@ NEAR = 1.05
 """Times the best layout's seconds: as good as it."""
 FEW = 2.0
 """Times the seconds of published degrees: only layouts that may take less are counted."""
-PATIENCE = 90.0
+PATIENCE = 240.0
 """Seconds for a rank."""
 _DEGREES = ("TP", "CP", "EP", "PP", "VP", "DP", "MBS", "ZeRO")
 _SAVED = tuple(f"less {name}" for name in SECONDS)
@@ -206,11 +206,10 @@ def published(found: Found) -> str:
         part = max(SECONDS, key=lambda name: at[f"less {name}"])
         why = f"{part} {at[f'less {part}'] / at['own']:.0%}" if at["rank"] > 1 else ""
         note = " (fitted)" * (seed in SIX) + " (apart)" * (seed == APART)
-        near = f"{'at least ' * bool(at['cut'])}{at['near']:.0f} of {at['layouts']:,.0f}"
+        cut = "at least " * bool(at["cut"])
+        place, near = f"{cut}{at['rank']:,.0f}", f"{cut}{at['near']:.0f} of {at['layouts']:,.0f}"
         shorter = f"{1 - at['best'] / at['own']:.0%}"
-        lines.append(
-            [name + note, number(at["measured"]), f"{error:+.0%}", number(at["rank"]), near, best, shorter, why]
-        )
+        lines.append([name + note, number(at["measured"]), f"{error:+.0%}", place, near, best, shorter, why])
     words = f"The others: {np.median(rest):.0%} in the median, {max(rest):.0%} at worst." if rest else ""
     head = ("layout", "seconds", "model", "rank", "within 5%", "best by the model", "shorter by", "most of it")
     return f"{table(head, lines)}\n\n{words}"

@@ -28,9 +28,10 @@ def main() -> None:
     large = gangplan.LayoutProblem(
         gangplan.Transformer("70B", 80, 8192, 64, 8, 128, 128256, 28672), (gangplan.gpu_pool("H100", 8),), 64, 8192
     )
+    passes = gangplan.generate("micro_batches", memory=3)
+    every = {"latency": graph, "stages": stages, "schedule": jobs, "layout": large, "pipeline": passes}
     drawn: dict[str, tuple[Any, Any]] = {
-        name: (problem, gangplan.solve(problem, 10, workers=1))
-        for name, problem in {"latency": graph, "stages": stages, "schedule": jobs, "layout": large}.items()
+        name: (problem, gangplan.solve(problem, 10, workers=1)) for name, problem in every.items()
     }
     for name, (problem, answer) in {**drawn, "scheduler": running()}.items():
         file = IMAGES / f"{name}.svg"

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         StepProblem,
     )
     from gangplan.instances.certificates.document import Proved
+    from gangplan.instances.pipeline import PipelinePlan, PipelineProblem
     from gangplan.instances.placement import PlacementPlan, PlacementProblem
     from gangplan.instances.schedule import SchedulePlan, ScheduleProblem
     from gangplan.instances.verify import Answer
@@ -72,6 +73,8 @@ def solve(instance: StagesProblem, time_limit: float, **options: Unpack[SolveOpt
 def solve(instance: PlacementProblem, time_limit: float, **options: Unpack[SolveOptions]) -> Result[PlacementPlan]: ...
 @overload
 def solve(instance: ScheduleProblem, time_limit: float, **options: Unpack[SolveOptions]) -> Result[SchedulePlan]: ...
+@overload
+def solve(instance: PipelineProblem, time_limit: float, **options: Unpack[SolveOptions]) -> Result[PipelinePlan]: ...
 @overload
 def solve(
     instance: Any, time_limit: float, *, objective: str | None = None, **options: Unpack[SolveOptions]

@@ -140,7 +140,7 @@ class Result(Generic[PlanT_co]):
 
     def __repr__(self) -> str:
         """Return status, numbers, method and plan, one a line; times in seconds."""
-        unit = " s" if hasattr(self.plan, "ops") else ""
+        unit = " s" if hasattr(self.plan, "ops") or hasattr(self.plan, "phase") else ""
         known = {"objective": self.objective, "bound": self.bound}
         numbers = [f"{name} {value:.4g}{unit}" for name, value in known.items() if value is not None]
         gap = [] if self.gap is None else [f"gap {self.gap:.3g}" if self.gap else "gap 0"]

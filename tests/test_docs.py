@@ -34,6 +34,7 @@ from gangplan.instances import (
 )
 from gangplan.instances.kinds import DOCUMENTS
 from gangplan.instances.layout import LayoutPlan, LayoutProblem, Transformer, gpu_pool
+from gangplan.instances.pipeline import PipelinePlan, PipelineProblem
 from gangplan.instances.placement import Fleet, GangJob, PlacementPlan, PlacementProblem, SpeedModel
 from gangplan.instances.schedule import MoldableJob, NodePool, SchedulePlan, ScheduleProblem
 
@@ -166,6 +167,8 @@ def test_schema_accepts_documents() -> None:
         "schedule_plan": SchedulePlan(("x",), [1], [0.5], [0], [0], [2]),
         "layout": LayoutProblem(Transformer("m", 2, 64, 4, 4, 16, 100, 128), (gpu_pool("H100", 1, 2),), 2, 64),
         "layout_plan": LayoutPlan([0], [1], [4], [0], [0], 2),  # type: ignore[arg-type]
+        "pipeline": PipelineProblem([0], [1.0], [1.0], [1.0], 1),
+        "pipeline_plan": PipelinePlan([0, 1, 2], [0, 0, 0], [0, 0, 0]),
     }
     assert set(values) == set(DOCUMENTS)
     for kind, value in values.items():
@@ -202,7 +205,7 @@ def test_run_lists_gpt2() -> None:
 
 
 GUIDE = {
-    *("index", "getting-started", "torch", "scheduler", "doors", "simulate", "layout"),
+    *("index", "getting-started", "torch", "scheduler", "doors", "simulate", "layout", "pipeline"),
     *("partition", "latency", "step", "stages", "placement", "schedule", "pacml", "topdrl", "harmony", "marl"),
 }
 """Pages that begin with a picture and a snippet."""
@@ -280,7 +283,7 @@ def test_every_name_of_teach_has_an_entry() -> None:
 LETTERED = {
     "formulation": "partition/throughput",
     **{name: f"partition/{name}" for name in ("latency", "step", "stages")},
-    **{name: name for name in ("placement", "schedule")},
+    **{name: name for name in ("placement", "schedule", "pipeline")},
 }
 """The folder of the code of each page with a model."""
 

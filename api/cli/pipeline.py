@@ -29,9 +29,10 @@ OURS = "gangplan"
 POINTS = 64
 """Amounts of memory of a frontier at most."""
 _COLUMNS = {
-    "schedule": "{name}", "step": "{step}", "bubble": "{bubble_words}", "memory, B": "{memory:.4g}",
-    "bound": "{bound_words}", "gap": "{gap_words}", "": "{words}",
+    "schedule": "{name}", "step": "{told[step]}", "bubble": "{told[bubble]}", "memory, B": "{memory:.4g}",
+    "bound": "{told[bound]}", "gap": "{told[gap]}", "": "{told[words]}",
 }  # fmt: skip
+"""Of the table of schedules; what people are told of a row is left out of JSON."""
 
 
 def pipeline(
@@ -97,20 +98,16 @@ def _row(problem: PipelineProblem, name: str, plan: Any, bound: float | None) ->
     gap = None if value is None or bound is None else max(0.0, (value - bound) / value) if value else 0.0
     proved = gap is not None and gap <= OPTIMAL_GAP
     words = "proved" if proved else "" if verdict.ok else "no room"
+    told = {"step": quantity(value, "s"), "bubble": percent(bubble), "gap": percent(gap)}
     return {
         "name": name, "seconds": value, "bubble": bubble, "bound": bound, "gap": gap, "proved": proved,
         "memory": float(verdict.memory.max()), "violations": [*verdict.violations],
-        "step": quantity(value, "s"), "bubble_words": percent(bubble), "gap_words": percent(gap),
-        "bound_words": quantity(bound, "s"), "words": words,
+        "told": told | {"bound": quantity(bound, "s"), "words": words},
     }  # fmt: skip
 
 
-_WORDS = ("step", "bubble_words", "gap_words", "bound_words", "words")
-"""Of a row, what is for people alone."""
-
-
 def _data(row: dict[str, Any]) -> dict[str, Any]:
-    return {name: x for name, x in row.items() if name not in _WORDS}
+    return {name: x for name, x in row.items() if name != "told"}
 
 
 def _published(problem: PipelineProblem, bound: float | None) -> Iterator[tuple[dict[str, Any], Any]]:
@@ -205,39 +202,27 @@ def _frontier(problem: PipelineProblem, time_limit: float, seed: int, path: str)
     check(path)
     unit = float(np.bincount(problem.device, weights=problem.activation).max())
     ideal = float(problem.load().sum()) / problem.devices
-    ample = float(Windows(MOST).bound(replace(problem, capacity=())))  # type: ignore[arg-type]
-    rows: list[dict[str, Any]] = []
-    most = min(problem.micro_batches, POINTS)
+    free = replace(problem, capacity=np.zeros(0))
+    ample = float(Windows(MOST).bound(free)) * (1 + OPTIMAL_GAP)
+    rows, points, most = list[dict[str, Any]](), list[Point](), min(problem.micro_batches, POINTS)
     with progress("memory") as bar:
-        for count in range(1, most + 1):
-            bar(count / most)
-            limited = replace(problem, capacity=np.full(problem.devices, unit * count))
+        for room in (unit * count for count in range(1, most + 1)):
+            bar(room / unit / most)
+            limited = replace(problem, capacity=np.full(problem.devices, room))
             result = _solved(limited, time_limit, seed)
             if result.plan is None:
-                raise InstanceError("time_limit", f"{time_limit:g} s gave no plan for {unit * count:g} B")
-            row = _row(limited, f"{unit * count:g}", result.plan, result.bound)
-            rows.append(row | {"capacity": unit * count, "by": result.trace[-1].by})
-            if row["seconds"] <= ample * (1 + OPTIMAL_GAP):
+                raise InstanceError("time_limit", f"{time_limit:g} s gave no plan for {room:g} B")
+            by, row = result.trace[-1].by, _row(limited, f"{room:g}", result.plan, result.bound)
+            rows.append(row | {"capacity": room, "by": by})
+            least = max(0.0, 1 - ideal / row["bound"])
+            points.append(Point(room, row["seconds"], row["bound"], row["bubble"], least, by))
+            if row["seconds"] <= ample:
                 break
-    points = [
-        Point(x["capacity"], x["seconds"], x["bound"], x["bubble"], max(0.0, 1 - ideal / x["bound"]), x["by"])
-        for x in rows
-    ]
-    known = [(x["name"], x["memory"], x["bubble"]) for x, _ in _published(replace(problem, capacity=()), None)]  # type: ignore[arg-type]
-    title = f"Memory against bubble: {repr(problem)[len('PipelineProblem(') : -1]}"
-    write_whole(
-        {
-            path: frontier_scene(
-                points, title, [x for x in known if x[2] is not None and x[1] <= 2 * points[-1][0]]
-            ).render(path)
-        }
-    )
+    known = [(x["name"], x["memory"], x["bubble"]) for x, _ in _published(free, None) if x["bubble"] is not None]
+    shown = [x for x in known if x[1] <= 2 * points[-1].memory]
+    scene = frontier_scene(points, f"Memory against bubble: {repr(problem)[len('PipelineProblem(') : -1]}", shown)
+    write_whole({path: scene.render(path)})
     proved = f"{sum(x['proved'] for x in rows)} of {len(rows)} amounts of memory proved"
-    columns = {
-        "room, B": "{name}",
-        **{head: x for head, x in _COLUMNS.items() if head != "schedule"},
-        "found by": "{by}",
-    }
-    return tell(
-        {"frontier": [_data(row) for row in rows]}, lambda: [_head(problem, proved, ""), listed(rows, columns, 0)]
-    )
+    columns = {"room, B": "{name}"} | {x: y for x, y in _COLUMNS.items() if x != "schedule"} | {"found by": "{by}"}
+    data = {"frontier": [_data(row) for row in rows]}
+    return tell(data, lambda: [_head(problem, proved, ""), listed(rows, columns, 0)])

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from graphlib import TopologicalSorter
 from math import inf, lcm
 from typing import Any, ClassVar, NamedTuple
 
@@ -53,12 +54,11 @@ class Windows(Certificate):
         if starved(problem) is not None:
             return inf
         forward = _forward(problem)
-        back = forward.reversed()
-        best: int = max(
-            _fits(forward, *(x.heads(problem, own) for x in (forward, back))) for own in _views(problem, forward)
-        )
-        bound: Fraction = best * forward.tick / (1 + problem.n_passes * PLACE)
-        return bound
+        both = forward, forward.reversed()
+        views = [list(range(problem.n_passes))] if problem.barrier else forward.own
+        best: int = max(_fits(forward, *(x.heads(own) for x in both)) for own in views)
+        slack: Fraction = 1 + problem.n_passes * PLACE
+        return best * forward.tick / slack
 
 
 def effort(problem: Any) -> int:
@@ -120,7 +120,7 @@ class _Direction(NamedTuple):
         order = self.order[::-1]
         return self._replace(arcs=after, order=order, past=_past(after, self.device, self.micro_batches, order))
 
-    def heads(self, problem: Any, view: Sequence[int]) -> list[int]:
+    def heads(self, view: Sequence[int]) -> list[int]:
         """Return how early each pass can start if those of a view start at 0, others whenever they like."""
         never = -4 * (sum(self.seconds) + sum(sum(x.values()) for x in self.arcs) + 1)
         head = [never] * len(self.seconds)
@@ -136,11 +136,6 @@ class _Direction(NamedTuple):
                 least = max(least, start + total)
             head[x] = least
         return head
-
-
-def _views(problem: Any, passes: _Direction) -> list[list[int]]:
-    """Return all passes, or without a barrier those of each device."""
-    return [list(range(problem.n_passes))] if problem.barrier else passes.own
 
 
 def _forward(problem: Any) -> _Direction:
@@ -159,24 +154,8 @@ def _forward(problem: Any) -> _Direction:
         arcs[x].setdefault(u, 0)
     device = found.device.tolist()
     own = [[x for x, d in enumerate(device) if d == one] for one in range(problem.devices)]
-    order = _sorted(arcs)
+    order = list(TopologicalSorter(dict(enumerate(arcs))).static_order())
     return _Direction(tick, seconds, arcs, own, device, m, order, _past(arcs, device, m, order))
-
-
-def _sorted(arcs: Sequence[dict[int, int]]) -> list[int]:
-    """Return the passes so that each comes after those before it."""
-    after: list[list[int]] = [[] for _ in arcs]
-    for x, before in enumerate(arcs):
-        for u in before:
-            after[u].append(x)
-    left = [len(before) for before in arcs]
-    found = [x for x, count in enumerate(left) if not count]
-    for u in found:
-        for x in after[u]:
-            left[x] -= 1
-            if not left[x]:
-                found.append(x)
-    return found
 
 
 def _past(arcs: Sequence[dict[int, int]], device: list[int], m: int, order: Sequence[int]) -> list[list[list[int]]]:

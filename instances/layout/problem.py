@@ -24,7 +24,7 @@ class Calibration(Checked):
     """Constants of the cost model, which `gangplan.instances.layout.calibrate` fits to measured steps.
 
     The defaults are fitted to six layouts of NVIDIA's Megatron Bridge performance summary (container 25.11):
-    DeepSeek-V3 and GPT-OSS on GB300 and Qwen3-235B-A22B on GB200 in 16 bits, GPT-OSS on B200, Llama-3 8B on GB200 and
+    DeepSeek-V3 and GPT-OSS on GB300, Qwen3-235B-A22B on GB200 and GPT-OSS on B200 in 16 bits, Llama-3 8B on GB200 and
     H100 in 8.
 
     Attributes:

@@ -44,8 +44,9 @@ _SHEETS = {
 def read_sailor_layers(folder: str | PathLike[str], model: str) -> MeasuredLayers:
     """Read the profiles of a model on all types of GPU that there are.
 
-    Each block was measured by itself, and the first of a kind is as long as what it starts: a pass of fewer sequences
-    never takes longer than one of more, so the shortest of these counts.
+    Each block was measured by itself, which overstates small micro-batches: in a run, a pass of fewer sequences
+    never takes longer than one of more, so the shortest of these counts. A profile of another number of layers is left
+    out: that of GPT-Neo on GH200 is a copy of OPT-350's.
 
     Args:
         folder: has ``profiles`` and ``layers.json``.
@@ -59,8 +60,12 @@ def read_sailor_layers(folder: str | PathLike[str], model: str) -> MeasuredLayer
     for path in sorted((root / "profiles").glob(f"{model}_*.json")):
         table, gpu = read_json(path), path.stem[len(model) + 1 :]
         with in_file(path), _form():
-            of: dict[tuple[int, int], list[Any]]
-            of = {(int(b), int(t)): _sorted(by) for b, some in table.items() for t, by in some.items() if t in sizes}
+            of = {
+                (int(b), int(t)): _sorted(by)
+                for b, some in table.items()
+                for t, by in some.items()
+                if t in sizes and len(by) == len(sizes[t])
+            }
             for b, t in of:
                 more = [of[x] for x in of if x[0] >= b and x[1] == t]
                 rows.append((gpu, b, t, np.min(more, axis=0), _sorted(sizes[str(t)])))

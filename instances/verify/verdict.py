@@ -45,7 +45,8 @@ class Judgement:
     def __repr__(self) -> str:
         name, wrong = type(self).__name__, self.violations
         if not wrong:
-            return f"{name}(feasible, objective {quantity(self.objective, 's' * (name == 'Verdict'))})"
+            unit = "s" if name in ("Verdict", "PipelineVerdict") else ""
+            return f"{name}(feasible, objective {quantity(self.objective, unit)})"
         more = [f"... and {len(wrong) - 5} more"] if len(wrong) > 5 else []
         return "\n  ".join([f"{name}(infeasible, {len(wrong)} violations):", *wrong[:5], *more])
 

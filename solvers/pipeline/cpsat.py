@@ -12,6 +12,7 @@ from ortools.sat.python import cp_model
 from gangplan.instances import verify
 from gangplan.instances.certificates.windows import memory_arcs
 from gangplan.instances.pipeline import PipelinePlan, PipelineProblem
+from gangplan.instances.verify import TOLERANCE
 
 from ..cpsat_solver import cpsat_solver, minimise
 from ..plain import PARTS
@@ -25,7 +26,8 @@ _ROUND = 1e-9
 def cpsat(run: Run, prepared: object = None) -> None:
     """Minimise the seconds of a step, from the best plan known."""
     with run.phase("cpsat model"):
-        model = _Model(run.problem, run.objective or float(run.problem.load().sum()))
+        every = run.problem.passes()
+        model = _Model(run.problem, run.objective or float(every.seconds.sum() + every.lag.sum()))
         if run.plan is not None:
             model.hint(run.problem, run.plan)
     if not run.stopped:
@@ -79,7 +81,7 @@ class _Model:
         problem = self.problem
         for u, x in memory_arcs(problem):
             self._after(x, u)
-        for d, room in enumerate(problem.capacity.tolist()):
+        for d, room in enumerate((problem.capacity * (1 + TOLERANCE)).tolist()):
             mine = np.flatnonzero(problem.device == d).tolist()
             spans = [(1, problem.activation - problem.kept * problem.split), (2, problem.kept * problem.split)]
             if len(mine) == 1 and not all(held[mine[0]] > 0 for _, held in spans):

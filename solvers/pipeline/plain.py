@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from gangplan.instances.pipeline import PipelinePlan, PipelineProblem
+from gangplan.instances.verify import TOLERANCE
 
 from ..plain import ABOVE_ONE, TICKS, Formulation, New, Rows, Variable, add_up, both, refine
 from ..run import Run
@@ -95,7 +96,7 @@ def _state(problem: PipelineProblem, model: Rows, worst: float) -> None:
     for mine in own:  # which the rows say too, for HiGHS alone
         model.together([model.interval(start[x], takes[x], end[x], one) for x in mine])
     model.letter("M")
-    for mine, room in zip(own, problem.capacity.tolist(), strict=False):
+    for mine, room in zip(own, (problem.capacity * (1 + TOLERANCE)).tolist(), strict=False):
         change = {x: model.share(float(found.change[x]) / room) if room else 2.0 * (found.change[x] > 0) for x in mine}
         for x in (x for x in mine if found.change[x] > 0 and x < problem.stages * problem.micro_batches):
             held = add_up([change[x], *(change[u] * first[u, x] for u in mine if u != x)])

@@ -43,6 +43,17 @@ def test_fewer_sequences_take_no_longer(layers: MeasuredLayers) -> None:
             assert (layers.backward[small] <= layers.backward[large]).all()
 
 
+def test_all_models_are_read(data: Path) -> None:
+    """Each model has its blocks and GPUs, without the profile of GPT-Neo on GH200, which is another model's."""
+    for model, blocks, gpus in (
+        ("OPT-30", 50, {"A100-40", "GH-96", "V100-16"}),
+        ("LLAMA-3-8", 35, {"A100-40", "GH-96", "V100-16"}),
+        ("GPT-Neo-2.7", 34, {"A100-40", "A100-80", "V100-16"}),
+    ):
+        found = read_sailor_layers(data / "sailor", model)
+        assert (len(found.blocks), set(found.gpu)) == (blocks, gpus)
+
+
 def test_mixed_layers_wait(layers: MeasuredLayers) -> None:
     """GPUs side by side take as long as the slower of them, for each block."""
     mixed = layers.mixed(("RTX-3090", "Titan-RTX"))
