@@ -34,8 +34,8 @@ Degrees = dict[str, int]
 
 
 def _family(pool: int, x: Degrees) -> Family:
-    rest = {name: x[name] for name in ("data", "context", "expert", "micro_batch", "virtual", "zero")}
-    return Family((Segment(pool, x["tensor"], x["stages"]),), **rest)
+    names = "data", "context", "expert", "micro_batch", "virtual", "zero"
+    return Family((Segment(pool, x["tensor"], x["stages"]),), *(x[name] for name in names))
 
 
 def even(splitter: Splitter, family: Family) -> LayoutPlan | None:
