@@ -35,7 +35,7 @@ Degrees = dict[str, int]
 
 def _family(pool: int, x: Degrees) -> Family:
     names = "data", "context", "expert", "micro_batch", "virtual", "zero"
-    return Family((Segment(pool, x["tensor"], x["stages"]),), *(x[name] for name in names))
+    return Family((Segment(pool, x["tensor"], x["stages"]),), 1)._replace(**{name: x[name] for name in names})
 
 
 def even(splitter: Splitter, family: Family) -> LayoutPlan | None:
