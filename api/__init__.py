@@ -13,7 +13,9 @@ _NAMES = {
     ),
     "gangplan.instances.certificates": "verify_bound",
     "gangplan.instances.generators": "generate",
-    "gangplan.instances.layout": "LayoutPlan LayoutProblem Transformer gpu_pool",
+    "gangplan.instances.layout": (
+        "Calibration GpuPool LayoutPlan LayoutProblem Link MeasuredLayers Transformer gpu_pool"
+    ),
     "gangplan.instances.pipeline": "PipelinePlan PipelineProblem",
     "gangplan.instances.placement": (
         "Demand Expected Fleet GangJob PlacementPlan PlacementProblem Running SpeedModel Task"

@@ -34,8 +34,12 @@ from gangplan.instances import verify as verify
 from gangplan.instances import with_objective as with_objective
 from gangplan.instances.certificates import verify_bound as verify_bound
 from gangplan.instances.generators import generate as generate
+from gangplan.instances.layout import Calibration as Calibration
+from gangplan.instances.layout import GpuPool as GpuPool
 from gangplan.instances.layout import LayoutPlan as LayoutPlan
 from gangplan.instances.layout import LayoutProblem as LayoutProblem
+from gangplan.instances.layout import Link as Link
+from gangplan.instances.layout import MeasuredLayers as MeasuredLayers
 from gangplan.instances.layout import Transformer as Transformer
 from gangplan.instances.layout import gpu_pool as gpu_pool
 from gangplan.instances.pipeline import PipelinePlan as PipelinePlan

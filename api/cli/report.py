@@ -203,7 +203,7 @@ def _layout(problem: LayoutProblem, plan: LayoutPlan, verdict: LayoutVerdict) ->
     rows |= {f"{name}, {unit}": column(row / per, 3) for name, row in steps if row.max() > 5e-4 * per}
     columns = {"stage": [name for name, cells in rows.items() if cells]}
     columns |= {f"{s}": [cells[s] for cells in rows.values() if cells] for s in shown}
-    more = f"{p - len(shown)} stages are not shown; --json has all" if len(shown) < p else ""
+    more = f"{counted(p - len(shown), 'stage')} not shown; --json has all" if len(shown) < p else ""
     return columns, 1, more
 
 

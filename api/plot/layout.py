@@ -112,7 +112,7 @@ def frontier_scene(problem: LayoutProblem, points: Sequence[Point]) -> Scene:
     told = [point.plan.summary() for point in kept]
     names: list[tuple[float, float, str, float, str]] = []
     for a, b, text in zip(x, y, told, strict=True):
-        if not names or a - names[-1][0] > 2 * reach or abs(b - names[-1][1]) > 0.1 * high:
+        if not names or a - names[-1][0] > 3 * reach or abs(b - names[-1][1]) > 0.1 * high:
             names.append((a + 0.05 * reach, b + 0.025 * high, text, 8.0, INK))
     known = [(point.share, point.bound) for point in points if point.bound is not None]
     most = max(pool.memory for pool in problem.pools)

@@ -34,8 +34,8 @@ Degrees = dict[str, int]
 
 
 def _family(pool: int, x: Degrees) -> Family:
-    rest = (x[name] for name in ("data", "context", "expert", "micro_batch", "virtual", "zero"))
-    return Family((Segment(pool, x["tensor"], x["stages"]),), *rest)
+    segments = (Segment(pool, x["tensor"], x["stages"]),)
+    return Family(segments, x["data"], x["context"], x["expert"], x["micro_batch"], x["virtual"], x["zero"])
 
 
 def even(splitter: Splitter, family: Family) -> LayoutPlan | None:
