@@ -16,7 +16,7 @@ from .found import Found, number, table
 from .rows import Task
 from .study import Options, Study
 
-LIMIT, GAP = 60.0, 0.01
+LIMIT, GAP = 30.0, 0.01
 _PER_NODE = 8
 CASES = (
     ("llama-3-8b", 64, 512, 8192),

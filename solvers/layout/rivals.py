@@ -34,8 +34,8 @@ Degrees = dict[str, int]
 
 
 def _family(pool: int, x: Degrees) -> Family:
-    names = "data", "context", "expert", "micro_batch", "virtual", "zero"
-    return Family((Segment(pool, x["tensor"], x["stages"]),), 1)._replace(**{name: x[name] for name in names})
+    segments = (Segment(pool, x["tensor"], x["stages"]),)
+    return Family(segments, x["data"], x["context"], x["expert"], x["micro_batch"], x["virtual"], x["zero"])
 
 
 def even(splitter: Splitter, family: Family) -> LayoutPlan | None:
@@ -109,10 +109,7 @@ def _by_rule(problem: LayoutProblem) -> Iterator[list[Family]]:
     if layers < 1:
         return
     c = 1 if isinstance(model, MeasuredLayers) else max(1, problem.sequence // _SEQUENCE)
-    counts = layers, layers + 2
-    ways = [(t, 1) for t in _powers(node)] + [
-        (node, p) for p in sorted({*divisors(layers), *divisors(layers + 2)} - {1})
-    ]
+    ways = [(t, 1) for t in _powers(node)] + [(node, p) for p in _powers(min(pool.count // node, layers))[1:]]
     for t, p in ways:
         d = pool.count // (t * c * p)
         while d > 1 and problem.batch % d:
@@ -122,7 +119,8 @@ def _by_rule(problem: LayoutProblem) -> Iterator[list[Family]]:
         for b in _powers(problem.batch // max(d, 1)) if d else ():
             m = problem.batch // (d * b)
             turns = p > 1 and m % p == 0 and not isinstance(model, MeasuredLayers)
-            v = max(v for n in counts if n % p == 0 for v in divisors(n // p) if v == 1 or turns)
+            equal = [v for n in (layers, layers + 2) if turns and n % p == 0 for v in divisors(n // p)]
+            v = max(v for v in (1, *equal) if v * p <= layers)
             found.append(Family((Segment(k, t, p),), d, c, e, b, v, 1))
         yield found
 
