@@ -27,7 +27,7 @@ LEAST, AS_LONG = 10.0, 2.0
 ZERO = "zero"
 """Witness that no cost is negative."""
 _FEW, _QUICK = 100, 0.02
-"""Parts up to which many certificates take milliseconds, and seconds for those in this process, not of placements."""
+"""Parts up to which many certificates take milliseconds, and seconds for those in this process, not of placements or layouts."""
 _TINY = 6
 """Parts up to which all plans can be looked at."""
 _IMPORT = 0.5
@@ -76,7 +76,7 @@ def _certificate(run: Run, seconds: float) -> Proved | None:
     end = time.perf_counter() + seconds
     found: Proved | None = None
     try:
-        if run.problem.objective != "placement" and parts(run.problem) <= _FEW:
+        if run.problem.objective not in ("placement", "layout") and parts(run.problem) <= _FEW:
             found = certify(run, min(_QUICK, seconds))
         if not (found and certifies(found.bound, run.objective, run.zero)) and can_fork():
             left = end - time.perf_counter()

@@ -24,6 +24,8 @@ from .exact import SLACK, Budget
 
 _STEPS = 10**9
 """Steps that any certificate may ask for: minutes."""
+_COSTS = 10
+"""Steps that costs of blocks at some degrees are worth."""
 _FOREVER = 1e30
 """Seconds that no step takes: nothing is left out for that."""
 
@@ -85,7 +87,11 @@ class _Search:
         zeros = (0, 1) if problem.width > problem.gradient_bytes else (1,)
         self.zeros = zeros if isinstance(model, MeasuredLayers) else (*zeros, 2, 3)
         self.stage = lru_cache(100_000)(partial(_Stage, self))
-        self.costs = cache(lambda k, at: block_costs(problem, problem.pools[k], at))
+        self.costs = cache(self._costs)
+
+    def _costs(self, pool: int, at: Degrees) -> BlockCosts | None:
+        self.steps.take(_COSTS)
+        return block_costs(self.problem, self.problem.pools[pool], at)
 
     def families(self) -> Iterator[_Family]:
         """Yield those that are not refuted by what all their GPUs compute together."""
@@ -246,7 +252,8 @@ class _Stage:
     """What a stage costs, by its blocks; so many micro-batches are under way, and handing one on takes so long."""
 
     def __init__(self, search: _Search, pool: int, at: Degrees, under_way: float, handed: float) -> None:
-        self.problem, self.pool, self.at = search.problem, search.problem.pools[pool], at
+        search.steps.take()
+        self.problem, self.pool, self.at, self.steps = search.problem, search.problem.pools[pool], at, search.steps
         costs = search.costs(pool, at)
         assert costs is not None
         self.each, self.under_way, self.handed = _each(costs), under_way, handed
@@ -273,6 +280,7 @@ class _Stage:
 
     def _cost(self, counts: Counts) -> tuple[float, float]:
         """Return the least seconds of a micro-batch within memory, infinite if there are none, and those of its end."""
+        self.steps.take()
         x = self.each
         own, experts = _times(counts, x.own), _times(counts, x.experts)
         working = max((w for w, n in zip(x.working, counts, strict=True) if n), default=0.0)

@@ -37,7 +37,7 @@ _PATHS, _CLOSE = 1_500_000, Fraction(1, 10**8)
 """Arcs of paths that are looked at in a second; how far thresholds of times are below the plan, as a share."""
 _PAIRS = 400_000
 """Edges and pairs of groups that are looked at in a second."""
-_STAGES = 50_000
+_STAGES = 40_000
 """Degrees and stages of layouts that are looked at in a second."""
 _FOREVER = Fraction(10**30)
 """Seconds that no step takes."""
