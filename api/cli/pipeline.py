@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 from importlib.util import find_spec
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from gangplan.instances import InstanceError, dump, verify
 from gangplan.instances.addons import offered
 from gangplan.instances.arrays import sums
 from gangplan.instances.errors import extra
-from gangplan.instances.generators import generate
+from gangplan.instances.generators import defaults, generate
 from gangplan.instances.outlet import write_whole
 from gangplan.instances.pipeline import PipelineProblem, schedule_csv
 from gangplan.instances.quantities import quantity
@@ -35,60 +35,77 @@ _COLUMNS = {
 """Of the table of schedules; what people are told of a row is left out of JSON."""
 
 
+@dataclass(frozen=True)
+class Made:
+    """A pipeline of even stages, or of unequal ones that are drawn, by the options of the command."""
+
+    section: ClassVar[str] = "The problem, without a file"
+
+    devices: Annotated[int, "of the pipeline"] = 4
+    micro_batches: Annotated[int, "of a step"] = 8
+    memory: Annotated[float | None, "micro-batches that a device has room for  [default: any number]"] = None
+    seconds: Annotated[Sequence[float], "of F, B and W of a micro-batch on a device", "F,B,W"] = (1.0, 1.0, 1.0)
+    transfer: Annotated[float, "seconds between stages on different devices"] = 0.0
+    chunks: Annotated[int, "stages a device, among which it divides these seconds"] = 1
+    shape: Annotated[str, "loop, or v: stages go there and back"] = "loop"
+    merged: Annotated[bool, "gradients of weights are part of backward passes"] = False
+    no_barrier: Annotated[bool, "steps follow as soon as each device is free"] = False
+    spread: Annotated[float, "unequal stages: factors from 1 - spread to 1 + spread"] = 0.0
+    seed: Annotated[int, "of these factors"] = 0
+
+    def problem(self) -> PipelineProblem:
+        """Make it."""
+        given = vars(self) | {"split": not self.merged, "barrier": not self.no_barrier}
+        options.refuse(("seconds", len(self.seconds) != 3, f"{len(self.seconds)} numbers are not three, of F, B and W"))
+        given |= dict(zip(("forward", "backward", "weight"), self.seconds, strict=True))
+        given["chunks"] = 2 if self.shape == "v" and self.chunks == 1 else self.chunks
+        known = defaults("micro_batches")
+        made: PipelineProblem = generate("micro_batches", **{x: y for x, y in given.items() if x in known})
+        return made
+
+    def of(self, file: str) -> PipelineProblem:
+        """Return the problem of a file, with which no option goes."""
+        said = [f.name for f in fields(self) if getattr(self, f.name) != f.default]
+        options.refuse(*((name, True, f"does not apply to the pipeline of {file}") for name in said))
+        problem = options.problem(file, options.Given())
+        options.refuse(("problem", not isinstance(problem, PipelineProblem), f"{file} holds no pipeline problem"))
+        made: PipelineProblem = problem
+        return made
+
+
 def pipeline(
-    file: Annotated[str | None, "a pipeline problem, instead of the options below", "[PROBLEM]", options.READ] = None,
-    devices: Annotated[int, "of the pipeline"] = 4,
-    micro_batches: Annotated[int, "of a step"] = 8,
-    memory: Annotated[float | None, "micro-batches that a device has room for  [default: any number]"] = None,
-    seconds: Annotated[Sequence[float], "of F, B and W of a micro-batch on a device", "F,B,W"] = (1.0, 1.0, 1.0),
-    transfer: Annotated[float, "seconds between stages on different devices"] = 0.0,
-    chunks: Annotated[int, "stages a device, among which it divides these seconds"] = 1,
-    shape: Annotated[str, "loop, or v: stages go there and back"] = "loop",
-    merged: Annotated[bool, "gradients of weights are part of backward passes"] = False,
-    no_barrier: Annotated[bool, "steps follow as soon as each device is free"] = False,
-    spread: Annotated[float, "unequal stages: factors from 1 - spread to 1 + spread"] = 0.0,
-    seed: options.Seed = 0,
+    made: Made,
+    file: Annotated[str | None, "a pipeline problem, instead of options", "[PROBLEM]", options.READ] = None,
     time_limit: Annotated[float, "for a plan, or for each point of a frontier", "SECONDS"] = 10.0,
     out: Annotated[str | None, "write the plan here", "PLAN", options.Output()] = None,
     csv: Annotated[str | None, "write it for torch.distributed.pipelining", "FILE", options.Output(".csv")] = None,
     draw: options.Picture = None,
-    run: Annotated[
-        str | None, "run it, and published ones, by torch on a toy GPT, and draw that", "FILE", options.DRAWN
-    ] = None,
+    run: Annotated[str | None, "run schedules by torch on a toy GPT, and draw that", "FILE", options.DRAWN] = None,
     frontier: Annotated[str | None, "solve for each amount of memory, and draw that", "FILE", options.DRAWN] = None,
 ) -> Told:
     """Order forward and backward passes so that a step takes least time, beside published schedules.
 
     Exit code: 0 with a plan, 1 without one, 2 for bad input.
     """
-    options.refuse(("seconds", len(seconds) != 3, f"{len(seconds)} numbers are not three, of F, B and W"))
     options.require_positive(time_limit=time_limit)
-    if file is not None:
-        problem = options.problem(file, options.Given())
-        options.refuse(("problem", not isinstance(problem, PipelineProblem), f"{file} holds no pipeline problem"))
-    else:
-        names = dict(zip(("forward", "backward", "weight"), seconds, strict=True))
-        problem = generate(
-            "micro_batches", devices=devices, micro_batches=micro_batches, memory=memory, **names, transfer=transfer,
-            chunks=2 if shape == "v" and chunks == 1 else chunks, shape=shape, split=not merged,
-            barrier=not no_barrier, spread=spread, seed=seed,
-        )  # fmt: skip
+    problem = made.problem() if file is None else made.of(file)
     if run is not None:
         _rehearse()
-    if frontier is not None:
-        options.refuse(
-            *((name, x, f"is of one plan, and a frontier has many: leave --{name} out") for name, x in
-              (("out", out), ("csv", csv), ("draw", draw), ("run", run))),
-            ("memory", not problem.activation.any(), "stages hold none, so there is no frontier"),
-        )  # fmt: skip
-        return _frontier(problem, time_limit, seed, frontier)
-    return _plan(problem, time_limit, seed, {"out": out, "csv": csv, "draw": draw, "run": run})
+    paths = {"out": out, "csv": csv, "draw": draw, "run": run}
+    if frontier is None:
+        return _plan(problem, time_limit, paths)
+    words = "is of one plan, and a frontier has many: leave it out"
+    options.refuse(
+        *((name, path, words) for name, path in paths.items()),
+        ("memory", not problem.activation.any(), "stages hold none, so there is no frontier"),
+    )
+    return _frontier(problem, time_limit, frontier)
 
 
-def _solved(problem: PipelineProblem, time_limit: float, seed: int) -> Any:
+def _solved(problem: PipelineProblem, time_limit: float) -> Any:
     from gangplan.hybrid import solve
 
-    return solve(problem, time_limit, seed=seed)
+    return solve(problem, time_limit)
 
 
 def _row(problem: PipelineProblem, name: str, plan: Any, bound: float | None) -> dict[str, Any]:
@@ -119,8 +136,8 @@ def _published(problem: PipelineProblem, bound: float | None) -> Iterator[tuple[
             yield _row(problem, name, plan, bound), plan
 
 
-def _plan(problem: PipelineProblem, time_limit: float, seed: int, paths: dict[str, str | None]) -> Told:
-    result = _solved(problem, time_limit, seed)
+def _plan(problem: PipelineProblem, time_limit: float, paths: dict[str, str | None]) -> Told:
+    result = _solved(problem, time_limit)
     rows, runs = list(_published(problem, result.bound)), list[dict[str, Any]]()
     files: dict[str, bytes] = {}
     if result.plan is not None:
@@ -192,7 +209,7 @@ def _head(problem: PipelineProblem, standing: str, by: str, conflict: Sequence[s
     return facts([*rows, *(("conflict", words) for words in conflict)])
 
 
-def _frontier(problem: PipelineProblem, time_limit: float, seed: int, path: str) -> Told:
+def _frontier(problem: PipelineProblem, time_limit: float, path: str) -> Told:
     """Solve for each amount of memory, until more of it gains nothing."""
     from gangplan.instances.certificates.windows import MOST, Windows
 
@@ -209,7 +226,7 @@ def _frontier(problem: PipelineProblem, time_limit: float, seed: int, path: str)
         for room in (unit * count for count in range(1, most + 1)):
             bar(room / unit / most)
             limited = replace(problem, capacity=np.full(problem.devices, room))
-            result = _solved(limited, time_limit, seed)
+            result = _solved(limited, time_limit)
             if result.plan is None:
                 raise InstanceError("time_limit", f"{time_limit:g} s gave no plan for {room:g} B")
             by, row = result.trace[-1].by, _row(limited, f"{room:g}", result.plan, result.bound)

@@ -178,20 +178,15 @@ def _layout(problem: LayoutProblem, plan: LayoutPlan, verdict: LayoutVerdict) ->
     """Describe stages in columns, what they hold, need and take in rows."""
     total, p = verdict.memory.sum(axis=0), len(plan.pool)
     waits = verdict.seconds[SECONDS.index("bubble")]
-    some = {int(total.argmax()), int(waits.argmin())}
-    for s in (0, p - 1, *np.linspace(0, p - 1, SHOWN).round().astype(int).tolist()):
-        if len(some) < SHOWN:
-            some.add(s)
-    shown = sorted(some)
+    even = np.linspace(0, p - 1, SHOWN).round().astype(int).tolist()
+    order = dict.fromkeys([0, p - 1, int(total.argmax()), int(waits.argmin()), *even])
+    shown = sorted([*order][:SHOWN])
     bytes_, size = scale(float(total.max()), "B")
     per, unit = scale(float(verdict.seconds.sum(axis=0).max()), "s")
-    blocks = plan.blocks.reshape(plan.virtual, -1).sum(axis=0)
+    blocks, each = plan.blocks.reshape(plan.virtual, -1).sum(axis=0), plan.context * plan.data
     limits = np.array([problem.pools[k].memory for k in plan.pool.tolist()])
     rows = {
-        "GPUs": [
-            f"{plan.context * plan.data * t} {problem.pools[k].gpu}"
-            for k, t in zip(plan.pool, plan.tensor, strict=True)
-        ],
+        "GPUs": [f"{each * t} {problem.pools[k].gpu}" for k, t in zip(plan.pool, plan.tensor, strict=True)],
         "blocks": [f"{n}" for n in blocks],
         "all again": [f"{n}" for n in plan.full] * bool(plan.full.any()),
         "norms again": [f"{n}" for n in plan.selective] * bool(plan.selective.any()),

@@ -75,24 +75,11 @@ def _of_plan(plan: Any) -> Shown:
         }
         blocks = [table_of(columns, left=3)]
     elif objective == "layout":
-        sizes = plan.blocks.reshape(plan.virtual, -1)
-        columns = {
-            "stages": [],
-            "pool": [],
-            "share layers": [],
-            "blocks of each chunk": [],
-            "norms again": [],
-            "all again": [],
-        }
-        rows = [
-            (k, t, tuple(x), a, b)
-            for k, t, x, a, b in zip(plan.pool, plan.tensor, sizes.T.tolist(), plan.selective, plan.full, strict=True)
-        ]
-        for row, same in groupby(range(len(rows)), rows.__getitem__):
-            told = (row[0], row[1], ", ".join(map(str, row[2])), *row[3:])
-            for name, cell in zip(columns, (ranges(same), *told), strict=True):
-                columns[name].append(f"{cell}")
-        blocks = [table_of(columns)]
+        chunks = [", ".join(map(str, x)) for x in plan.blocks.reshape(plan.virtual, -1).T.tolist()]
+        rows = [*zip(plan.pool.tolist(), plan.tensor.tolist(), chunks, plan.selective, plan.full, strict=True)]
+        runs = groupby(range(len(rows)), rows.__getitem__)
+        heads = ("stages", "pool", "share layers", "blocks of each chunk", "norms again", "all again")
+        blocks = [table(heads, [[ranges(same), *map(str, row)] for row, same in runs])]
     elif objective not in ("placement", "schedule", "pipeline"):
         stage = getattr(plan, "stage", np.zeros_like(plan.device))
         pairs, count = np.unique(np.stack([stage, plan.device]), axis=1, return_counts=True)
@@ -108,10 +95,8 @@ def _of_plan(plan: Any) -> Shown:
 
 
 def _layout(problem: Any) -> Shown:
-    model, layers = (
-        problem.model,
-        len(problem.model.chain() if hasattr(problem.model, "chain") else problem.model.blocks),
-    )
+    model = problem.model
+    layers = len(model.chain() if hasattr(model, "chain") else model.blocks)
     rows = [
         ("model", f"{model.name}, {layers} blocks"),
         ("parameters", f"{model.parameters / 1e9:.4g}B" if hasattr(model, "parameters") else ""),

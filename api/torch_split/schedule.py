@@ -70,16 +70,16 @@ def toy(problem: PipelineProblem) -> tuple[list[Stage], Any, Any]:
     return stages, words[:, :-1].contiguous(), words[:, 1:].contiguous()
 
 
-def rehearse(problem: PipelineProblem, plans: Mapping[str, PipelinePlan], unit: float = 0.02) -> dict[str, ScheduleRun]:
+def rehearse(problem: PipelineProblem, plans: Mapping[str, PipelinePlan], mean: float = 0.02) -> dict[str, ScheduleRun]:
     """Run plans, by name, one after the other on as many processes as there are devices.
 
-    Processes share the cores of this machine, so each pass of the toy, of a millisecond or two, is stretched to its
-    seconds of the problem times `unit`: what devices wait for is then the order, and torch's transfers.
+    Processes share the cores of this machine, so passes of the toy, of some milliseconds, are stretched in proportion
+    to the seconds of the problem, to `mean` seconds each: what devices wait for is the order, and torch's transfers.
 
     Raises:
         InstanceError: if torch refuses a schedule, or a process ends early.
     """
-    context = multiprocessing.get_context("spawn")
+    context, unit = multiprocessing.get_context("spawn"), mean / (float(problem.passes().seconds.mean()) or 1.0)
     with TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "problem.json").write_text(dump(problem))

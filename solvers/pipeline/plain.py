@@ -110,7 +110,8 @@ def _state(problem: PipelineProblem, model: Rows, worst: float) -> None:
                 model.row(end[x] - begin, z)
 
     def plan(value: Any) -> PipelinePlan:
-        at = [(value(s), value(e), x) for x, (s, e) in enumerate(zip(start, end, strict=True))]
-        return problem.plan([sorted(mine, key=at.__getitem__) for mine in own])
+        # starts are only right within tolerances, and passes may take no time: how many come before one says its place
+        place = {x: sum(round(value(first[u, x])) for u in mine if u != x) for mine in own for x in mine}
+        return problem.plan([sorted(mine, key=lambda x: (place[x], value(start[x]))) for mine in own])
 
     model.minimise(z, plan)

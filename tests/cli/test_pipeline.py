@@ -94,3 +94,11 @@ def test_another_problem(cli: Cli, problem: Path) -> None:
     """A problem of another kind is refused."""
     done = cli("pipeline", problem)
     assert done.code == 2 and "holds no pipeline problem" in done.err
+
+
+def test_options_beside_a_file(cli: Cli, tmp_path: Path) -> None:
+    """What an option says of the problem is not ignored beside a file: it is refused."""
+    file = tmp_path / "mb.json"
+    assert cli("generate", "micro_batches", "--out", file).code == 0
+    done = cli("pipeline", file, "--memory", "2")
+    assert done.code == 2 and "memory: does not apply to the pipeline of" in done.err

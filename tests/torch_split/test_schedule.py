@@ -35,7 +35,7 @@ def test_torch_takes_them(options: dict[str, object], tmp_path: Path) -> None:
 def ran(problem: PipelineProblem, *names: str) -> None:
     """Run published schedules and the best one."""
     plans = {name: plan_of(problem, name) for name in names} | {"best": solve(problem, 10, workers=1).plan}
-    found = rehearse(problem, plans, unit=0.002)  # type: ignore[arg-type]
+    found = rehearse(problem, plans, mean=0.002)  # type: ignore[arg-type]
     assert list(found) == [*names, "best"]
     for name, run in found.items():
         assert max(run.outputs, run.gradients) <= TOLERANCE, name
