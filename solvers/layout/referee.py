@@ -77,7 +77,9 @@ def ways(problem: LayoutProblem) -> Iterator[Way]:
         if not 1 <= p <= count or any(tensor[k] > 1 for k in range(len(counts)) if k not in used):
             continue
         most = min(counts[k] // (stages[k] * tensor[k]) for k in used)
-        for d, c in ((d, c) for d in batch for c in range(1, most // d + 1)):
+        for d, c in product(batch, range(1, most + 1)):
+            if d * c > most:
+                continue
             sizes = [n for n in batch if problem.batch % (n * d) == 0]
             shares = [n for n in range(1, experts + 1) if experts % n == 0]
             for e, b, v in product(shares, sizes, range(1, count // p + 1)):
