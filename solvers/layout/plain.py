@@ -24,7 +24,7 @@ from ..plain import ROWS, Formulation, New, Rows, Variable, add_up, both, refine
 from ..run import Run
 from .referee import Way, blocks_of, ways
 
-_GPUS = 64
+_GPUS = 16
 """More have more combinations of degrees than a model can hold."""
 
 FORMULATION = Formulation(

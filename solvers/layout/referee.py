@@ -67,8 +67,8 @@ def blocks_of(problem: LayoutProblem) -> int:
 def ways(problem: LayoutProblem) -> Iterator[Way]:
     """Yield every combination of degrees that the verifier takes."""
     model, counts, count = problem.model, [pool.count for pool in problem.pools], blocks_of(problem)
-    experts = range(1, max(1, getattr(model, "experts", 0)) + 1)
-    batch = range(1, problem.batch + 1)
+    experts = max(1, getattr(model, "experts", 0))
+    batch = [n for n in range(1, problem.batch + 1) if problem.batch % n == 0]
     for tensor, stages in product(
         product(*(range(1, n + 1) for n in counts)), product(*(range(n + 1) for n in counts))
     ):
@@ -76,10 +76,13 @@ def ways(problem: LayoutProblem) -> Iterator[Way]:
         used = [k for k, n in enumerate(stages) if n]
         if not 1 <= p <= count or any(tensor[k] > 1 for k in range(len(counts)) if k not in used):
             continue
-        for d, c in product(batch, range(1, sum(counts) + 1)):
-            if any(stages[k] * tensor[k] * c * d > counts[k] for k in used):
+        most = min(counts[k] // (stages[k] * tensor[k]) for k in used)
+        for d, c in product(batch, range(1, most + 1)):
+            if d * c > most:
                 continue
-            for e, b, v in product(experts, batch, range(1, count // p + 1)):
+            sizes = [n for n in batch if problem.batch % (n * d) == 0]
+            shares = [n for n in range(1, experts + 1) if experts % n == 0]
+            for e, b, v in product(shares, sizes, range(1, count // p + 1)):
                 for order in permutations(used):
                     pool = [k for k in order for _ in range(stages[k])]
                     way = Way(tuple(pool), tuple(tensor[k] for k in pool), d, c, e, b, v)

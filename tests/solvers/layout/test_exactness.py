@@ -130,3 +130,10 @@ def test_rivals_offer_layouts(name: str) -> None:
     assert result.plan is not None and verify(problem, result.plan).ok
     assert best.objective is not None and result.objective is not None
     assert result.objective >= best.objective * (1 - 1e-9)
+
+
+def test_large_layouts_have_no_textbook_model() -> None:
+    """Of more GPUs than a model can hold the combinations of degrees are not even counted."""
+    problem = layout(Transformer("t", 32, 64, 64, 8, 128, 64, 24), pool(count=64), batch=512)
+    result = solve(problem, method="plain_milp", time_limit=20, workers=1)
+    assert result.status == "UNKNOWN" and "too large" in result.notes[0]
