@@ -89,7 +89,7 @@ def _problem(
 ) -> Any:
     """Build the problem of what a file holds, with the options of `read`."""
     jobs = found.model.get("kind") if isinstance(found.model, dict) else None
-    if jobs in _WHOLE:
+    if isinstance(jobs, str) and jobs in _WHOLE:
         other = None if objective == jobs else objective
         known = {"objective": other, "cluster": cluster, "bandwidth": bandwidth, "degrees": degrees, **options}
         for name, value in known.items():
