@@ -13,11 +13,14 @@ _NAMES = {
     ),
     "gangplan.instances.certificates": "verify_bound",
     "gangplan.instances.generators": "generate",
+    "gangplan.instances.layout": (
+        "Calibration GpuPool LayoutPlan LayoutProblem Link MeasuredLayers Transformer gpu_pool"
+    ),
     "gangplan.instances.pipeline": "PipelinePlan PipelineProblem",
     "gangplan.instances.placement": (
         "Demand Expected Fleet GangJob PlacementPlan PlacementProblem Running SpeedModel Task"
     ),
-    "gangplan.instances.readers": "read",
+    "gangplan.instances.readers": "read read_transformer",
     "gangplan.instances.schedule": "MoldableJob NodePool Pool SchedulePlan ScheduleProblem",
     "gangplan.instances.workload": "Workload",
     "gangplan.scheduler": "Decision Scheduler",

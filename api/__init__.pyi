@@ -34,6 +34,14 @@ from gangplan.instances import verify as verify
 from gangplan.instances import with_objective as with_objective
 from gangplan.instances.certificates import verify_bound as verify_bound
 from gangplan.instances.generators import generate as generate
+from gangplan.instances.layout import Calibration as Calibration
+from gangplan.instances.layout import GpuPool as GpuPool
+from gangplan.instances.layout import LayoutPlan as LayoutPlan
+from gangplan.instances.layout import LayoutProblem as LayoutProblem
+from gangplan.instances.layout import Link as Link
+from gangplan.instances.layout import MeasuredLayers as MeasuredLayers
+from gangplan.instances.layout import Transformer as Transformer
+from gangplan.instances.layout import gpu_pool as gpu_pool
 from gangplan.instances.pipeline import PipelinePlan as PipelinePlan
 from gangplan.instances.pipeline import PipelineProblem as PipelineProblem
 from gangplan.instances.placement import Demand as Demand
@@ -46,6 +54,7 @@ from gangplan.instances.placement import Running as Running
 from gangplan.instances.placement import SpeedModel as SpeedModel
 from gangplan.instances.placement import Task as Task
 from gangplan.instances.readers import read as read
+from gangplan.instances.readers import read_transformer as read_transformer
 from gangplan.instances.schedule import MoldableJob as MoldableJob
 from gangplan.instances.schedule import NodePool as NodePool
 from gangplan.instances.schedule import Pool as Pool

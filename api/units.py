@@ -64,6 +64,8 @@ GOALS = {
 def objective_unit(problem: Any) -> str:
     """Return the unit of the objective of any problem; empty if it has none."""
     goal = getattr(problem, "goal", None)
+    if problem.objective == "layout":
+        return "s"
     return time_unit(problem) if goal is None else "s" if GOALS.get(goal, "").startswith("s ") else ""
 
 

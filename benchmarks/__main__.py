@@ -26,6 +26,8 @@ STUDIES = {
     "market": "how long agents of a market take: docs/marl.md",
     "speed-models": "models of speed on combinations held out: docs/speeds.md",
     "proofs": "gaps by family and size, proofs with certificates: docs/proofs-results.md, docs/gapbench.md",
+    "layout": "the cost model of layouts beside measured steps: docs/layout-results.md",
+    "layouts": "layouts of known models to 16,384 GPUs, beside rivals: docs/layout-results.md",
     "proved": "how much of what auto calls optimal is proved: docs/proofs-results.md",
     "large": "auto against each of its methods alone on large problems: docs/tried/measured.md",
     "picture": "exact, network, search, rules by size: docs/picture.md",

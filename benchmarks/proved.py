@@ -49,7 +49,7 @@ def problems() -> dict[str, tuple[Instance, ...]]:
     """Return the fresh instances of each objective."""
     small = [replace(x, hash="", arguments={**x.arguments, "seed": FRESH + x.arguments.get("seed", 0)})
              for x in specified() if x.objective != ONLINE and x.size in SIZES[:2]]  # fmt: skip
-    groups = {name: [x for x in small if x.objective == name] for name in OBJECTIVES}
+    groups = {name: [x for x in small if x.objective == name] for name in OBJECTIVES if name != "layout"}
     return {name: tuple(own[i * len(own) // SAMPLE] for i in range(SAMPLE)) for name, own in groups.items()}
 
 
@@ -63,8 +63,8 @@ def gangs() -> Iterator[Any]:
 
 def tasks(options: Options) -> Iterator[Task]:
     """Yield each problem by its number."""
-    for name in options.chosen((*OBJECTIVES, f"placement, {GANGS}")):
-        for number in range(len(problems()[name]) if name in OBJECTIVES else len(list(gangs()))):
+    for name in options.chosen((*problems(), f"placement, {GANGS}")):
+        for number in range(len(problems()[name]) if name in problems() else len(list(gangs()))):
             yield Task(name, f"auto, {LIMIT:g} s", number)
 
 

@@ -25,10 +25,13 @@ def main() -> None:
     graph = gangplan.generate("layered", ops=24, layers=6, training=False, devices=3, objective="latency", seed=1)
     stages = gangplan.generate("gpt", layers=3, devices=4, objective="stages")
     jobs = gangplan.generate("moldable", jobs=10)
+    large = gangplan.LayoutProblem(
+        gangplan.Transformer("70B", 80, 8192, 64, 8, 128, 128256, 28672), (gangplan.gpu_pool("H100", 8),), 64, 8192
+    )
     passes = gangplan.generate("micro_batches", memory=3)
+    every = {"latency": graph, "stages": stages, "schedule": jobs, "layout": large, "pipeline": passes}
     drawn: dict[str, tuple[Any, Any]] = {
-        name: (problem, gangplan.solve(problem, 10, workers=1))
-        for name, problem in {"latency": graph, "stages": stages, "schedule": jobs, "pipeline": passes}.items()
+        name: (problem, gangplan.solve(problem, 10, workers=1)) for name, problem in every.items()
     }
     for name, (problem, answer) in {**drawn, "scheduler": running()}.items():
         file = IMAGES / f"{name}.svg"

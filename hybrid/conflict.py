@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,8 +25,12 @@ from gangplan.solvers.run import in_time
 from .portfolio import decide_here
 from .table import parts
 
+if TYPE_CHECKING:
+    from gangplan.instances.layout.problem import LayoutProblem
+
 _SHARE = 0.25
 """What one test of feasibility may take of the time left."""
+_ANY_SIZE = 1e30
 _MANY = 1000
 """Parts of a problem from which on to list what it requires takes time."""
 
@@ -90,6 +94,11 @@ def requirements(problem: Any) -> list[Requirement]:
         return [*_fleet(problem), *_types(problem), *_pinned(problem), *_wishes(problem), *_gangs(problem)]
     if isinstance(problem, ScheduleProblem):
         return _jobs(problem)
+    if problem.objective == "layout":
+        return [
+            Requirement(f"memory: {pool.gpu} has {quantity(pool.memory, 'B')}", partial(_of_any_size, i))
+            for i, pool in enumerate(problem.pools)
+        ]
     if isinstance(problem, PipelineProblem):
         return _rooms(problem)
     if isinstance(problem, StagesProblem):
@@ -100,6 +109,12 @@ def requirements(problem: Any) -> list[Requirement]:
     free = Requirement(f"variant: the plan is {problem.variant}", lambda p: replace(p, variant="free"))
     variant = [] if problem.variant in ("", "free") else [free]
     return [*_colocation(problem), *_support(problem), *_memory(problem), *variant]
+
+
+def _of_any_size(index: int, problem: LayoutProblem) -> LayoutProblem:
+    """Return the problem with as much memory as anybody could want on the GPUs of a pool."""
+    pools = [replace(x, memory=_ANY_SIZE) if i == index else x for i, x in enumerate(problem.pools)]
+    return replace(problem, pools=tuple(pools))
 
 
 def _without(run: Run, dropped: list[Requirement]) -> bool | None:

@@ -98,6 +98,8 @@ def _cells(problem: Any) -> int:
     """Return ops times devices, jobs times nodes, jobs, passes, or pairs of ops: textbook models grow with these."""
     if problem.objective in ("placement", "schedule"):
         return len(problem.jobs) * int(problem.fleet.n_nodes if problem.objective == "placement" else 1)
+    if problem.objective == "layout":  # few are small enough for a textbook model
+        return parts(problem) * _CELLS
     if problem.objective == "pipeline":
         return int(problem.n_passes)
     each = problem.graph.n_ops if problem.objective == "step" else problem.cluster.n_devices

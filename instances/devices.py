@@ -23,6 +23,10 @@ _SHEETS = {
     "H200": (989.5e12, 141e9, 4.8e12, 67e12, 450e9),
     # DGX B200 and HGX B200 data sheets, 2024, an eighth of: 36 PFLOPS FP16 sparse (half dense), 1,440 GB, 64 TB/s
     "B200": (2.25e15, 180e9, 8e12, 75e12, 900e9),
+    # GB200 NVL72 and GB300 NVL72 data sheets, 2024 and 2025, a 72nd of: 360 PFLOPS FP16 sparse (half dense), 13.4 and
+    # 20 TB, 576 TB/s
+    "GB200": (2.5e15, 186e9, 8e12, 80e12, 900e9),
+    "GB300": (2.5e15, 278e9, 8e12, 80e12, 900e9),
 }
 """FLOP/s in 16 bits, bytes, bytes/s of memory, FLOP/s in 32 bits, bytes/s of a link; decimal as data sheets count."""
 catalogue = {
@@ -35,6 +39,9 @@ PEAK_32 = {name: row[3] for name, row in _SHEETS.items()}
 32-bit matrices unless TF32 is switched on. In 64-bit precision it is half of that on all of them."""
 LINK_BANDWIDTH = {name: row[4] for name, row in _SHEETS.items()}
 """NVLink bytes/s of one GPU in one direction: half of what the same data sheets give for both directions."""
+
+PEAK_8 = {"H100": 1979e12, "H200": 1979e12, "B200": 4.5e15, "GB200": 5e15, "GB300": 5e15}
+"""Peak dense FLOP/s in FP8 by the same data sheets; others have none."""
 
 EFFICIENCY = 0.5
 """Share of the data sheet's FLOP/s that large matrix products reach; a round figure, not a measurement."""

@@ -128,6 +128,7 @@ def _hash(data: Any) -> str:
 
 
 KINDS = {"TreeTopology": "tree", "RampTopology": "ramp", "Pool": "pool", "NodePool": "nodes"}
+KINDS |= {"Transformer": "transformer", "MeasuredLayers": "measured"}
 """The ``kind`` that members of unions carry in JSON, by the names of their types."""
 
 

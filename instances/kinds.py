@@ -1,4 +1,4 @@
-"""The seven problems as data: the type of each, what answers it, and what checks the answer."""
+"""The problems as data: the type of each, what answers it, and what checks the answer."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from .errors import InstanceError, brief, did_you_mean, unknown
 from .lazy import Lazy
 
 if TYPE_CHECKING:
+    from .layout.problem import LayoutPlan, LayoutProblem
     from .partition import GraphProblem, LatencyPlan, PartitionPlan, StagesPlan, StepPlan
     from .pipeline import PipelinePlan, PipelineProblem
     from .placement import PlacementPlan, PlacementProblem
@@ -18,9 +19,9 @@ if TYPE_CHECKING:
 
     Plan: TypeAlias = PartitionPlan | LatencyPlan | StepPlan | StagesPlan
     """An answer to a partition problem, one of the first four."""
-    Problem: TypeAlias = GraphProblem | PlacementProblem | ScheduleProblem | PipelineProblem
+    Problem: TypeAlias = GraphProblem | PlacementProblem | ScheduleProblem | LayoutProblem | PipelineProblem
     """Whatever can be solved."""
-    Answer: TypeAlias = Plan | PlacementPlan | SchedulePlan | PipelinePlan
+    Answer: TypeAlias = Plan | PlacementPlan | SchedulePlan | LayoutPlan | PipelinePlan
     """A plan of any of them."""
 
 _HOMES = {
@@ -30,6 +31,7 @@ _HOMES = {
     "stages": (".partition.stages", "Stages"),
     "placement": (".placement.problem", "Placement"),
     "schedule": (".schedule", "Schedule"),
+    "layout": (".layout.problem", "Layout"),
     "pipeline": (".pipeline", "Pipeline"),
 }
 GRAPHS = tuple(_HOMES)[:4]

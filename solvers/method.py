@@ -151,6 +151,7 @@ _HOME = {
     "stages": "gangplan.solvers.partition.stages.methods",
     "placement": "gangplan.solvers.placement.methods",
     "schedule": "gangplan.solvers.schedule.methods",
+    "layout": "gangplan.solvers.layout.methods",
     "pipeline": "gangplan.solvers.pipeline.methods",
 }
 OBJECTIVES = tuple(_HOME)

@@ -33,6 +33,7 @@ from gangplan.instances import (
     json_schema,
 )
 from gangplan.instances.kinds import DOCUMENTS
+from gangplan.instances.layout import LayoutPlan, LayoutProblem, Transformer, gpu_pool
 from gangplan.instances.pipeline import PipelinePlan, PipelineProblem
 from gangplan.instances.placement import Fleet, GangJob, PlacementPlan, PlacementProblem, SpeedModel
 from gangplan.instances.schedule import MoldableJob, NodePool, SchedulePlan, ScheduleProblem
@@ -164,6 +165,8 @@ def test_schema_accepts_documents() -> None:
         "placement_plan": PlacementPlan(("x",), [0], [0], [1], [0], [0], [3]),
         "schedule": ScheduleProblem((MoldableJob("x", (1, 2), (3.0, 2.0), deadline=9.0),), NodePool(1)),
         "schedule_plan": SchedulePlan(("x",), [1], [0.5], [0], [0], [2]),
+        "layout": LayoutProblem(Transformer("m", 2, 64, 4, 4, 16, 100, 128), (gpu_pool("H100", 1, 2),), 2, 64),
+        "layout_plan": LayoutPlan([0], [1], [4], [0], [0], 2),  # type: ignore[arg-type]
         "pipeline": PipelineProblem([0], [1.0], [1.0], [1.0], 1),
         "pipeline_plan": PipelinePlan([0, 1, 2], [0, 0, 0], [0, 0, 0]),
     }
@@ -202,20 +205,8 @@ def test_run_lists_gpt2() -> None:
 
 
 GUIDE = {
-    *("index", "getting-started", "torch", "scheduler", "doors", "simulate"),
-    *(
-        "partition",
-        "latency",
-        "step",
-        "stages",
-        "placement",
-        "schedule",
-        "pipeline",
-        "pacml",
-        "topdrl",
-        "harmony",
-        "marl",
-    ),
+    *("index", "getting-started", "torch", "scheduler", "doors", "simulate", "layout", "pipeline"),
+    *("partition", "latency", "step", "stages", "placement", "schedule", "pacml", "topdrl", "harmony", "marl"),
 }
 """Pages that begin with a picture and a snippet."""
 GENERATED = {"docs/gapbench-report.md"}

@@ -161,6 +161,9 @@ GROUPS: dict[str, dict[str, Entry]] = {
         ),
         "show": Entry("describe a problem or a plan", "gpt.json"),
         "solve": Entry("find a plan, and a bound", "gpt.json --time-limit 20 --out plan.json"),
+        "layout": Entry(
+            "split the training of a large model over GPUs", "config.json --cluster 128x8 --gpu H100 --batch 1024"
+        ),
         "verify": Entry("check a plan without any solver", "gpt.json plan.json", "plans:verify_plan"),
         "compare": Entry("set plans of one problem side by side", "a.json b.json --problem gpt.json"),
         "plot": Entry("draw a plan", "gpt.json plan.json plan.svg", "plans:plot_plan"),

@@ -293,7 +293,10 @@ def read_result(path: str, kinds: Any = None) -> tuple[Any, dict[str, Any]]:
                 raise InstanceError("plan", "is null: that solve found none")
         value = from_document(data)
         if not isinstance(value, kinds or tuple(PLANS.values())):
-            others = {"placement_plan": "gangs", "schedule_plan": "jobs over time", "pipeline_plan": "passes"}
+            others = {
+                "placement_plan": "gangs", "schedule_plan": "jobs over time", "layout_plan": "a model's training",
+                "pipeline_plan": "passes",
+            }  # fmt: skip
             of = others.get(data["kind"])
             words = "is no plan" if of is None else f"is a plan of {of}, not of ops"
             raise InstanceError("kind", f"{data['kind']!r} {words}")

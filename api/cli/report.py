@@ -12,11 +12,14 @@ from typing import Any
 import numpy as np
 
 from gangplan.instances import GraphProblem, PartitionPlan, Plan, StagesPlan, StagesProblem, Verdict, dump, verify
+from gangplan.instances.layout.problem import LayoutPlan, LayoutProblem
+from gangplan.instances.layout.stage import Memory
 from gangplan.instances.pipeline import PipelinePlan, PipelineProblem
 from gangplan.instances.placement import PlacementPlan, PlacementProblem
 from gangplan.instances.quantities import counted, quantity, scale
 from gangplan.instances.schedule import SchedulePlan, ScheduleProblem, total
-from gangplan.instances.verify import PipelineVerdict, PlacementVerdict, ScheduleVerdict
+from gangplan.instances.verify import LayoutVerdict, PipelineVerdict, PlacementVerdict, ScheduleVerdict
+from gangplan.instances.verify.layout import SECONDS
 from gangplan.instances.verify.stages import nesting
 from gangplan.solvers import Result
 
@@ -68,10 +71,10 @@ def as_blocks(problem: Any, result: Result, *, verbose: bool = False) -> list[An
         notes += [("trace", f"{len(result.trace)} plans, the last by {result.trace[-1].by}")] if result.trace else []
     elif notes:
         notes = [("notes", f"{len(notes)} on how it came about: --verbose shows them")]
-    wall, final = result.wall_seconds, result.stop_reason in ("proved", "claimed")
+    wall = result.wall_seconds
     summary = facts(
         [
-            ("status", result.standing if final else f"{result.status} ({result.stop_reason})"),
+            ("status", standing(result)),
             ("objective", amount(problem, result.objective)),
             ("bound", amount(problem, result.bound)),
             ("gap", percent(result.gap)),
@@ -85,11 +88,16 @@ def as_blocks(problem: Any, result: Result, *, verbose: bool = False) -> list[An
     return [summary] if plan is None else [summary, *plan_blocks(problem, plan, verify(problem, plan))]
 
 
-def plan_blocks(problem: Any, plan: Any, verdict: Any) -> tuple[Any, str]:
+def standing(result: Result) -> str:
+    """Return status in words, with who proved it or what ended the search."""
+    final = result.stop_reason in ("proved", "claimed")
+    return result.standing if final else f"{result.status} ({result.stop_reason})"
+
+
+def plan_blocks(problem: Any, plan: Any, verdict: Any) -> tuple[Any, ...]:
     """Return the table of a feasible plan, of its devices, of its stages or of its jobs, and a line on the rest."""
-    kinds: dict[str, Any] = {
-        "schedule": _schedule, "placement": _placement, "stages": _stages, "pipeline": _pipeline,
-    }  # fmt: skip
+    kinds: dict[str, Any] = {"schedule": _schedule, "placement": _placement, "stages": _stages, "layout": _layout}
+    kinds["pipeline"] = _pipeline
     describe = kinds.get(problem.objective, _devices)
     columns, left, rest = describe(problem, plan, verdict)
     return table_of(columns, left), rest
@@ -160,6 +168,38 @@ def _stages(problem: StagesProblem, plan: StagesPlan, verdict: Verdict) -> Descr
         "full": [] if limit is None else [percent(x / limit) for x in memory],
     }
     return columns, 3, "\n".join(_worth(problem, plan, verdict))
+
+
+SHOWN = 7
+"""Stages of a layout that a table shows, the fullest and the slowest among them."""
+
+
+def _layout(problem: LayoutProblem, plan: LayoutPlan, verdict: LayoutVerdict) -> Described:
+    """Describe stages in columns, what they hold, need and take in rows."""
+    total, p = verdict.memory.sum(axis=0), len(plan.pool)
+    waits = verdict.seconds[SECONDS.index("bubble")]
+    even = np.linspace(0, p - 1, SHOWN).round().astype(int).tolist()
+    order = dict.fromkeys([0, p - 1, int(total.argmax()), int(waits.argmin()), *even])
+    shown = sorted([*order][:SHOWN])
+    bytes_, size = scale(float(total.max()), "B")
+    per, unit = scale(float(verdict.seconds.sum(axis=0).max()), "s")
+    blocks, each = plan.blocks.reshape(plan.virtual, -1).sum(axis=0), plan.context * plan.data
+    limits = np.array([problem.pools[k].memory for k in plan.pool.tolist()])
+    rows = {
+        "GPUs": [f"{each * t} {problem.pools[k].gpu}" for k, t in zip(plan.pool, plan.tensor, strict=True)],
+        "blocks": [f"{n}" for n in blocks],
+        "all again": [f"{n}" for n in plan.full] * bool(plan.full.any()),
+        "norms again": [f"{n}" for n in plan.selective] * bool(plan.selective.any()),
+    }
+    parts = zip(Memory._fields, verdict.memory, strict=True)
+    rows |= {f"{name}, {size}": column(row / bytes_, 3) for name, row in (*parts, ("all", total))}
+    rows |= {"full": [percent(x) for x in (total / limits).tolist()]}
+    steps = zip(SECONDS, verdict.seconds, strict=True)
+    rows |= {f"{name}, {unit}": column(row / per, 3) for name, row in steps if row.max() > 5e-4 * per}
+    columns = {"stage": [name for name, cells in rows.items() if cells]}
+    columns |= {f"{s}": [cells[s] for cells in rows.values() if cells] for s in shown}
+    more = f"{counted(p - len(shown), 'stage')} not shown; --json has all" if len(shown) < p else ""
+    return columns, 1, more
 
 
 def _replicas(nest: Any, outer: tuple[int, ...] = ()) -> dict[int, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,7 @@ def show(file: options.File, given: options.Given) -> Told:
     """Describe the problem, or the plan, in FILE."""
     plan = _plan(file)
     found: Any = options.problem(file, given) if plan is None else plan
-    describe: dict[str, Any] = {"schedule": _jobs, "placement": _gangs, "pipeline": _passes}
+    describe: dict[str, Any] = {"schedule": _jobs, "placement": _gangs, "layout": _layout, "pipeline": _passes}
     kind, _, holds = repr(found).partition("(")
     data = {"file": file, "type": kind, "objective": objective_of(found), "holds": holds[:-1]}
     data |= {"content_hash": content_hash(found), "instance": getattr(plan, "instance", None)}
@@ -73,6 +74,12 @@ def _of_plan(plan: Any) -> Shown:
             "share ops": [f"{degree}" for degree in plan.degree],
         }
         blocks = [table_of(columns, left=3)]
+    elif objective == "layout":
+        chunks = [", ".join(map(str, x)) for x in plan.blocks.reshape(plan.virtual, -1).T.tolist()]
+        rows = [*zip(plan.pool.tolist(), plan.tensor.tolist(), chunks, plan.selective, plan.full, strict=True)]
+        runs = groupby(range(len(rows)), rows.__getitem__)
+        heads = ("stages", "pool", "share layers", "blocks of each chunk", "norms again", "all again")
+        blocks = [table(heads, [[ranges(same), *map(str, row)] for row, same in runs])]
     elif objective not in ("placement", "schedule", "pipeline"):
         stage = getattr(plan, "stage", np.zeros_like(plan.device))
         pairs, count = np.unique(np.stack([stage, plan.device]), axis=1, return_counts=True)
@@ -85,6 +92,26 @@ def _of_plan(plan: Any) -> Shown:
         }
         blocks = [table_of(columns, left=4)]
     return f"a plan: {repr(plan).partition('(')[2][:-1]}", [("instance", plan.instance or "not stated")], blocks
+
+
+def _layout(problem: Any) -> Shown:
+    model = problem.model
+    layers = len(model.chain() if hasattr(model, "chain") else model.blocks)
+    rows = [
+        ("model", f"{model.name}, {layers} blocks"),
+        ("parameters", f"{model.parameters / 1e9:.4g}B" if hasattr(model, "parameters") else ""),
+        ("batch", f"{problem.batch} x {problem.sequence} tokens, {problem.precision}, {problem.optimizer}"),
+    ]
+    pools = {
+        "GPU": [pool.gpu for pool in problem.pools],
+        "GPUs": [f"{pool.count}" for pool in problem.pools],
+        "memory each": [quantity(pool.memory, "B") for pool in problem.pools],
+        "TFLOP/s": [f"{pool.flops / 1e12:.4g}" for pool in problem.pools],
+        "links": [
+            ", ".join(f"{x.span}: {quantity(x.bandwidth, 'B')}/s" for x in pool.levels) for pool in problem.pools
+        ],
+    }
+    return "the layout of a model's training", rows, [table_of(pools)]
 
 
 def _graph(problem: Any) -> Shown:

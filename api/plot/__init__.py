@@ -14,6 +14,7 @@ from typing import Any
 
 from gangplan.instances import GraphProblem, InstanceError, PartitionProblem
 from gangplan.instances.kinds import PLANS
+from gangplan.instances.layout import LayoutProblem
 from gangplan.instances.pipeline import PipelineProblem
 from gangplan.instances.placement import Fleet, PlacementProblem
 from gangplan.instances.schedule import ScheduleProblem
@@ -21,6 +22,7 @@ from gangplan.simulator.trace import Outcome
 
 from .cluster import cluster_scene, fleet_scene
 from .gantt import gantt_scene
+from .layout import layout_scene
 from .partition import Drawn, partition_scene
 from .pipeline import pipeline_scene
 from .scene import Scene, check
@@ -34,6 +36,7 @@ PANELS: dict[type, tuple[str, ...]] = {
     GraphProblem: ("gantt",),
     PlacementProblem: ("cluster", "jobs"),
     ScheduleProblem: ("jobs", "load", "queue"),
+    LayoutProblem: ("pipeline", "memory", "seconds"),
     PipelineProblem: ("passes",),
     Outcome: ("jct", "jobs", "load", "queue", "nodes", "week"),
 }
@@ -59,8 +62,8 @@ def picture(
     """Return a picture, which a notebook shows and ``save`` writes.
 
     A throughput plan is the graph coloured by device and what each device carries; a placement the cluster with GPUs
-    coloured by job and links by load; a schedule of jobs, like any other plan, a Gantt chart; outcomes of simulations
-    their completion times, and who held what when.
+    coloured by job and links by load; a layout its pipeline, and its memory and seconds by stage; a schedule of jobs,
+    like any other plan, a Gantt chart; outcomes of simulations their completion times, and who held what when.
 
     Args:
         of: a problem of any objective; a list of `Drawn`; a `Fleet`; an outcome, or several by the name of a policy.
@@ -100,13 +103,13 @@ def _scene(of: Any, plan: Any, status: str | None, bound: float | None, epoch: f
     if isinstance(of, Fleet):
         held = {start.job: start.nodes for start in plan.starts} if hasattr(plan, "starts") else plan
         return fleet_scene(of, held)
-    if not isinstance(of, GraphProblem | PlacementProblem | ScheduleProblem | PipelineProblem):
+    if not isinstance(of, GraphProblem | PlacementProblem | ScheduleProblem | LayoutProblem | PipelineProblem):
         raise InstanceError("problem", f"a {type(of).__name__} is no problem, fleet or outcome")
     if not isinstance(plan, PLANS[of.objective]):
         raise InstanceError("plan", f"a {type(plan).__name__} does not answer a {type(of).__name__}")
     entry = Drawn(of, plan, "", status, bound)
-    if isinstance(of, PlacementProblem):
-        return cluster_scene(entry)
+    if isinstance(of, PlacementProblem | LayoutProblem):
+        return cluster_scene(entry) if isinstance(of, PlacementProblem) else layout_scene(entry)
     return partition_scene(entry) if isinstance(of, PartitionProblem) else _scene([entry], None, None, None, None)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from gangplan.instances import Cluster, DeviceType, InstanceError, OpGraph
 from gangplan.instances.generators import generate
+from gangplan.instances.layout import GpuPool, LayoutProblem, Link, MeasuredLayers
 from gangplan.instances.partition import LatencyProblem, PartitionProblem, StagesProblem, StepProblem
 from gangplan.instances.placement import Fleet, GangJob, PlacementProblem, SpeedModel
 from gangplan.instances.schedule import MoldableJob, NodePool, Pool, ScheduleProblem
@@ -147,9 +148,35 @@ def zero_bubble() -> Lesson:
     return Lesson(generate("micro_batches", devices=2, micro_batches=2, memory=2), 7.0, why)
 
 
+def too_large() -> Lesson:
+    """Return a model of two blocks that fits on no GPU whole: replicas would be faster than stages."""
+    one, two, none = [[1.0, 1.0]], [[2.0, 2.0]], [[0.0, 0.0]]
+    sizes: Any = {"gpu": ("gpu",), "micro_batch": [1], "tensor": [1], "forward": one, "backward": two, "update": none}
+    model = MeasuredLayers("two", ("a", "b"), **sizes, weights=[[1e9, 1e9]], kept=none, sent=none)  # type: ignore[arg-type]
+    pool = GpuPool("gpu", 2, memory=20e9, memory_bandwidth=1e12, flops=1e12, levels=(Link(2),))
+    why = (
+        "A replica of both blocks has 12 GB of weights and gradients on its GPU and half of the optimizer's 24 GB, 4 "
+        "GB too much; else it would take 2 * 6 = 12 s. A block alone needs 18 GB. In two stages four micro-batches "
+        "take 3 s each on the slower one, and the first of them 3 s on the other: 15 s."
+    )
+    return Lesson(LayoutProblem(model, (pool,), 4, 1, reserve=0.0), 15.0, why)
+
+
 LESSONS: Mapping[str, Callable[[], Lesson]] = {
     f.__name__: f
-    for f in (two_jobs, graham, moldable, greedy_trap, symmetric, lp_gap, one_call, fork, replicas, zero_bubble)
+    for f in (
+        two_jobs,
+        graham,
+        moldable,
+        greedy_trap,
+        symmetric,
+        lp_gap,
+        one_call,
+        fork,
+        replicas,
+        zero_bubble,
+        too_large,
+    )
 }
 """All of them by name."""
 

@@ -75,6 +75,8 @@ def items(problem: Any) -> dict[str, Callable[[int], str]]:
 
         gpus = prepare(problem).gpus.tolist()
         return {"job": _clean([job.name for job in problem.jobs], "job"), "option": lambda o: f"{gpus[o]}gpu"}
+    if problem.objective == "layout":
+        return {}
     if problem.objective == "pipeline":
         return {"pass": problem.name}
     if problem.objective == "placement":

@@ -92,6 +92,7 @@ ARGUMENTS = Lazy(
         "ideals": ".ideals:Ideals",
         "under_way": ".under_way:UnderWay",
         "recurrence": ".stages:Recurrence",
+        "families": ".layouts:Families",
         "windows": ".windows:Windows",
     },
 )

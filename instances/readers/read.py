@@ -29,7 +29,7 @@ def read(path: str | PathLike[str], *, objective: str | None = None, **options: 
     Formats: a gangplan document of any problem, PipeDream's ``graph.txt``, the NeurIPS 2020 device-placement JSON,
     networkx' JSON and GraphML, DOT; by their endings ``.onnx`` and ``.pt2``, what `torch.export.save` writes.
     ``devices``, ``memory``, ``bandwidth`` and ``variant`` apply to all of a graph on devices;
-    a batch of gangs and jobs over time have no options.
+    a batch of gangs, jobs over time and the layout of a model have no options.
 
     Args:
         path: the file.
@@ -89,12 +89,12 @@ def _problem(
 ) -> Any:
     """Build the problem of what a file holds, with the options of `read`."""
     jobs = found.model.get("kind") if isinstance(found.model, dict) else None
-    if isinstance(jobs, str) and jobs in _WHOLE:
+    if isinstance(jobs, str) and jobs in NO_GRAPH:
         other = None if objective == jobs else objective
         known = {"objective": other, "cluster": cluster, "bandwidth": bandwidth, "degrees": degrees, **options}
         for name, value in known.items():
             if value is not None:
-                raise InstanceError(name, f"{value!r} does not apply to {_WHOLE[jobs]}")
+                raise InstanceError(name, f"{value!r} does not apply to {NO_GRAPH[jobs]}")
         return from_document(found.model)
     if objective == "latency" and options.get("training") is None and "training" in _own(found.build):
         options["training"] = False
@@ -112,8 +112,13 @@ def _problem(
     return with_objective(problem, objective, **own)
 
 
-_WHOLE = {"placement": "a batch of gangs", "schedule": "jobs over time", "pipeline": "a pipeline of micro-batches"}
-"""Problems that are not of a graph, in words; their documents say all."""
+NO_GRAPH = {
+    "placement": "a batch of gangs",
+    "schedule": "jobs over time",
+    "layout": "the layout of a model",
+    "pipeline": "a pipeline of micro-batches",
+}
+"""Kinds of problems that are of no graph on a cluster, in words; their documents say all."""
 OWN_FIELDS = {f.name for x in GRAPHS for f in fields(PROBLEMS[x])} - {"graph", "cluster", "variant", "menu"}
 """Options that are fields of the problem of some objective."""
 

@@ -12,10 +12,12 @@ from ..lazy import exported
 if TYPE_CHECKING:
     from ..kinds import Answer as Answer
     from ..kinds import Problem as Problem
+    from ..layout.problem import LayoutProblem
     from ..partition import GraphProblem
     from ..pipeline import PipelineProblem
     from ..placement import PlacementProblem
     from ..schedule import ScheduleProblem
+    from .layout import LayoutVerdict as LayoutVerdict
     from .pipeline import PipelineVerdict as PipelineVerdict
     from .placement import PlacementVerdict as PlacementVerdict
     from .schedule import ScheduleVerdict as ScheduleVerdict
@@ -27,6 +29,7 @@ else:
         __name__,
         {
             "..kinds": "Answer Problem",
+            ".layout": "LayoutVerdict",
             ".pipeline": "PipelineVerdict",
             ".placement": "PlacementVerdict",
             ".schedule": "ScheduleVerdict clock_cost",
@@ -41,6 +44,8 @@ def verify(problem: GraphProblem, plan: Any) -> Verdict: ...
 def verify(problem: PlacementProblem, plan: Any) -> PlacementVerdict: ...
 @overload
 def verify(problem: ScheduleProblem, plan: Any) -> ScheduleVerdict: ...
+@overload
+def verify(problem: LayoutProblem, plan: Any) -> LayoutVerdict: ...
 @overload
 def verify(problem: PipelineProblem, plan: Any) -> PipelineVerdict: ...
 def verify(problem: Any, plan: Any) -> Any:

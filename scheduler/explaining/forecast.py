@@ -55,9 +55,9 @@ class Arrivals:
 def before(queue: WaitingQueue, name: str) -> tuple[int, float, float]:
     """Return how many jobs are before one, the GPUs they need, and GPU seconds."""
     mine, place = queue.place(name)
-    key, count, gpus, work = place[0] * mine.gpus**queue.order, 0, 0.0, 0.0
+    count, gpus, work = 0, 0.0, 0.0
     for shape, line in queue.some(_LINES):
-        n = bisect_left(line, place if shape is mine else (key / shape.gpus**queue.order, place[1], ""))
+        n = bisect_left(line, (place[0] * (mine.gpus / shape.gpus) ** queue.order, place[1], ""))
         if n:
             seen = line[:n] if n <= _PLACES else [line[int((i + 0.5) * n / _PLACES)] for i in range(_PLACES)]
             count, gpus = count + n, gpus + n * shape.gpus
@@ -77,9 +77,8 @@ def features(state: SchedulerState, name: str, arrivals: Arrivals) -> np.ndarray
     need = state.holds(request, degree)
     count, wide, work = before(state.queue, name)
     times, counts, _ = state.running.table()
-    rows = counts[2].nonzero()[0]
-    step = -(-len(rows) // _ROWS) or 1
-    rows = rows[::step]
+    step = -(-len(state.running) // _ROWS) or 1
+    rows = np.array([state.running.rows(job)[0] for *_, job in state.running.by_end[::step]], np.intp)
     end = times[0, rows]
     left = np.where(end >= now, end - now, now - times[1, rows])
     order = left.argsort()

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
-from heapq import heapify, heappop, heappush
-from itertools import count, islice
+from heapq import heapify, heappop, heappush, nsmallest
+from itertools import count
 
 from gangplan.solvers.placement.online.capacity import Kind
 
@@ -228,6 +228,6 @@ class WaitingQueue:
         """Return the line of a job, and its place there."""
         return self._at[name]
 
-    def some(self, count: int) -> Iterator[tuple[Shape, list[Place]]]:
-        """Yield the first lines."""
-        return islice(self._lines.items(), count)
+    def some(self, count: int) -> list[tuple[Shape, list[Place]]]:
+        """Return the lines whose first jobs have the least seconds, whatever waited before."""
+        return nsmallest(count, self._lines.items(), key=lambda line: line[1][0])

@@ -191,7 +191,7 @@ class StartRound:
     def _first_due(self) -> dict[int | str, Request]:
         """Return the first due jobs of users, and of accounts that cover them once others of theirs have ended.
 
-        Not those that no account covers, whoever runs: others go before them.
+        Not those that no account covers, whoever runs, nor those that never have room: others go before them.
         """
         state, accounts, first = self._state, self._state.accounts, dict[int | str, Request]()
         ripe = state.due.ripe(state.now) if accounts.bounded else ()
@@ -202,7 +202,7 @@ class StartRound:
             new: set[int | str] = {last, terms.user} if last or not state.sharing.queues else set()
             new -= first.keys()
             never = new and accounts.over_limit(terms, asks) and accounts.never(terms, asks)
-            if new and not (never or self._needless(request, True)):
+            if new and not (never or request.name in state.notices.claims or self._never(request)):
                 first |= dict.fromkeys(new, request)
         return first
 
@@ -211,15 +211,17 @@ class StartRound:
 
         Who ends before the other one would have that, or then would fit, may use it.
         """
-        state, kept, first = self._state, self._kept, self._first or {}
-        if not (kept or first):
+        state, kept = self._state, self._kept
+        if self._first and not all(other.name in state.waiting for other in self._first.values()):
+            self._first = self._first_due()
+        if not ((first := self._first or {}) or kept):
             return False
         accounts, asks = state.accounts, state.asks(request, degree)
         leaf, lasts = accounts.leaf(request.terms), longest_of(request) * max(1.0, request.left)
         end = state.now + request.pays + lasts
         for key in first.keys() & {request.terms.user, *accounts.all[leaf].above}:
             other, until = first[key], state.now
-            if other.name not in state.waiting or state.place(request) <= state.place(other):
+            if state.place(request) <= state.place(other):
                 continue
             both = np.add(asks, state.asks(other, other.job.workers[0])).tolist()
             if isinstance(key, str):
@@ -243,7 +245,6 @@ class StartRound:
         if gone:
             self._keepers -= gone
             self._kept = {number: name for number, name in self._kept.items() if name not in gone}
-            self._first = None
         return bool(gone)
 
     def _limited(self, request: Request) -> bool:
@@ -388,6 +389,8 @@ class StartRound:
             self._state.wait(request)
             if name in self._promised:
                 self._state.promises[name] = self._promised.pop(name)
+        if self._first is not None and any(request.due <= self._state.now for request in gone.values()):
+            self._first = self._first_due()
         self.stopped.difference_update(job.name for job in stopped)
         for job in stopped:
             self._state.waiting[job.name] = job.request
@@ -418,14 +421,18 @@ class StartRound:
         state = self._state
         if request.name in state.notices.claims or not (strict or state.settings.reserve):
             return True
-        gang, ground = state.placed(request, request.job.workers[0]), state.ground(request, request.job.workers[0])
         held = [x for x in self._held if x.gang.name in state.waiting and x.strict >= strict]
         most = state.borrows(request)  # who borrows by now goes after who does not
         others = [x.nodes for x in held if state.borrows(state.waiting[x.gang.name]) <= most]
-        theirs = np.logical_or.reduce([np.zeros_like(ground.nodes), *others])
-        if ground.total < gang.workers[0] or not (ground.nodes & ~theirs).any():
-            return True
-        return bool(state.calendar.windows) and reserve(state, gang).time == np.inf
+        nodes = state.ground(request, request.job.workers[0]).nodes
+        theirs = np.logical_or.reduce([np.zeros_like(nodes), *others])
+        return not (nodes & ~theirs).any() or self._never(request)
+
+    def _never(self, request: Request) -> bool:
+        """Return whether a job never has room, whoever ends."""
+        state, degree = self._state, request.job.workers[0]
+        gang, total = state.placed(request, degree), state.ground(request, degree).total
+        return total < gang.workers[0] or (bool(state.calendar.windows) and reserve(state, gang).time == np.inf)
 
     def _hold_next(self) -> None:
         """Let nobody delay the first that is due, now that the one before it started."""

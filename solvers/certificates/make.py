@@ -37,6 +37,10 @@ _PATHS, _CLOSE = 1_500_000, Fraction(1, 10**8)
 """Arcs of paths that are looked at in a second; how far thresholds of times are below the plan, as a share."""
 _PAIRS = 400_000
 """Edges and pairs of groups that are looked at in a second."""
+_STAGES = 50_000
+"""Degrees and stages of layouts that are looked at in a second."""
+_FOREVER = Fraction(10**30)
+"""Seconds that no step takes."""
 _SHARE = 0.4
 """What it may take of the time that is left: a tree comes after it."""
 _COLUMNS = 4_000
@@ -80,9 +84,16 @@ def _parts(run: Run) -> tuple[Fraction, ...]:
 
 def _candidates(run: Run, left: Callable[[], float]) -> Iterator[Certificate | Proved]:
     try:
-        yield from _made(run, left)
+        yield from (_layouts if run.problem.objective == "layout" else _made)(run, left)
     except InstanceError:
         return  # what the checker refuses: rows with too many numbers, times that clocks do not tell apart
+
+
+def _layouts(run: Run, left: Callable[[], float]) -> Iterator[Certificate]:
+    from gangplan.instances.certificates.layouts import Families
+
+    threshold = Fraction(run.objective) * (1 - _CLOSE) if run.objective else _FOREVER
+    yield Families(threshold, int(_STAGES * min(left(), LONGEST)))
 
 
 def _made(run: Run, left: Callable[[], float]) -> Iterator[Certificate | Proved]:

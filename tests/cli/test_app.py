@@ -25,6 +25,7 @@ from gangplan.instances import (
 )
 from gangplan.instances.generators import GENERATORS, defaults, generate
 from gangplan.instances.kinds import DOCUMENTS
+from gangplan.solvers.method import OBJECTIVES
 from gangplan.solvers.partition.throughput.methods import METHODS
 
 COMMAND = [sys.executable, "-m", "gangplan"]
@@ -203,7 +204,7 @@ def test_versions_and_methods(cli: Any) -> None:
     assert all(f"{name} " in cli("versions").out for name in found)
     methods = json.loads(cli("methods", "--json").out)
     assert [name for name in methods["throughput"] if name != "gnn"] == [*METHODS] and "gnn" not in methods["step"]
-    assert set(methods) == {"throughput", "latency", "step", "stages", "placement", "schedule", "pipeline"}
+    assert set(methods) == set(OBJECTIVES)
     assert all(name in cli("methods").out for name in ["auto", *METHODS])
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from gangplan.instances import dump
 from gangplan.instances.generators import generate
+from gangplan.instances.layout import LayoutPlan, LayoutProblem, Transformer, gpu_pool
 from gangplan.instances.placement import Fleet
 from gangplan.scheduler import Scheduler
 
@@ -38,7 +39,10 @@ def triples() -> list[tuple[Any, Any, list[Any]]]:
             if best is not None:
                 found.append((plain(drawn), plain(plan), list(certificates(drawn, plan, 0.5))))
                 break
-    return found
+    pools = gpu_pool("H100", 2, 2), gpu_pool("A100", 1, 2)
+    experts = Transformer("m", 3, 64, 4, 4, 16, 100, experts=4, active=2, expert_feedforward=32)
+    two = LayoutProblem(experts, pools, 4, 64)
+    return [*found, (plain(two), plain(LayoutPlan([0, 1], [2, 1], [2, 3], [0, 1], [1, 0], 2)), [])]
 
 
 @cache
@@ -52,6 +56,18 @@ def problems() -> list[Any]:
     return [x for x, _, _ in triples()] + [plain(x) for x in more]
 
 
+CONFIGS = [
+    {"model_type": "llama", "num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 4, "vocab_size": 100,
+     "num_key_value_heads": 2, "intermediate_size": 128, "tie_word_embeddings": True},
+    {"model_type": "deepseek_v3", "num_hidden_layers": 3, "hidden_size": 64, "num_attention_heads": 4, "vocab_size": 100,
+     "intermediate_size": 128, "q_lora_rank": 32, "kv_lora_rank": 16, "qk_nope_head_dim": 16, "qk_rope_head_dim": 8,
+     "v_head_dim": 16, "n_routed_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 32, "n_shared_experts": 1,
+     "first_k_dense_replace": 1, "moe_layer_freq": 1},
+    {"model_type": "gpt_oss", "num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 4, "vocab_size": 100,
+     "intermediate_size": 64, "head_dim": 16, "num_local_experts": 4, "num_experts_per_tok": 2, "sliding_window": 8,
+     "layer_types": ["sliding_attention", "full_attention"]},
+]  # fmt: skip
+"""Configurations of models."""
 FOREIGN = [
     {"maxSizePerFPGA": 100.0, "maxFPGAs": 2, "maxCPUs": 1,
      "nodes": [{"id": i, "supportedOnFpga": 1, "cpuLatency": 10, "fpgaLatency": 1.0, "isBackwardNode": 0, "colorClass": i,
@@ -107,6 +123,10 @@ MEASURED = [
 ]  # fmt: skip
 GAVEL = "ResNet-18 (batch size 16)\tpython\tdir\t-n\t1\t1000\t2\t1.0\t-1.0\t5.5\n" * 2
 NODES = "sn,cpu_milli,memory_mib,gpu,model\nn0,64000,262144,2,P100\nn1,96000,393216,8,G2\nn2,32000,131072,0,\n"
+LAYOUTS = (
+    "gpu,model,gpus,precision,global_batch,micro_batch,sequence,fsdp,tp,pp,cp,vp,ep,tokens_per_s_per_gpu\n"
+    "H100,LLAMA3_8B,8,FP8-CS,16,1,8192,0,2,2,1,,1,9000\nGB300,GPT_OSS_120B,64,BF16,128,2,4096,1,1,4,1,3,8,8000\n"
+)
 PODS = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos\np0,6500,12288,1,460,,LS\np1,8000,1000,2,1000,G2|P100,BE\n"
 OBSERVED = [
     {"event": "submit", "now": 0, "job": "a", "gpus": 8, "user": "me", "seconds": 60},

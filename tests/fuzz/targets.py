@@ -120,6 +120,27 @@ def _solve(content: bytes) -> None:
     json.dumps(solve(parse_json(_text(content)), io.BytesIO()), allow_nan=False)
 
 
+# layouts
+
+
+def _draw_model(draw: random.Random) -> bytes:
+    return mutate.document(draw.choice(seeds.CONFIGS), draw, seeds.CONFIGS)
+
+
+def _read_model(content: bytes) -> None:
+    from gangplan.instances import verify
+    from gangplan.instances.intake import parse_json
+    from gangplan.instances.layout import LayoutPlan, LayoutProblem, gpu_pool
+    from gangplan.instances.layout.flags import flags
+    from gangplan.instances.readers.hugging_face import from_config
+
+    model = from_config(parse_json(_text(content)))
+    problem = LayoutProblem(model, (gpu_pool("H100", 1, 2),), 4, 64)
+    plan = LayoutPlan([0, 0], [1, 1], [1, model.layers + 1], [0, 0], [0, 0])  # type: ignore[arg-type]
+    if verify(problem, plan).ok:
+        assert flags(problem, plan, "megatron").text and flags(problem, plan, "torchtitan").text
+
+
 # tables of jobs, speeds, nodes
 
 
@@ -148,6 +169,7 @@ def _draw_table(draw: random.Random) -> bytes:
         ("gavel", seeds.GAVEL),
         ("nodes", seeds.NODES),
         ("pods", seeds.PODS),
+        ("layouts", seeds.LAYOUTS),
     ]
     kind, content = draw.choice(kinds)
     if content.startswith("{"):
@@ -158,13 +180,13 @@ def _draw_table(draw: random.Random) -> bytes:
 
 
 def _read_table(content: bytes) -> None:
-    from gangplan.instances.readers import gavel, measured, openb
+    from gangplan.instances.readers import gavel, layouts, measured, openb
 
     kind, _, rest = content.partition(b"\n")
     path = Path("table.json" if rest.startswith(b"{") else "table-placements.csv")
     path.write_bytes(rest)
     reads = {"measured": measured.read_measured, "gavel": gavel.read_gavel_trace, "nodes": openb.read_nodes,
-             "pods": openb.read_pods}  # fmt: skip
+             "pods": openb.read_pods, "layouts": layouts.read_measured_layouts}  # fmt: skip
     reads[kind.decode()](path)
 
 
@@ -356,6 +378,8 @@ def _read_config(content: bytes) -> None:
 
 
 COMMANDS = [
+    "layout config.json --cluster 1x2 --gpu H100 --batch 4 --sequence 64 --seconds 0.3 --flags megatron",
+    "layout config.json --pool 1x2:A100 --batch 4 --sequence 64 --seconds 0.3 --explain TP=2,PP=1 --json",
     "generate {kind} --ops 5 --layers 2 --devices 2 --seed 1 --out out.json", "generate gangs --jobs 3 --racks 1 --nodes 2",
     "generate jobs --jobs 5 --seed 1 --out out.csv", "generate gpt --layers 1 --devices 2", "generate --list --json",
     "show problem.json --json", "show plan.json", "solve problem.json --time-limit 0.1 --method auto --seed 1 --gap 0.1 --json",
@@ -384,7 +408,7 @@ def _draw_command(draw: random.Random) -> bytes:
     files = {
         "problem.json": json.dumps(problem), "plan.json": json.dumps(plan), "bound.json": json.dumps(draw.choice(some)),
         "trace.csv": draw.choice(seeds.TRACES), "table.csv": draw.choice(seeds.MEASURED), "nodes.csv": seeds.NODES,
-        "pods.csv": seeds.PODS, "log.jsonl": "".join(f"{json.dumps(x, separators=(',', ':'))}\n" for x in draw.choice(seeds.logs())),
+        "config.json": json.dumps(draw.choice(seeds.CONFIGS)), "pods.csv": seeds.PODS, "log.jsonl": "".join(f"{json.dumps(x, separators=(',', ':'))}\n" for x in draw.choice(seeds.logs())),
         "observed.jsonl": "".join(f"{json.dumps(x)}\n" for x in seeds.OBSERVED), "fleet.json": '{"racks": 1, "nodes": 2}',
         "config.toml": 'policy = "gnn"\nupdates = 0\n', "-": "".join(f"{json.dumps(x)}\n" for x in seeds.EVENTS[:6]),
     }  # fmt: skip
@@ -445,6 +469,7 @@ def _command(content: bytes) -> None:
 
 TARGETS = {
     "problems": Target(_draw_problem, _read_problem, 24),
+    "models": Target(_draw_model, _read_model, 24),
     "plans": Target(_draw_pair, _verify, 12),
     "certificates": Target(_draw_certificate, _verify, 12),
     "traces": Target(_draw_trace, _read_trace, 24),

@@ -45,6 +45,15 @@ def samples() -> Iterator[Any]:
     yield gangplan.megatron(step.graph, "A100", (1, 2))
     problem = ScheduleProblem((MoldableJob("a", (1, 2), (2.0, 1.0)),), Pool(2), "throughput", 4.0)
     yield from (problem, SchedulePlan(("a",), [0], [0.0]))
+    model, pool = gangplan.Transformer("m", 2, 64, 4, 4, 16, 100, 128), gangplan.gpu_pool("H100", 1, 2)
+    yield from (model, pool, pool.levels[0], gangplan.Calibration(), gangplan.LayoutProblem(model, (pool,), 2, 64))
+    yield gangplan.LayoutPlan([0], [1], [4], [0], [0], 2)  # type: ignore[arg-type]
+    row = [[1.0, 1.0]]
+    yield gangplan.MeasuredLayers("m", ("a", "b"), ("A",), [1], [1], row, row, row, row, row, row)  # type: ignore[arg-type]
+    yield from (
+        gangplan.PipelineProblem([0], [1.0], [1.0], [1.0], 1),
+        gangplan.PipelinePlan([0, 1, 2], [0] * 3, [0] * 3),
+    )  # type: ignore[arg-type]
 
 
 SAMPLES = list(samples())

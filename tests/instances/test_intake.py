@@ -21,6 +21,7 @@ from gangplan.instances.placement import Fleet
 from gangplan.instances.ramp import blocks, is_block
 from gangplan.instances.readers import read
 from gangplan.instances.readers.gavel import read_gavel_trace, read_throughputs
+from gangplan.instances.readers.layouts import read_measured_layouts
 from gangplan.instances.readers.measured import read_measured
 from gangplan.instances.readers.openb import read_nodes, read_pods
 from gangplan.instances.readers.traces import read_trace
@@ -30,6 +31,7 @@ READERS: dict[str, Callable[[Path], Any]] = {
     "read": read,
     "trace": read_trace,
     "gavel": read_gavel_trace,
+    "layouts": read_measured_layouts,
     "measured": read_measured,
     "throughputs": read_throughputs,
     "nodes": read_nodes,
@@ -39,6 +41,8 @@ SEEDS: dict[str, bytes] = {
     "read": b"n1 -- a -- forward_compute_time=1.0, backward_compute_time=1, activation_size=1, parameter_size=1\n",
     "trace": b"job_id,num_gpu,submit_time,duration\na,1,0,5\nb,2,1.5,3\n",
     "gavel": b"m\tc\td\ts\t0\t100\t1\t1.0\t-1\t0.5\n",
+    "layouts": b"gpu,model,gpus,precision,global_batch,micro_batch,sequence,fsdp,tp,pp,cp,vp,ep,tokens_per_s_per_gpu\n"
+    b"H100,LLAMA3_8B,8,FP8-CS,16,1,8192,0,2,2,1,,1,9000\n",
     "measured": b",a,b\na,1,0.5\nb,0.5,1\n",
     "throughputs": b"""{"v100": {"('a', 1)": {"null": 2.0, "('a', 1)": [1.0, 1.0]}}}""",
     "nodes": b"sn,cpu_milli,memory_mib,gpu,model\nn1,1000,10,2,A\n",

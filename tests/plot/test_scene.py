@@ -31,6 +31,9 @@ PROBLEMS: dict[str, Any] = {
     "step": with_objective(GRAPH, "step"),
     "stages": with_objective(GRAPH, "stages"),
     "placement": gangs(jobs=4, racks=2, nodes=2, gpus=4, load=0.7, down=0.1, seed=1),
+    "layout": gangplan.LayoutProblem(
+        gangplan.Transformer("<b>small", 6, 512, 8, 8, 64, 1000, 2048), (gangplan.gpu_pool("H100", 1, 4),), 4, 512
+    ),
     "pipeline": generate("micro_batches", devices=2, micro_batches=3, chunks=2),
     "schedule": ScheduleProblem(tuple(MoldableJob(x, (1, 2), (9.0, 5.0)) for x in "abc"), Pool(2), "mean_jct"),
 }

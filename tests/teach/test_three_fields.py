@@ -78,7 +78,7 @@ def test_machines(times: list[list[float]], counts: tuple[int, ...], wanted: str
     assert found.alpha == wanted and found.gamma == "C_max"
 
 
-@pytest.mark.parametrize("objective", OBJECTIVES)
+@pytest.mark.parametrize("objective", [x for x in OBJECTIVES if x != "layout"])  # of no machines and jobs
 def test_every_problem_has_a_sentence_a_symbol(objective: str) -> None:
     """Random problems of every kind have a notation, and each of its symbols a sentence."""
     of = suite(objective)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import heapq
 import json
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
 from gangplan import InstanceError
-from gangplan.instances.placement import Fleet, GangJob
+from gangplan.instances.placement import Demand, Fleet, GangJob
 from gangplan.scheduler import Scheduler
 from gangplan.scheduler.explaining.explain import latest_start
 from gangplan.scheduler.explaining.forecast import Arrivals, before, features
@@ -200,6 +201,45 @@ def test_a_snapshot_keeps_what_was_learned() -> None:
             told = [each._intervals.predict(each._state, name) for each in (loop.scheduler, other)]
             assert told[0] == told[1] and told[0] is not None
     assert json.dumps(loop.scheduler.snapshot()) == json.dumps(other.snapshot())
+
+
+def line_of_another(scheduler: Scheduler) -> None:
+    """Have a job wait in a line that one which is gone began."""
+    scheduler.submit(GangJob("gone", "m", (2,)), 9.0, now=0.0)
+    scheduler.submit(GangJob("new", "m", (2,)), 6.285, now=0.0)
+    scheduler.withdraw("gone", now=0.0)
+
+
+def many_lines(scheduler: Scheduler) -> None:
+    """Have more lines wait than are looked at, the first of which lost its first job."""
+    for i in range(70):
+        scheduler.submit(GangJob(f"line{i}", "m", (1,), Demand(1, 1.0 + i)), 50.0 + i, now=0.0)
+    scheduler.submit(GangJob("late", "m", (1,), Demand(1, 1.0)), 500.0, now=0.0)
+    scheduler.withdraw("line0", now=0.0)
+    scheduler.submit(GangJob("new", "m", (2,)), 400.0, now=0.0)
+
+
+def many_run(scheduler: Scheduler) -> None:
+    """Have more jobs run than are looked at, the first of which ended."""
+    for i in range(300):
+        scheduler.submit(GangJob(f"job{i}", "m", (1,)), 50.0 + i, now=0.0)
+    scheduler.decide(60.0)
+    scheduler.finish("job0", now=10.0)
+    scheduler.submit(GangJob("new", "m", (200,)), 400.0, now=10.0)
+
+
+@pytest.mark.parametrize("past", [line_of_another, many_lines, many_run])
+def test_what_is_known_of_a_job_is_of_the_present(past: Callable[[Scheduler], None]) -> None:
+    """A scheduler that was restored expects of a job what the first one does, whatever waited and ran before."""
+    fleet = Fleet.regular(racks=1, nodes=75 if past is many_run else 1, gpus=4)
+    first, other = Scheduler(fleet, "heuristic", price=0.0), Scheduler(fleet, "heuristic", price=0.0)
+    if past is not many_run:
+        first.submit(GangJob("full", "m", (4,)), 900.0, now=0.0)
+        first.decide(60.0)
+    past(first)
+    other.restore(json.loads(json.dumps(first.snapshot())))
+    known = [features(each._state, "new", each._intervals.arrivals).tolist() for each in (first, other)]
+    assert known[0] == known[1]
 
 
 def test_whatif_says_what_explain_would() -> None:

@@ -57,6 +57,36 @@ def test_who_was_kept_for_one_that_is_due_starts_with_it() -> None:
     assert started(scheduler) == {"gang", "small"}
 
 
+def test_what_is_guaranteed_is_kept_for_the_next_due_job_once_one_started() -> None:
+    """The first due job of the queue starts; of what is left of the guarantee, the one behind it needs the rest."""
+    fleet = Fleet.regular(1, 4, 4, labels={"x": [0]})
+    scheduler = Scheduler(fleet, "heuristic", patience=1.0, sharing={"queues": {"a": 0.5}})
+    scheduler.submit(GangJob("busy", "m", (4,), requires=("x",)), 100.0)
+    assert started(scheduler) == {"busy"}
+    scheduler.submit(GangJob("first", "m", (2,)), 10.0, queue="a")
+    scheduler.submit(GangJob("next", "m", (4,), requires=("x",)), 20.0, queue="a")
+    scheduler.submit(GangJob("late", "m", (4,)), 1e4, queue="a", now=50.0)
+    assert started(scheduler) == {"first"}
+
+
+@pytest.mark.parametrize("beside", [False, True])
+def test_what_is_guaranteed_stays_kept_when_all_are_looked_at_again(beside: bool) -> None:
+    """Once the gang has started nothing is kept for it, but for the due job whose node is held, by it or another."""
+    queues, fleet = {"a": 0.5, "b": 0.3, "c": 0.1}, Fleet.regular(1, 5, 4, labels={"x": [0]})
+    scheduler = Scheduler(fleet, "heuristic", patience=1.0, sharing={"queues": queues})
+    scheduler.submit(GangJob("busy", "m", (4,), requires=("x",)), 100.0)
+    scheduler.decide(60.0)
+    scheduler.submit(GangJob("runs", "m", (8,)), 500.0, queue="a")
+    assert started(scheduler) == {"runs"}
+    if beside:
+        scheduler.submit(GangJob("beside", "m", (2,), requires=("x",)), 10.0, queue="c")
+    scheduler.submit(GangJob("due", "m", (4,), requires=("x",)), 20.0, queue="b")
+    scheduler.submit(GangJob("gang", "m", (4,)), 10.0, queue="a")
+    scheduler.submit(GangJob("small", "m", (2,)), 1e4, queue="a", now=50.0)
+    scheduler.submit(GangJob("late", "m", (4,)), 1e4, queue="b")
+    assert started(scheduler) == {"gang", "small"}
+
+
 def test_who_ran_longer_than_expected_takes_no_guarantee_of_who_is_due() -> None:
     """It has 80 s to go by now, not the 50 s that were given: the gang that is due has its queue's share in 60 s."""
     queues = {"a": {"share": 0.25}, "b": {"share": 0.75, "lends": 0.0}}

@@ -16,6 +16,7 @@ import gangplan
 from gangplan.instances import InstanceError
 from gangplan.instances.certificates import certifies, verify_bound, write
 from gangplan.instances.certificates.document import ARGUMENTS
+from gangplan.instances.layout import LayoutProblem
 from gangplan.instances.partition import GraphProblem
 from gangplan.instances.pipeline import PipelineProblem
 from gangplan.instances.schedule import ScheduleProblem
@@ -97,6 +98,10 @@ def scaled(problem: Any, rng: np.random.Generator) -> Any:
         factor = 10.0 ** rng.integers(-9, 10, graph.n_ops)
         changed = replace(graph, time=graph.time * factor, memory=graph.memory)
         return replace(problem, graph=changed)
+    if isinstance(problem, LayoutProblem):
+        factors = (10.0 ** rng.integers(-9, 10, len(problem.pools))).tolist()
+        pools = [replace(x, flops=x.flops * k) for x, k in zip(problem.pools, factors, strict=True)]
+        return replace(problem, pools=tuple(pools))
     if isinstance(problem, ScheduleProblem):
         jobs = []
         for job, k in zip(problem.jobs, rng.integers(-9, 10, len(problem.jobs)).tolist(), strict=True):

@@ -1,0 +1,214 @@
+"""`gangplan layout`: a model's configuration and GPUs in, the best layout out, with what others lose by, and flags."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any
+
+from gangplan.instances import dump, verify
+from gangplan.instances.arrays import require_choice
+from gangplan.instances.errors import in_file
+from gangplan.instances.intake import cluster_sizes
+from gangplan.instances.layout import GpuPool, LayoutProblem, Transformer, gpu_pool
+from gangplan.instances.layout.calibrate import refit
+from gangplan.instances.layout.flags import READ_BY, Flags, flags
+from gangplan.instances.layout.models import MODELS
+from gangplan.instances.layout.problem import OPTIMIZERS, PRECISIONS
+from gangplan.instances.outlet import write_whole
+from gangplan.instances.quantities import quantity
+from gangplan.instances.readers import read_transformer
+from gangplan.instances.readers.layouts import read_measured_layouts
+
+from ..units import amount, percent
+from . import options
+from .output import Told, facts, progress, table, tell
+
+_GPUS, _RESULTS = options.Section("The GPUs"), options.Section("What comes out besides")
+_POOL = "others beside or instead of these; may be repeated"
+_FRONTIER = "draw the fastest layouts for less and less memory here, up to half of SECONDS each"
+_FRONTIER_STEP = 0.85
+"""Of the memory that a layout needs, what the next one may need."""
+_EXPLAIN = "price this layout; of TP, PP, CP, EP, VP, DP, MB, ZERO what is left out is chosen best"
+
+
+@dataclass(frozen=True)
+class Training:
+    """The problem that is asked for."""
+
+    batch: Annotated[int, "sequences of a step, over all replicas", "--batch"]
+    sequence: Annotated[int, "tokens of each"] = 8192
+    precision: Annotated[str, f"of matrix products: {', '.join(PRECISIONS)}"] = "bf16"
+    optimizer: Annotated[str, ", ".join(OPTIMIZERS)] = "adam"
+    zero_bubble: Annotated[bool, "backward passes may be cut in two (ZB-H1)"] = False
+    cluster: Annotated[str | None, "nodes, and GPUs of each", "NxM", _GPUS] = None
+    gpu: Annotated[str | None, "their type: H100, B200, ...", "TYPE", _GPUS] = None
+    pool: Annotated[list[str] | None, _POOL, "NxM:TYPE", _GPUS] = None
+    gpu_memory: Annotated[float | None, "of each, instead of the data sheet's", "BYTES", _GPUS] = None
+    network: Annotated[float | None, "of each between nodes, instead of its vendor's", "BYTES/S", _GPUS] = None
+
+    def problem(self, model: Transformer) -> LayoutProblem:
+        """Return the problem of a model."""
+        parts = [] if self.cluster is None else [(self.cluster, self.gpu)]
+        options.refuse(
+            ("cluster", not parts and not self.pool, "is missing: nodes x GPUs, like 128x8"),
+            ("gpu", bool(parts) and self.gpu is None, f"is missing: the type of the GPUs of {self.cluster}"),
+        )
+        for text in self.pool or ():
+            size, _, gpu = text.partition(":")
+            options.refuse(("pool", not gpu, f"{text!r} is not nodes x GPUs and their type, like 16x8:A100"))
+            parts.append((size, gpu))
+        pools = tuple(self._pool(size, gpu) for size, gpu in parts)
+        how: dict[str, Any] = {
+            "precision": self.precision,
+            "optimizer": self.optimizer,
+            "zero_bubble": self.zero_bubble,
+        }
+        return LayoutProblem(model, pools, self.batch, self.sequence, **how)
+
+    def _pool(self, size: str, gpu: str | None) -> GpuPool:
+        nodes, each = cluster_sizes(size, "nodes x GPUs of each", "128x8", 1_000_000)
+        return gpu_pool(gpu or "", nodes, each, memory=self.gpu_memory, network=self.network)
+
+
+@dataclass(frozen=True)
+class Results:
+    """What is printed, written and drawn besides."""
+
+    section = _RESULTS
+    flags: Annotated[str | None, f"of {' or '.join(READ_BY)}", "FRAMEWORK"] = None
+    draw: Annotated[str | None, "draw pipeline, memory and seconds of a step here", "FILE", options.DRAWN] = None
+    frontier: Annotated[str | None, _FRONTIER, "FILE", options.DRAWN] = None
+    out: Annotated[str | None, "write the plan here", "PLAN", options.Output()] = None
+    problem: Annotated[str | None, "write the problem here, for `verify`", "PROBLEM", options.Output()] = None
+
+
+def layout(
+    config: Annotated[str, f"a Hugging Face config.json, or of {', '.join(MODELS)}", "CONFIG", options.READ],
+    training: Training,
+    results: Results,
+    measured: Annotated[str | None, "steps of your own, which the cost model is fitted to", "CSV", options.READ] = None,
+    seconds: Annotated[float, "to search, and as long again to compare", "SECONDS"] = 10.0,
+    explain: Annotated[str | None, _EXPLAIN, "TP=8,PP=8"] = None,
+) -> Told:
+    """Split the training of a large model over GPUs so that a step takes least time, and say what others lose by.
+
+    Exit code: 0 with a layout, 1 if none was found in time, 2 for bad input and for a model that fits nowhere.
+    """
+    from gangplan.hybrid import solve
+    from gangplan.solvers.layout.explain import Explainer
+    from gangplan.solvers.layout.wish import Wish, wish
+
+    from .plans import as_found
+    from .report import as_data, plan_blocks
+
+    options.require_positive(seconds=seconds)
+    degrees = options.by_name(explain, "explain")
+    wanted = [wish({name: int(x) if x.is_integer() else x for name, x in degrees.items()})] if degrees else []
+    options.refuse(
+        ("flags", results.flags not in (None, *READ_BY), f"{results.flags!r} is not one of {', '.join(READ_BY)}")
+    )
+    model = _model(config)
+    problem = training.problem(model)
+    if measured is not None:
+        with in_file(measured):
+            steps = read_measured_layouts(measured, {**MODELS, model.name: model})
+            problem = replace(problem, calibration=refit(steps))
+    explainer = Explainer(problem)
+    with progress("searching") as bar:
+        result = solve(problem, seconds)
+        bar(0.5)
+        if result.plan is None and result.status == "INFEASIBLE":
+            raise explainer.refusal(Wish())
+        if result.plan is None:
+            return tell(as_data(result), f"no layout found in {quantity(seconds, 's')}: give more --seconds", code=1)
+        best, rivals = explainer.compare(result.plan, wanted, seconds)
+    if best is not result.plan:
+        result = replace(result, plan=best, objective=verify(problem, best).objective)
+    assert result.plan is not None
+    verdict = verify(problem, result.plan)
+    rows = [x._asdict() | {"wish": f"{x.wish}", "plan": x.plan and x.plan.summary()} for x in rivals]
+    data = as_data(result) | as_found(problem, verdict) | {"instead": rows}
+    blocks = [_summary(problem, result, verdict), *plan_blocks(problem, result.plan, verdict), _rivals(problem, rows)]
+    if results.flags is not None:
+        told = flags(problem, result.plan, results.flags)
+        priced = verify(problem, told.plan).objective
+        data["flags"] = {
+            "text": told.text,
+            "words": told.words,
+            "objective": priced,
+            "plan": json.loads(dump(told.plan)),
+        }
+        blocks += _flags(problem, results.flags, told, result)
+    write_whole(_files(problem, result, results, seconds))
+    return tell(data, *blocks)
+
+
+def _model(config: str) -> Transformer:
+    """Return the model in a file, or the known one of a name."""
+    if not Path(config).exists() and Path(config).suffix != ".json":
+        require_choice(config, "model", MODELS)
+        return MODELS[config]
+    return read_transformer(config)
+
+
+def _files(problem: LayoutProblem, result: Any, results: Results, seconds: float) -> dict[str, bytes]:
+    """Return what is to be written by path."""
+    files = {
+        path: f"{dump(x)}\n".encode() for path, x in ((results.out, result.plan), (results.problem, problem)) if path
+    }
+    if results.draw is not None:
+        from ..plot import render
+
+        files[results.draw] = render(results.draw, problem, result)
+    if results.frontier is not None:
+        from gangplan.solvers.layout.frontier import frontier
+
+        from ..plot.layout import frontier_scene
+
+        points = list(frontier(problem, seconds / 2, _FRONTIER_STEP))
+        files[results.frontier] = frontier_scene(problem, points).render(results.frontier)
+    return files
+
+
+def _summary(problem: LayoutProblem, result: Any, verdict: Any) -> str:
+    used, total = result.plan.gpus, sum(pool.count for pool in problem.pools)
+    held = "" if used == total else f" of {total:,}"
+    rate = "" if verdict.utilisation is None else f", MFU {percent(verdict.utilisation)} of the peak in 16 bits"
+    from .report import standing
+
+    parameters = f"{problem.model.name}, {getattr(problem.model, 'parameters', 0.0) / 1e9:.4g}B parameters"
+    return facts(
+        [
+            ("model", parameters),
+            ("layout", f"{result.plan.summary()}; {used:,}{held} GPUs"),
+            ("step", f"{amount(problem, result.objective)}, {verdict.tokens:,.0f} tokens/s a GPU{rate}"),
+            ("bound", f"{amount(problem, result.bound)}, gap {percent(result.gap)}: {_space(result)}"),
+            ("status", f"{standing(result)} after {quantity(result.wall_seconds, 's', 3)}"),
+        ]
+    )
+
+
+def _space(result: Any) -> str:
+    """Return which layouts a bound holds for, in words."""
+    withheld = [note for note in result.notes if note.startswith("bound withheld")]
+    return withheld[0] if withheld else "no layout takes less, by this cost model"
+
+
+def _rivals(problem: LayoutProblem, rows: Sequence[dict[str, Any]]) -> Any:
+    """Return the table of the best layouts with other degrees."""
+    cells = []
+    for row in rows:
+        best = row["plan"] or "no layout fits" * row["proved"]
+        best += ", so far" * (not row["proved"] and bool(best))
+        cells.append((row["wish"], best, "; ".join(row["why"]), amount(problem, row["objective"])))
+    return table(("with", "the best is", "it loses by", "step"), cells, left=3)
+
+
+def _flags(problem: LayoutProblem, framework: str, told: Flags, result: Any) -> list[str]:
+    """Return flags with what they cannot say, and what the layout that they run takes."""
+    step = verify(problem, told.plan).objective
+    runs = f"They run {told.plan.summary()}: {amount(problem, step)} a step."
+    return [f"{framework}: {READ_BY[framework]}.", told.text, "\n".join([*told.words, runs])]

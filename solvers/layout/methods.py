@@ -1,0 +1,33 @@
+"""The registry: every method for layouts by its name."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from gangplan.instances.lazy import on_demand
+
+from ..method import Method, Suite, plain_methods, without_plan
+from ..run import Run
+from .prepare import PreparedLayout
+from .split import Splitter
+
+if TYPE_CHECKING:
+    from . import plain, referee, rivals, search
+else:
+    plain, referee, rivals, search = on_demand(__package__, "plain referee rivals search")
+
+
+def _prepare(run: Run) -> PreparedLayout:
+    return PreparedLayout(run.problem, Splitter(run.problem))
+
+
+METHODS: dict[str, Method] = {
+    "branch": Method(search.branch, exact=True),
+    "megatron_rule": Method(rivals.megatron_rule),
+    "equal_layers": Method(rivals.equal_layers),
+    "annealing": Method(rivals.annealing, draws=True),
+    **plain_methods(plain, start=without_plan(search.dive)),
+}
+METHODS["cpsat"] = replace(METHODS["plain_cpsat"], start=METHODS["milp"].start)
+SUITE = Suite(METHODS, ("",), _prepare, referee.optimum, referee.random_problem)

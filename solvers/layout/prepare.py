@@ -1,0 +1,29 @@
+"""What all methods for layouts share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from gangplan.instances.layout.problem import LayoutProblem
+
+from .space import Space
+from .split import Splitter
+
+
+@dataclass
+class PreparedLayout:
+    """The problem, its costs, its space.
+
+    Attributes:
+        problem: what is split.
+        splitter: splits families, and knows the costs of blocks.
+    """
+
+    problem: LayoutProblem
+    splitter: Splitter
+
+    @cached_property
+    def space(self) -> Space:
+        """All combinations of degrees."""
+        return Space(self.problem, self.splitter.costs)

@@ -1,0 +1,222 @@
+"""Split a chain of blocks into stages, exactly: least (m - w) slowest + w sum + end, within memory.
+
+Of a micro-batch of all other stages a stage waits the share w, 1/v with v chunks a stage.
+
+The recurrence goes from stage to stage over the blocks before it. For each limit on the slowest stage it finds the
+least sum, so limits are tried from the least possible on until a longer slowest stage cannot pay any more.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import inf
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gangplan.instances.arrays import FloatArray, IntArray
+from gangplan.instances.layout.problem import LayoutPlan, LayoutProblem
+from gangplan.instances.layout.stage import handovers, stage_memory, stage_reduction, under_way
+from gangplan.instances.verify import TOLERANCE
+
+from .family import Chain, Costs, Family, Segment
+from .shapes import UNSPREAD, Shapes, chunks, interleaved, intervals, spread
+
+_SLACK = 1 - 1e-12
+_SIZES = 4, 8, 16, 32, 64, 128
+"""Blocks of a stage that shapes are kept for."""
+
+
+class Split(NamedTuple):
+    """What was found of a family.
+
+    Attributes:
+        bound: no layout of it takes less.
+        plan: the best, if it takes less than was asked for; `None` otherwise.
+    """
+
+    bound: float
+    plan: LayoutPlan | None = None
+
+
+class Stage(NamedTuple):
+    """What each shape costs as one stage, (n + 1,) each; the last is no stage, and infinite."""
+
+    seconds: FloatArray
+    end: FloatArray
+    selective: IntArray
+    full: IntArray
+
+
+def stage_table(
+    problem: LayoutProblem,
+    chain: Chain,
+    family: Family,
+    segment: Segment,
+    stage: int,
+    counts: NDArray[np.int64],
+    handed: float = 0.0,
+) -> Stage:
+    """Return the least seconds of each shape as a stage, computing again as little as memory allows.
+
+    A micro-batch is exchanged with other stages in `handed` seconds.
+    """
+    pool, degrees, costs = problem.pools[segment.pool], family.degrees(segment), chain.costs
+    m = problem.batch // (family.data * family.micro_batch)
+    own, experts = counts @ costs.weights, counts @ costs.expert_weights
+    ends = stage_reduction(problem, pool, degrees, own, experts) + counts @ costs.update
+    working = np.where(counts > 0, costs.working, 0.0).max(axis=1)
+    static = sum(stage_memory(problem, degrees, own, experts, 0.0, working))
+    depth = under_way(family.stages, stage, m, family.virtual)
+    room = pool.memory * (1 + TOLERANCE) - static
+    excess = counts @ costs.kept[0] - room / depth  # bytes of a micro-batch too many
+    again, selective, full = np.zeros(len(counts)), *np.zeros((2, len(counts)), dtype=np.int64)
+    again[room < 0] = inf
+    if len(over := np.flatnonzero((excess > 0) & (room >= 0))):
+        again[over], selective[over], full[over] = _again(chain, counts[over], excess[over])
+    seconds = counts @ chain.seconds + again + handed
+    finish = np.where(np.isfinite(seconds), ends, inf)
+    return Stage(np.append(seconds, inf), np.append(finish, inf), np.append(selective, 0), np.append(full, 0))
+
+
+def _again(chain: Chain, counts: NDArray[np.int64], excess: FloatArray) -> tuple[FloatArray, IntArray, IntArray]:
+    """Return the least seconds that save so many bytes, and of how many layers: norms and functions, and all.
+
+    For each number of layers that compute all again, first ones first, as few of those after them as suffice compute
+    norms and functions again.
+    """
+    costs, layers = chain.costs, counts.copy()
+    layers[:, [0, -1]] = 0  # embedding and head
+    before = np.cumsum(layers, axis=1) - layers
+    number = np.arange(layers.sum(axis=1).max() + 1)
+    whole = np.clip(number[:, None] - before[:, None], 0, layers[:, None])  # of each kind, (n, numbers, K)
+    rest = excess[:, None] - whole @ (costs.kept[0] - costs.kept[2])
+    seconds, light = whole @ costs.again[2], np.zeros_like(rest, dtype=np.int64)
+    for kind, saved in enumerate((costs.kept[0] - costs.kept[1]).tolist()):
+        if saved > 0:
+            left = layers[:, None, kind] - whole[:, :, kind]
+            some = np.minimum(left, np.ceil(np.maximum(rest, 0.0) / saved * _SLACK).astype(np.int64))
+            rest, light = rest - some * saved, light + some
+            seconds = seconds + some * costs.again[1, kind]
+    seconds = np.where(rest > 1e-9 * excess[:, None], inf, seconds)
+    seconds[number > layers.sum(axis=1)[:, None]] = inf
+    row, best = np.arange(len(counts)), seconds.argmin(axis=1)
+    return seconds[row, best], light[row, best], best
+
+
+class Splitter:
+    """Split families of layouts of one problem.
+
+    Args:
+        problem: what is split.
+    """
+
+    def __init__(self, problem: LayoutProblem) -> None:
+        self.problem, self.costs = problem, Costs(problem)
+        self.intervals = lru_cache(None)(lambda most: intervals(self.costs.kinds, most))
+
+    def split(self, family: Family, below: float = inf) -> Split:
+        """Return the best layout of a family that takes less than `below`, and a bound of all of them."""
+        chains = []
+        for segment in family.segments:
+            if (chain := self.costs.chain(segment.pool, family.degrees(segment))) is None:
+                return Split(inf)
+            chains.append(chain)
+        m, v, p = self.problem.batch // (family.data * family.micro_batch), family.virtual, family.stages
+        kinds, count = self.costs.kinds, len(self.costs.kinds)
+        # a stage may take what is left of `below` if all others take nothing
+        least = float(np.min([chain.seconds for chain in chains], axis=0)[kinds].sum())
+        share = family.waiting
+        longest = ((below - least * share) / (m - share) if m > share else below) / _SLACK
+        most = max(int(np.searchsorted(chain.shortest, longest, side="right")) for chain in chains)
+        most = min(most, count - v * (p - 1))
+        if most * p < count:
+            return Split(below)
+        of_stage = [pair for pair in zip(family.segments, chains, strict=True) for _ in range(pair[0].stages)]
+        best, handed = Split(inf), handovers([chain.costs.handed for _, chain in of_stage], v).tolist()
+        tables: dict[tuple[int, ...], tuple[Stage, Shapes]] = {}
+        for first in spread(kinds, p, v) if v > 1 else (UNSPREAD,):
+            rows, left = [], count
+            for stage, (segment, chain) in enumerate(of_stage):
+                key = stage, *first.of(stage, p), stage == first.last % p
+                if key not in tables:
+                    if v > 1:
+                        at = interleaved(kinds, most, stage, p, v, first)
+                    else:
+                        at = self.intervals(next((x for x in _SIZES if most <= x <= count), count))
+                    table = stage_table(self.problem, chain, family, segment, stage, at.counts, handed[stage])
+                    tables[key] = table, at
+                table, at = tables[key]
+                rows.append((table, at))
+                left -= int(at.counts.sum(axis=1).max(initial=0, where=table.seconds[:-1] <= longest))
+                if left > (p - 1 - stage) * most:  # no room for all blocks
+                    break
+            if left > 0:
+                best = best if best.plan is not None else Split(min(best.bound, below))
+                continue
+            found, value = _best(rows, m - share, share, below)
+            if found is not None:
+                sizes, ways = found
+                pairs = [(int(x.selective[w]), int(x.full[w])) for (x, _), w in zip(rows, ways, strict=True)]
+                selective, full = zip(*pairs, strict=True)
+                best, below = Split(value, family.plan(chunks(sizes, v, first), selective, full)), value
+            elif best.plan is None:
+                best = Split(min(best.bound, value))
+        return best
+
+
+def _best(
+    rows: list[tuple[Stage, Shapes]], weight: float, share: float, below: float
+) -> tuple[tuple[list[int], list[int]] | None, float]:
+    """Return the sizes and shapes of the best stages and its seconds; if none is below, `None` and a bound.
+
+    Its seconds are `weight` times the slowest stage, `share` times all, and the largest end.
+    """
+    seconds = [table.seconds[at.of] for table, at in rows]
+    ends = [table.end[at.of] for table, at in rows]
+    shortest, first = _walk(seconds, np.maximum)[0], _walk(ends, np.maximum)[0]
+    if not np.isfinite(shortest):
+        return None, inf
+    total = _walk(seconds, np.add)[0]
+    best, found = below, None
+    if weight * shortest + total * share + first >= best * _SLACK:
+        return None, weight * shortest + total * share + first
+    limits = np.unique(np.concatenate([x[(x >= shortest) & (x < inf)] for x in seconds]))
+    for limit in limits.tolist():
+        if weight * limit + total * share + first >= best * _SLACK:
+            break
+        end = inf
+        while True:
+            allowed = [np.where((x <= limit) & (e < end), x, inf) for x, e in zip(seconds, ends, strict=True)]
+            whole, sizes = _walk(allowed, np.add)
+            if not np.isfinite(whole) or weight * shortest + whole * share + first >= best * _SLACK:
+                break
+            ways = [int(at.of[after, size]) for (_, at), after, size in zip(rows, np.cumsum(sizes), sizes, strict=True)]
+            taken = [table.seconds[w] for (table, _), w in zip(rows, ways, strict=True)]
+            end = max(float(table.end[w]) for (table, _), w in zip(rows, ways, strict=True))
+            value = weight * max(taken) + sum(taken) * share + end
+            if value < best:
+                best, found = value, (sizes, ways)
+    return found, float(best)
+
+
+def _walk(rows: list[FloatArray], join: np.ufunc) -> tuple[float, list[int]]:
+    """Return the least sum, or maximum, of a way through all stages, and the blocks of each.
+
+    A row has the seconds of a stage by the blocks up to its end and its own, float64 (L + 1, most + 1).
+    """
+    count = len(rows[0]) - 1
+    reach, ends, taken = np.full(count + 1, inf), np.arange(count + 1), []
+    reach[0] = 0.0
+    for row in rows:
+        before = ends[:, None] - np.arange(row.shape[1])
+        ways = np.where(before >= 0, join(reach[before], row), inf)
+        taken.append(ways.argmin(axis=1))
+        reach = ways[ends, taken[-1]]
+    after, found = count, []
+    if np.isfinite(reach[count]):
+        for sizes in reversed(taken):
+            found.append(int(sizes[after]))
+            after -= found[-1]
+    return float(reach[count]), found[::-1]

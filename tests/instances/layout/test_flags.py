@@ -1,0 +1,219 @@
+"""Flags say the layout that they run: read by the framework's own code where it is installed."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import tomllib
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gangplan.instances import InstanceError, verify
+from gangplan.instances.layout import LayoutPlan, LayoutProblem, Transformer, gpu_pool
+from gangplan.instances.layout.flags import READ_BY, flags, layers_of, layout_string
+
+LLAMA = Transformer("llama", 16, 1024, 16, 8, 64, 32000, 4096)
+PROBLEM = LayoutProblem(LLAMA, (gpu_pool("H100", 4),), 64, 2048)
+MIXTURE = Transformer("mixture", 8, 1024, 16, 8, 64, 32000, 0, experts=16, active=2, expert_feedforward=1024)
+
+
+def plan(
+    blocks: list[int], stages: int, selective: list[int] | None = None, full: list[int] | None = None, **more: Any
+) -> LayoutPlan:
+    """Return a layout on the first pool with TP 2."""
+    none = [0] * stages
+    sizes = {"pool": none, "tensor": [2] * stages, "selective": selective or none, "full": full or none, **more}
+    return LayoutPlan(blocks=blocks, **sizes)  # type: ignore[arg-type]
+
+
+def unrolled(text: str) -> list[tuple[int, bool, bool]]:
+    """Return layers, embedding and loss of each part of a layout string without repetition by hand."""
+    while "(" in text:
+        head, rest = text.split("(", 1)
+        inner, rest = rest.split(")*", 1)
+        digits = next(i for i, x in enumerate(f"{rest}.") if not x.isdigit())
+        text = head + inner * int(rest[:digits]) + rest[digits:]
+    parts = []
+    for part in text.split("|"):
+        bare = part.removeprefix("E").removesuffix("L")
+        count = int(bare[2:]) if bare.startswith("t*") else bare.count("t")
+        parts.append((count, part.startswith("E"), part.endswith("L")))
+    return parts
+
+
+@given(st.lists(st.integers(1, 12), min_size=1, max_size=12))
+def test_layout_string(inner: list[int]) -> None:
+    """Megatron's string has the layers of each chunk in their order, the embedding first and the loss last."""
+    blocks = [*inner]
+    blocks[0] += 1
+    blocks[-1] += 1
+    made = plan(blocks, len(blocks))
+    found = unrolled(layout_string(made))
+    last = len(blocks) - 1
+    assert found == [(n, i == 0, i == last) for i, n in enumerate(layers_of(made).tolist())]
+
+
+def test_chunks_without_layers() -> None:
+    """The embedding and the head may be chunks of their own."""
+    assert layout_string(plan([1, 8, 8, 1], 4)) == "E|(t*8|)*2L"
+    assert layout_string(plan([18], 1)) == "Et*16L"
+
+
+def test_megatron() -> None:
+    """Degrees, sharding, precision and stages that differ are flags; equal ones need no layout string."""
+    found = flags(PROBLEM, plan([5, 4, 4, 5], 4, data=4, virtual=1), "megatron")
+    assert "--tensor-model-parallel-size 2 --sequence-parallel" in found.text
+    assert "--pipeline-model-parallel-size 4" in found.text and "layout" not in found.text
+    assert "--use-distributed-optimizer" in found.text and "--bf16" in found.text and found.words == ()
+    unequal = flags(PROBLEM, plan([4, 5, 5, 4], 4, data=4), "megatron")
+    assert '--pipeline-model-parallel-layout "Ettt|(t*5|)*2tttL"' in unequal.text
+    looped = flags(PROBLEM, plan([3, 2, 2, 2, 2, 2, 2, 3], 4, data=4, virtual=2), "megatron")
+    assert "--num-layers-per-virtual-pipeline-stage 2" in looped.text
+    fp8 = replace(PROBLEM, precision="fp8", optimizer="adam_16", gradient_bytes=2.0)
+    more = flags(fp8, plan([9, 9], 2, data=2, context=4, zero=3), "megatron").text
+    for flag in ("--fp8-format hybrid", "--exp-avg-dtype bf16", "--grad-reduce-in-bf16", "--context-parallel-size 4"):
+        assert flag in more
+    assert "--data-parallel-sharding-strategy optim_grads_params" in more
+    experts = flags(replace(PROBLEM, model=MIXTURE), plan([5, 5], 2, data=4, expert=8), "megatron").text
+    assert "--expert-model-parallel-size 8 --expert-tensor-parallel-size 1" in experts
+
+
+def test_zero_bubble() -> None:
+    """A backward pass that is cut in two is a schedule of torchtitan, and said of Megatron, which has none."""
+    free = replace(PROBLEM, zero_bubble=True)
+    made = plan([5, 4, 4, 5], 4, data=4, zero_bubble=True)
+    assert 'pipeline_parallel_schedule = "InterleavedZeroBubble"' in flags(free, made, "torchtitan").text
+    found = flags(free, made, "megatron")
+    assert not found.plan.zero_bubble and any("no backward pass in two" in x for x in found.words)
+
+
+def test_torchtitan() -> None:
+    """The TOML has degrees, batch, chunks by modules and schedule."""
+    found = flags(PROBLEM, plan([4, 5, 5, 4], 4, data=4, virtual=1), "torchtitan")
+    data = tomllib.loads(found.text)
+    ways = data["parallelism"]
+    assert data["training"]["local_batch_size"] == 16 and data["training"]["global_batch_size"] == 64
+    assert (ways["tensor_parallel_degree"], ways["pipeline_parallel_degree"]) == (2, 4)
+    assert (ways["data_parallel_shard_degree"], ways["pipeline_parallel_microbatch_size"]) == (4, 1)
+    modules = ways["module_fqns_per_model_part"]
+    assert modules[0] == ["tok_embeddings", "layers.0", "layers.1", "layers.2"] and modules[-1][-2:] == [
+        "norm",
+        "output",
+    ]
+    assert [x for part in modules for x in part if x.startswith("layers")] == [f"layers.{i}" for i in range(16)]
+    assert found.plan.zero == 1 and found.words == ()
+    alone = flags(PROBLEM, plan([18], 1, data=8), "torchtitan")
+    assert alone.plan.zero in (0, 2, 3) and "has no ZeRO 1 without pipeline stages" in alone.words[0]
+    assert "pipeline_parallel_schedule" not in alone.text
+
+
+@pytest.mark.parametrize("framework", READ_BY)
+def test_what_cannot_be_said(framework: str) -> None:
+    """Recomputation that differs by stage and unequal TP are said in words, and the flags run a layout that fits."""
+    pools = (*PROBLEM.pools, gpu_pool("A100", 1))
+    two = replace(PROBLEM, pools=pools)
+    mixed = plan([5, 4, 4, 5], 4, [1, 0, 0, 2], [2, 1, 0, 0], data=4, tensor=[2, 2, 2, 1], pool=[0, 0, 0, 1])
+    assert verify(two, mixed).ok
+    found = flags(two, mixed, framework)
+    assert verify(two, found.plan).ok and len(set(found.plan.tensor.tolist())) == 1
+    assert any("by [1, 2] GPUs" in x for x in found.words)
+    assert any("stages are on their GPUs (0: H100, 1: H100, 2: H100, 3: A100)" in x for x in found.words)
+    assert any("computes again nothing; the layout, by stage, all of [2, 1, 0 x 2] layers" in x for x in found.words)
+
+
+@pytest.mark.parametrize("framework", READ_BY)
+def test_recomputation_where_memory_is_short(framework: str) -> None:
+    """Where the layout computes again so as to fit, its flags do too, and need no more than there is."""
+    made = plan([5, 4, 4, 5], 4, None, [4, 3, 2, 1], data=4)
+    need = verify(PROBLEM, made).memory.sum(axis=0).max()
+    tight = replace(PROBLEM, pools=(replace(PROBLEM.pools[0], memory=float(need) * 1.001),))
+    found = flags(tight, made, framework)
+    assert verify(tight, found.plan).ok and found.plan.full.any()
+    word = "--recompute-granularity full" if framework == "megatron" else 'mode = "'
+    assert word in found.text
+
+
+def test_every_nth_layer() -> None:
+    """A stage with too few layers for one of them to be computed again does not make it all layers of the others."""
+    made = plan([5, 4, 4, 5], 4, None, [4, 4, 4, 4], data=4)
+    short = replace(made, blocks=[5, 6, 6, 1], full=[4, 6, 6, 0])
+    need = float(verify(PROBLEM, replace(short, full=[2, 3, 3, 0])).memory.sum(axis=0).max())
+    tight = replace(PROBLEM, pools=(replace(PROBLEM.pools[0], memory=need),))
+    found = flags(tight, short, "torchtitan")
+    option = tomllib.loads(found.text)["activation_checkpoint"]
+    assert found.plan.full[-1] == 0 < found.plan.full[0]
+    assert option["mode"] == "full" or all(
+        found.plan.full == np.array([4, 6, 6, 0]) // int(option["selective_ac_option"])
+    )
+
+
+def test_flags_of_nothing() -> None:
+    """An unknown framework and a layout that does not fit are named."""
+    with pytest.raises(InstanceError, match="flags: 'nemo' is not one of megatron, torchtitan"):
+        flags(PROBLEM, plan([9, 9], 2), "nemo")
+    with pytest.raises(InstanceError, match="plan: the chunks have 17 blocks, the model has 18"):
+        flags(PROBLEM, plan([9, 8], 2), "megatron")
+
+
+def test_megatron_reads_the_string() -> None:
+    """Megatron's own parser has the same layers on each stage and chunk, where megatron-core is installed."""
+    pytest.importorskip("megatron.core", exc_type=ImportError)
+    from megatron.core.transformer.enums import LayerType
+    from megatron.core.transformer.pipeline_parallel_layer_layout import PipelineParallelLayerLayout
+
+    for blocks, stages in (
+        ([4, 5, 5, 4], 4),
+        ([1, 2, 2, 3, 3, 2, 3, 2], 4),
+        ([1, 8, 8, 1], 4),
+        ([2] * 9, 9),
+        ([18], 1),
+    ):
+        made = plan(blocks, stages, virtual=len(blocks) // stages)
+        read = PipelineParallelLayerLayout(layout_string(made), stages)
+        read.validate_layer_layout(16, 0)
+        count = [[x.count(LayerType.decoder) for x in row] for row in read.layout]
+        assert np.array(count).T.ravel().tolist() == layers_of(made).tolist()
+
+
+def test_megatron_takes_the_sizes() -> None:
+    """Megatron's configuration takes degrees and recomputation as the flags say, where megatron-core is installed."""
+    pytest.importorskip("megatron.core", exc_type=ImportError)
+    import torch
+    from megatron.core.transformer.transformer_config import TransformerConfig
+
+    known = {x.name: x for x in fields(TransformerConfig)}
+    for made in (plan([4, 5, 5, 4], 4, None, [2] * 4, data=4), plan([4, 5, 5, 4], 4, [3, 5, 5, 3], data=4)):
+        need = float(verify(PROBLEM, made).memory.sum(axis=0).max())
+        tight = replace(PROBLEM, pools=(replace(PROBLEM.pools[0], memory=need),))
+        words = shlex.split(flags(tight, made, "megatron").text.replace("\\\n", " "))
+        given: dict[str, Any] = {}
+        for name, *values in (x.split() for x in " ".join(words).split("--")[1:]):
+            value = values if name == "recompute-modules" else values[0] if values else True
+            given[name.replace("-", "_")] = int(value) if isinstance(value, str) and value.isdigit() else value
+        taken = {name: value for name, value in given.items() if name in known}
+        config = TransformerConfig(
+            num_layers=16, hidden_size=1024, num_attention_heads=16, pipeline_dtype=torch.bfloat16, **taken
+        )
+        assert {"tensor_model_parallel_size", "sequence_parallel", "recompute_granularity"} <= {*taken}
+        assert config.pipeline_model_parallel_size == 4
+
+
+def test_torchtitan_reads_the_toml(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """torchtitan's own parser has the degrees, where a version that reads TOML is installed."""
+    config = pytest.importorskip("torchtitan.config.job_config", exc_type=ImportError)
+    from torchtitan.config.manager import ConfigManager
+
+    del config
+    file = tmp_path / "layout.toml"
+    fp8 = replace(PROBLEM, precision="fp8")
+    file.write_text(flags(fp8, plan([4, 5, 5, 4], 4, None, [2] * 4, data=4), "torchtitan").text)
+    monkeypatch.setattr(sys, "argv", ["x"])
+    read = ConfigManager().parse_args(["--job.config_file", str(file)])
+    assert read.parallelism.pipeline_parallel_degree == 4 and read.training.global_batch_size == 64
+    assert read.parallelism.module_fqns_per_model_part[0][0] == "tok_embeddings"

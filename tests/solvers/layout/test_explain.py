@@ -1,0 +1,117 @@
+"""Why a layout loses is what the verifier says of two; the best with given degrees is that of all that have them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import gangplan
+from gangplan.instances import InstanceError, verify
+from gangplan.instances.layout import LayoutProblem, Transformer, gpu_pool
+from gangplan.solvers.layout.explain import Explainer, differences
+from gangplan.solvers.layout.space import Space
+from gangplan.solvers.layout.split import Splitter
+from gangplan.solvers.layout.wish import Wish, wish
+
+MODEL = Transformer("small", 6, 2048, 16, 8, 128, 32000, 8192)
+MIXTURE = Transformer("mixture", 6, 1024, 16, 8, 64, 32000, experts=8, active=2, expert_feedforward=1024)
+PROBLEM = LayoutProblem(MODEL, (gpu_pool("H100", 4, 2),), 8, 2048)
+EXPLAINER = Explainer(PROBLEM)
+
+
+def optimum(problem: LayoutProblem, wanted: Wish) -> float:
+    """Return the least seconds of all families with wanted degrees, each split without any bound."""
+    splitter = Splitter(problem)
+    space = Space(problem, splitter.costs)
+    found = [np.inf]
+    for x in space.combinations():
+        for _, family in space.families(x, np.inf) if wanted.allows(x) else ():
+            if wanted.is_met(family) and (plan := splitter.split(family).plan) is not None:
+                found.append(verify(problem, plan).objective or np.inf)
+    return min(found)
+
+
+@pytest.mark.parametrize("wanted", [Wish(), Wish(PP=2, VP=2), Wish(TP=1, CP=2, MB=2), Wish(DP=1, ZERO=1)])
+def test_best_with_degrees(wanted: Wish) -> None:
+    """It is as fast as the best of all families that have the degrees, from a layout near it or not."""
+    near = EXPLAINER.best(Wish(), 60)[0]
+    for start in (None, near):
+        plan, proved = EXPLAINER.best(wanted, 60, start)
+        assert plan is not None and proved
+        assert verify(PROBLEM, plan).objective == pytest.approx(optimum(PROBLEM, wanted))
+        assert wanted.TP in (None, int(plan.tensor[0])) and wanted.PP in (None, len(plan.pool))
+
+
+def test_rivals() -> None:
+    """Each degree of the best is changed, no rival is faster, and each says what it loses by."""
+    problem = replace(PROBLEM, model=MIXTURE)
+    best, rivals = Explainer(problem).compare(gangplan.solve(problem, 30).plan, [], 60)  # type: ignore[arg-type]
+    step = verify(problem, best).objective
+    assert step is not None and len(rivals) > 5
+    for rival in rivals:
+        assert rival.why and (rival.objective is None or rival.objective >= step * (1 - 1e-9)), rival
+    assert {f"{x.wish}".split()[0] for x in rivals} == {"TP", "PP", "CP", "EP"}
+
+
+def test_a_rival_may_be_better() -> None:
+    """A plan that is not the best is not held to be, once one with another degree is found."""
+    slow = EXPLAINER.best(Wish(TP=8), 60)[0]
+    assert slow is not None
+    best, rivals = EXPLAINER.compare(slow, [], 60)
+    assert (verify(PROBLEM, best).objective or 0) < (verify(PROBLEM, slow).objective or 0)
+    assert all(x.objective is None or x.objective >= (verify(PROBLEM, best).objective or 0) for x in rivals)
+
+
+def test_differences() -> None:
+    """What is said of a layout are its own parts that take longer; of one that does not fit, what it needs."""
+    best, wide = (EXPLAINER.best(x, 60)[0] for x in (Wish(), Wish(TP=8)))
+    assert best is not None and wide is not None
+    words = differences(PROBLEM, wide, best)
+    assert any(x.startswith("TP 8 across nodes costs ") and " a layer (+" in x for x in words)
+    assert differences(PROBLEM, best, best) == []
+    tight = replace(PROBLEM, pools=(replace(PROBLEM.pools[0], memory=4e9),))
+    (short,) = differences(tight, best, best)
+    assert short.startswith("needs ") and "of 4 GB on stage 0" in short
+    short = "; ".join(differences(PROBLEM, replace(best, data=3), best))
+    assert "do not divide a batch of 8" in short
+
+
+@pytest.mark.parametrize(
+    ("wanted", "field", "words"),
+    [
+        (Wish(DP=3), "explain", "3 replicas of micro-batches of 1 do not divide a batch of 8"),
+        (Wish(TP=3), "explain", "tensor parallelism of 3: it does not divide heads, 16"),
+        (Wish(PP=40), "explain", "the model has 8 blocks"),
+        (Wish(EP=2), "explain", "expert parallelism of 2: 0 experts"),
+        (Wish(TP=8, DP=2), "explain", "take 16 GPUs, there are 8"),
+        (Wish(PP=3, VP=2), "explain", "interleaving needs a multiple of several stages"),
+    ],
+)
+def test_no_layout_has_these_degrees(wanted: Wish, field: str, words: str) -> None:
+    """Degrees that contradict the problem are told with what contradicts them."""
+    assert EXPLAINER.best(wanted, 60) == (None, True)
+    error = EXPLAINER.refusal(wanted)
+    assert error.field == field and words in error.problem and f"{wanted}" in error.problem
+
+
+def test_nothing_fits() -> None:
+    """Of a model that fits nowhere it is told what the nearest layout needs; with degrees that are asked for, its."""
+    tight = Explainer(replace(PROBLEM, pools=(replace(PROBLEM.pools[0], memory=3.5e9),)))
+    for wanted in (Wish(), Wish(TP=2)):
+        assert tight.best(wanted, 60) == (None, True)
+        error = tight.refusal(wanted)
+        assert error.field == "memory" and "comes nearest and needs" in error.problem and "3.5 GB" in error.problem
+    assert tight.refusal(Wish(TP=2)).problem.startswith("TP 2: TP 2, ")
+
+
+def test_wish() -> None:
+    """Degrees are named in capitals or not; unknown ones and broken values are refused."""
+    assert wish({"tp": 8, "PP": 4}) == Wish(TP=8, PP=4)
+    with pytest.raises(InstanceError, match="'TPP' is not one of TP, PP"):
+        wish({"tpp": 8})
+    for value in (0, 2.5, -1):
+        with pytest.raises(InstanceError, match="explain TP: "):
+            wish({"TP": value})  # type: ignore[dict-item]
+    assert wish({"ZERO": 0}).ZERO == 0
