@@ -82,6 +82,11 @@ class PipelineProblem:
         for d in np.flatnonzero(np.bincount(self.device) == 0)[:1].tolist():
             raise InstanceError("device", f"no stage is on device {d}")
         require_count(self.n_passes, "micro_batches")
+        for name in ("forward", "backward", "weight", "transfer", "activation"):
+            with np.errstate(over="ignore"):
+                total = 8.0 * self.devices * self.micro_batches * getattr(self, name).sum()  # of walks through steps
+            if not np.isfinite(total):
+                raise InstanceError(name, "sums of its entries are beyond floats")
         if not len(self.kept):
             object.__setattr__(self, "kept", self.activation)
         for name, size, of in (("kept", self.stages, "stages"), ("capacity", self.devices, "devices")):

@@ -49,7 +49,7 @@ def _load(problem: PipelineProblem) -> float:
 def _bounds(run: Run, prepared: object = None) -> None:
     """Raise the bound that certificates of windows prove."""
     if effort(run.problem) <= min(MOST, _A_SECOND * run.remaining()):
-        run.raise_bound(float(Windows(MOST).bound(run.problem)), "bounds")
+        run.raise_bound(float(Windows(MOST).proved(run.problem)), "bounds")
 
 
 def _draft(run: Run, prepared: object = None) -> None:
@@ -59,13 +59,17 @@ def _draft(run: Run, prepared: object = None) -> None:
             lists(run, tries=1)
 
 
+def _suits(run: Run) -> bool:
+    return bool(run.problem.n_passes <= _LARGE) and not plain.minute(run.problem)
+
+
 METHODS: dict[str, Method] = {
     "published": Method(published),
     "lists": Method(lists),
     "bounds": Method(_bounds),
     "local_search": Method(local_search.local_search, start=without_plan(_draft), draws=True),
     "cpsat": Method(
-        cpsat.cpsat, exact=True, suits=lambda run: bool(run.problem.n_passes <= _LARGE), library=CPSAT,
+        cpsat.cpsat, exact=True, suits=_suits, library=CPSAT,
         start=without_plan(_draft),
     ),
     **plain_methods(plain, start=without_plan(_draft)),

@@ -40,6 +40,8 @@ FINE = 10**9
 """Ticks of a plan where seconds have no common tick."""
 WHOLE = 2000
 """Ticks of the longest pass in which a common tick of all seconds is looked for."""
+MINUTE = 1e-280
+"""Seconds of a step from which models have ticks."""
 _ROUND = 1e-9
 """What of a tick is a rounding error of floats."""
 
@@ -54,8 +56,15 @@ def ticks_of(seconds: Any, worst: float) -> float:
     return ticks if whole else FINE / worst if worst else 0.0
 
 
+def minute(problem: PipelineProblem) -> bool:
+    """Return whether seconds are so small that ticks a second are beyond floats."""
+    return 0.0 < float(problem.load().max()) < MINUTE
+
+
 def rows(problem: PipelineProblem) -> int:
     """Return the number of rows of either model, but for a few."""
+    if minute(problem):
+        raise NotImplementedError(f"a step takes less than {MINUTE:g} s")
     each = np.bincount(problem.passes().device)
     return int((each * (each - 1) + 3 * each).sum())
 

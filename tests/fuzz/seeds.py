@@ -51,6 +51,7 @@ def problems() -> list[Any]:
     more = [
         generate("layered", ops=12, layers=4, devices=3, seed=1),
         generate("gangs", jobs=6, racks=2, nodes=2, seed=1),
+        generate("micro_batches", devices=2, micro_batches=3, memory=2, chunks=2, transfer=0.5),
     ]
     return [x for x, _, _ in triples()] + [plain(x) for x in more]
 

@@ -119,3 +119,15 @@ def test_other_kinds_of_memory() -> None:
         assert strong.status == "OPTIMAL" and strong.objective == textbook.objective
         values[share] = strong.objective
     assert values[0.0] <= values[0.5] <= values[1.0]
+
+
+@pytest.mark.parametrize("factor", [1e-308, 1e290])
+@pytest.mark.parametrize("method", ["auto", *EXACT])
+def test_extreme_seconds(factor: float, method: str) -> None:
+    """Seconds near the ends of floats have a plan, and a bound that is not above it."""
+    even = generate("micro_batches", devices=2, micro_batches=2, memory=1)
+    names = ("forward", "backward", "weight")
+    problem: PipelineProblem = replace(even, **{x: getattr(even, x) * factor for x in names})
+    result = solve(problem, 1.5, method=method, workers=1)
+    assert result.objective is not None and result.bound is not None
+    assert 0 < result.bound <= result.objective < np.inf
