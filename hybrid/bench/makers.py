@@ -330,7 +330,7 @@ _PIPELINES: dict[str, dict[str, Any]] = {
     "even": {},
     "uneven": {"forward": 1.0, "backward": 1.1, "weight": 0.9, "spread": 0.3, "transfer": 0.1},
     "turns": {"chunks": 2},
-    "there_and_back": {"chunks": 2, "shape": "v"},
+    "vee": {"chunks": 2, "shape": "v"},
 }
 """What pipelines of a family are, see `gangplan.instances.generators.pipelines`."""
 
