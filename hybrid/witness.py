@@ -27,7 +27,9 @@ LEAST, AS_LONG = 10.0, 2.0
 ZERO = "zero"
 """Witness that no cost is negative."""
 _FEW, _QUICK = 100, 0.02
-"""Parts up to which many certificates take milliseconds, and seconds for those in this process, not of placements or layouts."""
+"""Parts up to which many certificates take milliseconds, and seconds for those in this process.
+
+Those of placements and layouts are made in another."""
 _TINY = 6
 """Parts up to which all plans can be looked at."""
 _IMPORT = 0.5
