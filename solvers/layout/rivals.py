@@ -22,7 +22,7 @@ from ..run import Run
 from .family import Family, Segment
 from .prepare import PreparedLayout
 from .space import divisors
-from .split import Splitter, stage_table
+from .split import Splitter, stage_tables
 
 _SEQUENCE = 8192
 """Tokens of a GPU up to which NVIDIA's guide leaves sequences whole."""
@@ -57,7 +57,7 @@ def even(splitter: Splitter, family: Family) -> LayoutPlan | None:
         return None
     where = plan.chunks() % p
     counts = np.stack([np.bincount(kinds[where == s], minlength=int(kinds.max()) + 1) for s in range(p)])
-    rows = [stage_table(problem, chain, family, segment, s, counts[s : s + 1]) for s in range(p)]
+    rows = [stage_tables(problem, chain, family, segment, [s], counts[s : s + 1], [0.0])[0] for s in range(p)]
     if any(row.seconds[0] == inf for row in rows):
         return None
     return family.plan(blocks, [int(row.selective[0]) for row in rows], [int(row.full[0]) for row in rows])

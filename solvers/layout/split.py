@@ -8,9 +8,10 @@ least sum, so limits are tried from the least possible on until a longer slowest
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from math import inf
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,16 +50,16 @@ class Stage(NamedTuple):
     full: IntArray
 
 
-def stage_table(
+def stage_tables(
     problem: LayoutProblem,
     chain: Chain,
     family: Family,
     segment: Segment,
-    stage: int,
+    stages: Sequence[int],
     counts: NDArray[np.int64],
-    handed: float = 0.0,
-) -> Stage:
-    """Return the least seconds of each shape as a stage, computing again as little as memory allows.
+    handed: Sequence[float],
+) -> list[Stage]:
+    """Return the least seconds of each shape as each of some stages, computing again as little as memory allows.
 
     A micro-batch is exchanged with other stages in `handed` seconds.
     """
@@ -68,16 +69,21 @@ def stage_table(
     ends = stage_reduction(problem, pool, degrees, own, experts) + counts @ costs.update
     working = np.where(counts > 0, costs.working, 0.0).max(axis=1)
     static = sum(stage_memory(problem, degrees, own, experts, 0.0, working))
-    depth = under_way(family.stages, stage, m, family.virtual)
+    depth = np.array([under_way(family.stages, stage, m, family.virtual) for stage in stages])
     room = pool.memory * (1 + TOLERANCE) - static
-    excess = counts @ costs.kept[0] - room / depth  # bytes of a micro-batch too many
-    again, selective, full = np.zeros(len(counts)), *np.zeros((2, len(counts)), dtype=np.int64)
-    again[room < 0] = inf
-    if len(over := np.flatnonzero((excess > 0) & (room >= 0))):
-        again[over], selective[over], full[over] = _again(chain, counts[over], excess[over])
-    seconds = counts @ chain.seconds + again + handed
+    excess = counts @ costs.kept[0] - room / depth[:, None]  # bytes of a micro-batch too many
+    again, selective, full = np.zeros(excess.shape), *np.zeros((2, *excess.shape), dtype=np.int64)
+    again[:, room < 0] = inf
+    over = np.nonzero((excess > 0) & (room >= 0))
+    if len(over[0]):
+        again[over], selective[over], full[over] = _again(chain, counts[over[1]], excess[over])
+    seconds = counts @ chain.seconds + again + np.array(handed)[:, None]
     finish = np.where(np.isfinite(seconds), ends, inf)
-    return Stage(np.append(seconds, inf), np.append(finish, inf), np.append(selective, 0), np.append(full, 0))
+    rows = (
+        np.pad(x, ((0, 0), (0, 1)), constant_values=y)
+        for x, y in ((seconds, inf), (finish, inf), (selective, 0), (full, 0))
+    )
+    return [Stage(*row) for row in zip(*rows, strict=True)]
 
 
 def _again(chain: Chain, counts: NDArray[np.int64], excess: FloatArray) -> tuple[FloatArray, IntArray, IntArray]:
@@ -133,23 +139,27 @@ class Splitter:
         most = min(most, count - v * (p - 1))
         if most * p < count:
             return Split(below)
-        of_stage = [pair for pair in zip(family.segments, chains, strict=True) for _ in range(pair[0].stages)]
-        best, handed = Split(inf), handovers([chain.costs.handed for _, chain in of_stage], v).tolist()
-        tables: dict[tuple[int, ...], tuple[Stage, Shapes]] = {}
+        of_stage = [(k, chain) for k, chain in enumerate(chains) for _ in range(family.segments[k].stages)]
+        best, handed = Split(inf), handovers([chain.costs.handed for _, chain in of_stage], v)
+        tables: dict[tuple[Any, ...], tuple[dict[int, Stage], Shapes]] = {}
         for first in spread(kinds, p, v) if v > 1 else (UNSPREAD,):
             rows, left = [], count
-            for stage, (segment, chain) in enumerate(of_stage):
-                key = stage, *first.of(stage, p), stage == first.last % p
+            for stage, (k, chain) in enumerate(of_stage):
+                ends = stage == 0, stage == p - 1
+                key = (k, *ends, *first.of(stage, p), stage == first.last % p) if v > 1 else (k,)
                 if key not in tables:
                     if v > 1:
                         at = interleaved(kinds, most, stage, p, v, first)
                     else:
                         at = self.intervals(next((x for x in _SIZES if most <= x <= count), count))
-                    table = stage_table(self.problem, chain, family, segment, stage, at.counts, handed[stage])
-                    tables[key] = table, at
-                table, at = tables[key]
-                rows.append((table, at))
-                left -= int(at.counts.sum(axis=1).max(initial=0, where=table.seconds[:-1] <= longest))
+                    every = [stage] if any(ends) and v > 1 else [s for s, pair in enumerate(of_stage) if pair[0] == k]
+                    made = stage_tables(
+                        self.problem, chain, family, family.segments[k], every, at.counts, handed[every].tolist()
+                    )
+                    tables[key] = dict(zip(every, made, strict=True)), at
+                of, at = tables[key]
+                rows.append((of[stage], at))
+                left -= int(at.counts.sum(axis=1).max(initial=0, where=of[stage].seconds[:-1] <= longest))
                 if left > (p - 1 - stage) * most:  # no room for all blocks
                     break
             if left > 0:
