@@ -79,10 +79,8 @@ def stage_tables(
         again[over], selective[over], full[over] = _again(chain, counts[over[1]], excess[over])
     seconds = counts @ chain.seconds + again + np.array(handed)[:, None]
     finish = np.where(np.isfinite(seconds), ends, inf)
-    rows = (
-        np.pad(x, ((0, 0), (0, 1)), constant_values=y)
-        for x, y in ((seconds, inf), (finish, inf), (selective, 0), (full, 0))
-    )
+    filled = (seconds, inf), (finish, inf), (selective, 0), (full, 0)
+    rows = (np.concatenate([x, np.full((len(x), 1), y)], axis=1, dtype=x.dtype) for x, y in filled)
     return [Stage(*row) for row in zip(*rows, strict=True)]
 
 
