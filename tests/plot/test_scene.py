@@ -41,7 +41,7 @@ SOLVED: dict[str, Scene] = {}
 
 
 def picture(name: str) -> Scene:
-    """Return the picture of one of the seven problems, of a fleet, or of a simulation."""
+    """Return the picture of a problem, of a fleet, or of a simulation."""
     if name not in SOLVED:
         if name == "fleet":
             fleet = Fleet.regular(1, 2, 2)
