@@ -14,7 +14,7 @@ from gangplan.instances.errors import in_file
 from gangplan.instances.intake import cluster_sizes
 from gangplan.instances.layout import GpuPool, LayoutProblem, Transformer, gpu_pool
 from gangplan.instances.layout.calibrate import refit
-from gangplan.instances.layout.flags import READ_BY, Flags, flags
+from gangplan.instances.layout.flags import READ_BY, Flags, fastest_flags
 from gangplan.instances.layout.models import MODELS
 from gangplan.instances.layout.problem import OPTIMIZERS, PRECISIONS
 from gangplan.instances.outlet import write_whole
@@ -133,7 +133,8 @@ def layout(
     data = as_data(result) | as_found(problem, verdict) | {"instead": rows}
     blocks = [_summary(problem, result, verdict), *plan_blocks(problem, result.plan, verdict), _rivals(problem, rows)]
     if results.flags is not None:
-        told = flags(problem, result.plan, results.flags)
+        others = [x.plan for x in rivals if x.plan is not None]
+        told = fastest_flags(problem, others if wanted and others else [result.plan, *others], results.flags)
         priced = verify(problem, told.plan).objective
         data["flags"] = {
             "text": told.text,
@@ -209,6 +210,10 @@ def _rivals(problem: LayoutProblem, rows: Sequence[dict[str, Any]]) -> Any:
 
 def _flags(problem: LayoutProblem, framework: str, told: Flags, result: Any) -> list[str]:
     """Return flags with what they cannot say, and what the layout that they run takes."""
-    step = verify(problem, told.plan).objective
-    runs = f"They run {told.plan.summary()}: {amount(problem, step)} a step."
+    verdict = verify(problem, told.plan)
+    most = quantity(float(verdict.memory.sum(axis=0).max()), "B", 3)
+    step = "which does not fit" if verdict.objective is None else f"{amount(problem, verdict.objective)} a step"
+    runs = f"The flags run {told.plan.summary()}: {step}, at most {most} on a GPU."
+    if told.plan.summary() != result.plan.summary():
+        runs += f" Of the layouts compared {framework} runs this one fastest; --explain TP=..,PP=.. adds others."
     return [f"{framework}: {READ_BY[framework]}.", told.text, "\n".join([*told.words, runs])]

@@ -7,7 +7,7 @@ layout that it runs is the fastest that fits of those that differ in nothing els
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -64,14 +64,17 @@ def flags(problem: LayoutProblem, plan: LayoutPlan, framework: str) -> Flags:
         words.append(f"{framework} computes again {_again(nearest)}; the layout, by stage, {_again(plan)}")
     if framework == "megatron" and nearest.zero > 1 and len(plan.pool) > 1:
         words.append(f"nobody has tried Megatron's FSDP (ZeRO {nearest.zero}) beside pipeline stages here")
-    if framework == "megatron" and nearest.selective.any() and not problem.model.experts:
-        words.append("megatron computes norms again; activation functions only of experts, so others stay in memory")
     if len(set(plan.pool.tolist())) > 1:
         stages = [f"{s}: {problem.pools[k].gpu}" for s, k in enumerate(plan.pool.tolist())]
         words.append(f"ranks have to be ordered so that stages are on their GPUs ({', '.join(stages)})")
     words += [f"the nearest layout does not fit: {x}" for x in verify(problem, nearest).violations[:1]]
     text = (_megatron_flags if framework == "megatron" else _torchtitan_toml)(problem, nearest)
     return Flags(text, tuple(words), nearest)
+
+
+def fastest_flags(problem: LayoutProblem, plans: Sequence[LayoutPlan], framework: str) -> Flags:
+    """Return those flags of some layouts that run fastest: a framework may run a slower one as it is."""
+    return min((flags(problem, x, framework) for x in plans), key=lambda x: verify(problem, x.plan).objective or np.inf)
 
 
 def layers_of(plan: LayoutPlan) -> IntArray:
@@ -112,6 +115,8 @@ def _runs(plan: LayoutPlan, framework: str) -> Iterator[LayoutPlan]:
     """Yield the layouts that a framework runs: what is computed again is the same in all stages.
 
     All of a layer is computed again in the first n layers of each chunk by Megatron, in each n-th layer by torchtitan.
+    Norms and activation functions alone are computed again by neither: of Megatron only norms that no product is fused
+    with are, and torchtitan's way of choosing ops takes every second product too.
     Beside pipeline stages FSDP keeps weights and gradients whole until the last micro-batch, which is ZeRO 1.
     """
     chunk = layers_of(plan)
@@ -119,7 +124,7 @@ def _runs(plan: LayoutPlan, framework: str) -> Iterator[LayoutPlan]:
     known = (0, 1, 2, 3) if framework == "megatron" else (0, 1) if len(plan.pool) > 1 else (0, 2, 3)
     for zero in (plan.zero,) if plan.zero in known else known:
         shared = replace(plan, zero=zero)
-        yield from (replace(shared, selective=some, full=none) for some in (none, every))
+        yield replace(shared, selective=none, full=none)
         for n in range(1, int(every.max()) + 1):
             full = _by_stage(plan, np.minimum(chunk, n)) if framework == "megatron" else every // n
             yield replace(shared, selective=none, full=full)
@@ -170,9 +175,6 @@ def _megatron_flags(problem: LayoutProblem, plan: LayoutPlan) -> str:
         same = (n for n in range(1, most) if (_by_stage(plan, np.minimum(layers, n)) == plan.full).all())
         said.append("--recompute-granularity full --recompute-method block")
         said.append(f"--recompute-num-layers {next(same, most)}")
-    elif plan.selective.any():
-        said.append("--recompute-granularity selective")
-        said.append("--recompute-modules layernorm" + " moe_act" * bool(experts))
     moments = "--use-precision-aware-optimizer --exp-avg-dtype bf16 --exp-avg-sq-dtype bf16"
     said.append({"bf16": "--bf16", "fp8": "--bf16 --fp8-format hybrid", "fp32": ""}[problem.precision])
     said.append({"adam": "", "adam_16": moments, "sgd": "--optimizer sgd"}[problem.optimizer])
@@ -208,8 +210,6 @@ def _torchtitan_toml(problem: LayoutProblem, plan: LayoutPlan) -> str:
         each = int((_by_stage(plan, layers)[some] // plan.full[some]).min())
         way = {"mode": "full"} if each == 1 else {"mode": "selective", "selective_ac_option": f"{each}"}
         parts["activation_checkpoint"] = way
-    elif plan.selective.any():
-        parts["activation_checkpoint"] = {"mode": "selective", "selective_ac_option": "op"}
     kind = "float32" if problem.precision == "fp32" else "bfloat16"
     parts["training"] |= {"mixed_precision_param": kind}
     if problem.precision == "fp8":

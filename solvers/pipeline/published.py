@@ -153,15 +153,14 @@ def plan_of(problem: PipelineProblem, name: str) -> PipelinePlan | None:
 
 
 def published(run: Run, prepared: object = None) -> None:
-    """Offer every published schedule that is made for the problem and fits into memory, the latest first."""
+    """Offer every published schedule that is made for the problem and fits, that with least memory first."""
     problem, passes = run.problem, run.problem.passes()
+    made: list[tuple[float, str, PipelinePlan]] = []
     for name in reversed(PUBLISHED):
         plan = None if run.stopped else plan_of(problem, name)
         if plan is not None:
-            over = (
-                peaks(passes, problem.orders(plan)) > problem.capacity * (1 + TOLERANCE)
-                if len(problem.capacity)
-                else ()
-            )
-            if not np.any(over):
-                run.offer(plan, name)
+            peak = peaks(passes, problem.orders(plan))
+            if not len(problem.capacity) or not np.any(peak > problem.capacity * (1 + TOLERANCE)):
+                made.append((float(np.max(peak)), name, plan))
+    for _, name, plan in sorted(made, key=lambda x: x[0]):
+        run.offer(plan, name)
