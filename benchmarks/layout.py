@@ -25,7 +25,6 @@ from gangplan.instances.readers.sailor import read_sailor_layers, read_sailor_ru
 from gangplan.instances.verify.layout import SECONDS, verify_layout
 from gangplan.solvers.layout.family import Family, Segment
 from gangplan.solvers.layout.prepare import PreparedLayout
-from gangplan.solvers.layout.split import Splitter
 
 from .found import Found, number, table
 from .rows import Task
@@ -118,7 +117,7 @@ def rank(problem: LayoutProblem, plan: LayoutPlan) -> dict[str, float | None]:
 
     Layouts differ in degrees; each has its best stages, and computes again what makes it fit.
     """
-    prepared, until = PreparedLayout(problem, Splitter(problem)), time.perf_counter() + PATIENCE
+    prepared, until = PreparedLayout(problem), time.perf_counter() + PATIENCE
     space, own = prepared.space, family(plan)
     mine = _seconds(problem, prepared, own)
     best, seconds, found, cut = own, inf if mine is None else mine, {own: mine}, 0.0

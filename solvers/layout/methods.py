@@ -10,7 +10,6 @@ from gangplan.instances.lazy import on_demand
 from ..method import Method, Suite, plain_methods, without_plan
 from ..run import Run
 from .prepare import PreparedLayout
-from .split import Splitter
 
 if TYPE_CHECKING:
     from . import plain, referee, rivals, search
@@ -19,7 +18,7 @@ else:
 
 
 def _prepare(run: Run) -> PreparedLayout:
-    return PreparedLayout(run.problem, Splitter(run.problem))
+    return PreparedLayout(run.problem)
 
 
 METHODS: dict[str, Method] = {

@@ -13,15 +13,14 @@ from .split import Splitter
 
 @dataclass
 class PreparedLayout:
-    """The problem, its costs, its space.
-
-    Attributes:
-        problem: what is split.
-        splitter: splits families, and knows the costs of blocks.
-    """
+    """The problem, its costs, its space."""
 
     problem: LayoutProblem
-    splitter: Splitter
+
+    @cached_property
+    def splitter(self) -> Splitter:
+        """Splits families, and knows the costs of blocks."""
+        return Splitter(self.problem)
 
     @cached_property
     def space(self) -> Space:

@@ -15,7 +15,6 @@ from gangplan.instances.layout.pool import gpu_pool
 from gangplan.instances.layout.problem import LayoutPlan, LayoutProblem
 from gangplan.instances.verify.layout import verify_layout
 from gangplan.solvers.layout.prepare import PreparedLayout
-from gangplan.solvers.layout.split import Splitter
 
 
 def test_rank_counts_all() -> None:
@@ -23,7 +22,7 @@ def test_rank_counts_all() -> None:
     problem = LayoutProblem(MODELS["llama-3-8b"], (gpu_pool("H100", 1, 4),), 4, 4096)
     plan = LayoutPlan(*np.array([[0, 0], [2, 2], [17, 17], [0, 0], [0, 0]]))
     found = layout.rank(problem, plan)
-    prepared = PreparedLayout(problem, Splitter(problem))
+    prepared = PreparedLayout(problem)
     every = [x for c in prepared.space.combinations() for _, x in prepared.space.families(c, inf)]
     plans = [split.plan for x in every if (split := prepared.splitter.split(x)).plan is not None]
     seconds = np.array([verify_layout(problem, x).objective for x in plans])
