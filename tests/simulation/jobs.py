@@ -23,7 +23,10 @@ class Node:
 
 
 class Job:
-    """A job that was submitted; `left` is of its work, `pays` the seconds its next start costs."""
+    """A job that was submitted; `left` is of its work, `pays` the seconds its next start costs.
+
+    `overran`: when it stopped last, it had run for longer than it was to, and counts as to last as long again.
+    """
 
     def __init__(self, spec: dict[str, Any], options: dict[str, Any], now: float, serial: int) -> None:
         self.name, self.spec, self.submit, self.serial = spec["name"], spec, now, serial
@@ -52,7 +55,7 @@ class Job:
         seconds = None if seconds is None else [x * least for x in seconds]  # on the type that is best
         self.on = {kind: x / least for kind, x in self.on.items()}
         self.seconds: list[float] | None = seconds  # of each number of workers, None if they were not told
-        self.left, self.pays, self.repeats = 1.0, 0.0, False
+        self.left, self.pays, self.repeats, self.overran = 1.0, 0.0, False, False
         self.queue, self.user, self.level = spec.get("queue", ""), spec.get("user", ""), spec.get("priority", 0)
         self.begin, self.after, self.ready = spec.get("begin", 0.0), list(spec.get("after", ())), now
         self.patience, self.max_wait = options.get("patience", PATIENCE), options.get("max_wait", MAX_WAIT)
@@ -83,7 +86,8 @@ class Job:
         if self.seconds is not None:
             whole = self.seconds[self.workers.index(self.degree)]
             done = self.ran(now) / self.slower / whole if whole else 0.0
-            self.left = self.left - done if self.left > done else done
+            self.overran = self.left <= done
+            self.left = done if self.overran else self.left - done
         self.again(now)
 
     def again(self, now: float) -> None:

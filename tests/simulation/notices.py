@@ -129,9 +129,13 @@ class Notices:
         return promised & names
 
     def _closed_since(self, job: Job, until: float) -> bool:
-        """Return whether a window closes a node to a job that starts now, and did not to one that started before."""
+        """Return whether a window closes a node to a job that starts now, and did not to one that started before.
+
+        One that was to move and overran its time meanwhile had almost nothing left then.
+        """
         world, takes = self.world, [job.takes(degree) or 0.0 for degree in job.workers]
         longest = inf if world.near or job.on else max(takes)
         return until < world.now and any(
-            world.shut(job, node, longest) and not world.shut(job, node, min(takes), until) for node in world.nodes
+            world.shut(job, node, longest) and not world.shut(job, node, job.pays if job.overran else min(takes), until)
+            for node in world.nodes
         )
