@@ -309,8 +309,10 @@ class Shares:
             return
         owed = [job for job in world.waiting.values() if not (self.limited(job) or self.borrows(job))]
         late = [job for job in world.waiting.values() if job.due <= world.now or job.due == inf]
-        owed = [job for job in owed if not any(self.keeps(first, job) for first in late)]
-        for job in owed if len(owed) == 1 else ():  # else room may be kept for another
+        kept = [job for job in owed if any(self.keeps(first, job) for first in late)]  # they wait for their guarantee
+        owed = [job for job in owed if job not in kept]
+        alone = len(owed) == 1 and not any(job in late for job in kept)  # else room may be kept for another
+        for job in owed if alone else ():
             if self.wants(job)[0] != 1 or any(job.need) or job.whole:
                 continue
             for other in world.running.values():
