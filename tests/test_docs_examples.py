@@ -50,6 +50,19 @@ def test_own_reader() -> None:
     assert example("own_reader")["main"]().objective == pytest.approx(3.008)
 
 
+def test_own_pick() -> None:
+    """It runs on three grounds, alike each time."""
+    assert example("own_pick")["main"]() == pytest.approx(
+        {"topdrl": 18.1375, "harmony": 5382.8797, "marl": 2911.6461}, rel=1e-3
+    )
+
+
+def test_own_scores() -> None:
+    """It passes the contract, and takes the node with three free GPUs."""
+    made = example("own_scores")
+    assert made["Tightest"]().choose(made["np"].array([8.0, 2.0, 5.0, 3.0])) == 3
+
+
 def test_own_learner(tmp_path: Path) -> None:
     """It is trained to its last update, and is then nearest to 3."""
     report = example("own_learner")["main"](tmp_path / "run")
