@@ -57,6 +57,14 @@ def test_own_pick() -> None:
     )
 
 
+def test_own_ground() -> None:
+    """It passes the contract, and by it the shortest first is ahead of first come."""
+    ground = example("own_ground")["Morning"](jobs=40)
+    drawn = ground.draw(0)
+    fifo, sjf = (ground.play(ground.policy(name)(drawn, 0), drawn)["mean_jct"] for name in ground.usual)
+    assert ground.bound(drawn, 1.0) <= sjf < fifo
+
+
 def test_own_scores() -> None:
     """It passes the contract, and takes the node with three free GPUs."""
     made = example("own_scores")
