@@ -65,6 +65,12 @@ def test_own_ground() -> None:
     assert ground.bound(drawn, 1.0) <= sjf < fifo
 
 
+def test_own_rounds() -> None:
+    """All policies play, and one that knows speeds is ahead of one that does not."""
+    means = example("own_rounds")["main"]()
+    assert len(means) == 8 and means["max_min_fairness_perf"] < means["max_min_fairness"]
+
+
 def test_own_scores() -> None:
     """It passes the contract, and takes the node with three free GPUs."""
     made = example("own_scores")
