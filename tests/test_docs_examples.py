@@ -71,6 +71,11 @@ def test_own_rounds() -> None:
     assert len(means) == 8 and means["max_min_fairness_perf"] < means["max_min_fairness"]
 
 
+def test_many_episodes() -> None:
+    """Some episodes end, and jobs of up to 30 s are done in minutes at most."""
+    assert 10 < example("many_episodes")["main"]() < 300
+
+
 def test_own_scores() -> None:
     """It passes the contract, and takes the node with three free GPUs."""
     made = example("own_scores")
