@@ -94,6 +94,12 @@ def test_learned_speeds() -> None:
     assert learned.used and learned.slowdown["vgg"]["lstm"] > 1.5
 
 
+def test_speeds_beside() -> None:
+    """Jobs are predicted to be slower beside others, none to stand still."""
+    ratio, deviation = example("speeds_beside")["main"]()
+    assert ratio.min() > 0 and ratio.mean() < 1 and (deviation > 0).all()
+
+
 def test_pacml_policy(tmp_path: Path) -> None:
     """Its schedules hold, and two servers in any block are worse than four as they come."""
     blocked = example("pacml_policy")["main"](tmp_path)
