@@ -50,6 +50,38 @@ def test_own_reader() -> None:
     assert example("own_reader")["main"]().objective == pytest.approx(3.008)
 
 
+def test_own_pick() -> None:
+    """It runs on three grounds, alike each time."""
+    assert example("own_pick")["main"]() == pytest.approx(
+        {"topdrl": 18.1375, "harmony": 5382.8797, "marl": 2911.6461}, rel=1e-3
+    )
+
+
+def test_own_ground() -> None:
+    """It passes the contract, and by it the shortest first is ahead of first come."""
+    ground = example("own_ground")["Morning"](jobs=40)
+    drawn = ground.draw(0)
+    fifo, sjf = (ground.play(ground.policy(name)(drawn, 0), drawn)["mean_jct"] for name in ground.usual)
+    assert ground.bound(drawn, 1.0) <= sjf < fifo
+
+
+def test_own_rounds() -> None:
+    """All policies play, and one that knows speeds is ahead of one that does not."""
+    means = example("own_rounds")["main"]()
+    assert len(means) == 8 and means["max_min_fairness_perf"] < means["max_min_fairness"]
+
+
+def test_many_episodes() -> None:
+    """Some episodes end, and jobs of up to 30 s are done in minutes at most."""
+    assert 10 < example("many_episodes")["main"]() < 300
+
+
+def test_own_scores() -> None:
+    """It passes the contract, and takes the node with three free GPUs."""
+    made = example("own_scores")
+    assert made["Tightest"]().choose(made["np"].array([8.0, 2.0, 5.0, 3.0])) == 3
+
+
 def test_own_learner(tmp_path: Path) -> None:
     """It is trained to its last update, and is then nearest to 3."""
     report = example("own_learner")["main"](tmp_path / "run")
@@ -60,6 +92,12 @@ def test_learned_speeds() -> None:
     """What is learned is used, and of two models that halve each other nearly twice the time."""
     learned = example("learned_speeds")["main"]().learned
     assert learned.used and learned.slowdown["vgg"]["lstm"] > 1.5
+
+
+def test_speeds_beside() -> None:
+    """Jobs are predicted to be slower beside others, none to stand still."""
+    ratio, deviation = example("speeds_beside")["main"]()
+    assert ratio.min() > 0 and ratio.mean() < 1 and (deviation > 0).all()
 
 
 def test_pacml_policy(tmp_path: Path) -> None:
