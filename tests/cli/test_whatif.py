@@ -132,6 +132,19 @@ def test_who_was_stopped_and_why(tmp_path: Path, cli: Any) -> None:
     assert "queue a    share 0.5, weight 2" in text and "least_run  5.0" in text and "cut short by" in text
 
 
+def test_when_settings_changed(tmp_path: Path, cli: Any) -> None:
+    """A change with a time is dated by it; that of a restart, which has none, lies between the events around it."""
+    path = tmp_path / "log.jsonl"
+    scheduler = Scheduler(Fleet.regular(1, 1, 2), log=path)
+    scheduler.submit(GangJob("a", "m", (2,)), 9.0, now=10.0)
+    scheduler.configure(price=1.0, now=20.0)
+    scheduler.configure(patience=7.0)  # as `reopened` does
+    scheduler.decide(60.0, now=30.0)
+    scheduler.configure(grace=5.0)
+    text = " ".join(cli("log", path).out.split())
+    assert "from 20 s price 1.0 after 20 s patience 7.0, by 30 s after 30 s grace 5.0 time" in text
+
+
 def test_jobs_that_may_not_wait_yet(tmp_path: Path, cli: Any) -> None:
     """A log with a job after another one, an array and a resize is read, and played again alike."""
     path = tmp_path / "log.jsonl"
