@@ -10,7 +10,7 @@ from typing import Any
 
 from gangplan.instances import InstanceError, Level, TreeTopology
 from gangplan.instances.errors import brief, require_known
-from gangplan.instances.intake import cluster_sizes
+from gangplan.instances.intake import as_float, cluster_sizes
 from gangplan.instances.placement import Fleet
 
 from .configure import LIVE
@@ -59,6 +59,10 @@ def cluster_of(data: Any, field: str = "cluster") -> Fleet:
                 raise InstanceError("type", f"{brief(data['type'])} is no Fleet")
             return found
         require_known(data, inspect.signature(Fleet.regular).parameters)
+        if lack := [x for x in ("racks", "nodes") if x not in data]:
+            raise InstanceError(lack[0], "is missing")
+        for x in ("cpu", "memory", "link", "nic"):
+            as_float(data.get(x, 0.0), x)
         count = data.get("racks"), data.get("nodes")
         if isinstance(count[0], int) and isinstance(count[1], int) and count[0] * count[1] > _NODES:
             raise InstanceError("nodes", f"{count[0] * count[1]} are more than {_NODES}")

@@ -124,11 +124,9 @@ def _changes(rows: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
     for i, row in enumerate(rows):
         if row["event"] == "configure":
             words = "; ".join(map(" ".join, _arguments({x: decode(row[x]) for x in row if x in LIVE})))
-            if not i or rows[i - 1]["now"] < row["now"]:
-                yield f"from {moment(row['now'])}", words
-                continue
-            later = next((moment(x["now"]) for x in rows[i:] if x["now"] > row["now"]), "")
-            yield f"after {moment(row['now'])}", words + f", by {later}" * bool(later)
+            dated = not i or rows[i - 1]["now"] < row["now"]
+            later = (f", by {moment(x['now'])}" for x in rows[i:] if x["now"] > row["now"])
+            yield f"{'from' if dated else 'after'} {moment(row['now'])}", words + ("" if dated else next(later, ""))
 
 
 def _about(row: dict[str, Any], job: str) -> str:

@@ -245,13 +245,13 @@ def _as_written(error: InstanceError, event: Any) -> InstanceError:
     return InstanceError(field + error.field[len(head) :], error.problem)
 
 
-_IN_PYTHON = re.compile(r"""('[^']*'|"[^"]*")|\b(None|True|False)\b""")
-_IN_JSON = {"None": "null", "True": "true", "False": "false"}
+_IN_PYTHON = re.compile(r"""('[^']*'|"[^"]*")|\b(?:np\.)?(None|True|False)_?\b""")
 
 
 def error_of(error: InstanceError) -> dict[str, str]:
     """Return an error as JSON: its field, and what is wrong with the value there, in JSON's words but for texts."""
-    return {"field": error.field, "problem": _IN_PYTHON.sub(lambda x: x[1] or _IN_JSON[x[2]], error.problem)}
+    problem = _IN_PYTHON.sub(lambda x: x[1] or x[2].lower().replace("none", "null"), error.problem)
+    return {"field": error.field, "problem": problem}
 
 
 def as_json(value: Any) -> Any:

@@ -211,6 +211,7 @@ def test_text_for_people_is_printable() -> None:
         ({"event": "defragment"}, "domain", "is null, and so is gang"),
         ({"event": "reserve", "nodes": ["x"], "begin": 1, "end": 2}, "nodes", "'x' is no node"),
         ({"event": "resize", "fleet": "x"}, "fleet", "like 20x8"),
+        ({"event": "resize", "fleet": {"racks": 1, "nodes": 2, "gpus": True}}, "fleet.gpus[0]", "true is not a whole"),
         ({"event": "submit", "job": "a", "gpus": 1, "after": True}, "after", "true is no sequence of names; write [tr"),
         ({"event": "submit", "job": "a", "gpus": 1, "topology": "True"}, "topology", "'True' is not one of"),
         (

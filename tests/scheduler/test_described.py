@@ -36,6 +36,17 @@ def test_a_command_changes_the_settings_of_its_log(tmp_path: Path) -> None:
     assert reopened(path, {"patience": 9.0}).running == ("x",)
 
 
+def test_a_cluster_that_lacks_a_field_or_has_text_in_it() -> None:
+    """The field is named, not an argument of a call in Python."""
+    for data, words in (
+        ({"nodes": 2}, "cluster.racks: is missing"),
+        ({"racks": 1, "nodes": 2, "cpu": [8, 16]}, r"cluster.cpu: \[8, 16\] is not a number"),
+        ({"racks": 1, "nodes": 2, "link": "fast"}, "cluster.link: 'fast' is not a number"),
+    ):
+        with pytest.raises(InstanceError, match=words):
+            cluster_of(data)
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
