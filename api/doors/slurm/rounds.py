@@ -365,9 +365,8 @@ class SlurmRounds:
         for told in self.core.scheduler.stopping:
             job, _ = job_of(told.job, view)
             if job is not None and job.holds and told.job not in self._signalled:
-                whom = f" for {told.other}" if told.other else ""
-                words = f"is to end within {told.seconds:g} s, by {clock(told.until)}{whom} ({told.cause})"
-                self._note(job.id, f"{words}, then it is requeued", job)
+                words = f"is to end within {told.seconds:g} s, by {clock(told.until)} for {told.other or 'others'}"
+                self._note(job.id, f"{words} ({told.cause}), then it is requeued", job)
                 if why := self._order(job, ("--signal=TERM", "--full", job.id), by="scancel"):
                     self._note(job.id, why)
                 self._signalled.add(told.job)
