@@ -28,6 +28,8 @@ from .study import Options, Study
 
 LIMIT = 120.0
 """Seconds of the processor after which a simulation is cut off: its row has bounds only."""
+_AGAIN = 0.1
+"""Seconds after which it is cut off once more: the error is lost where compiled code that is called clears errors."""
 _SLACK = 1e-9
 OVERHEAD = 0.1
 
@@ -84,7 +86,7 @@ def measure(task: Task, options: Options) -> Mapping[str, float | None]:
 def cut_off(run: Callable[[], Any], limit: float) -> Any:
     """Return what a function returns, None if it takes more seconds of the processor."""
     before = signal.signal(signal.SIGPROF, _cut)
-    signal.setitimer(signal.ITIMER_PROF, limit)
+    signal.setitimer(signal.ITIMER_PROF, limit, _AGAIN)
     try:
         return run()
     except (CutOffError, SystemError) as error:

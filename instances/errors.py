@@ -61,7 +61,12 @@ def _one_line(text: str) -> str:
     """Return `text` short and printable, whatever a file holds."""
     if len(text) > 300:
         text = f"{text[:200]} ... {text[-60:]}"
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+    return printable(text).replace("\n", "\\n")
+
+
+def printable(text: str) -> str:
+    """Return text without what a terminal would obey: of all that is not printable only line ends stay."""
+    return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)
 
 
 def unknown(value: object, known: Iterable[str]) -> str:

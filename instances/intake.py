@@ -130,12 +130,12 @@ def cluster_sizes(text: str, form: str, like: str, most: int = 1000) -> tuple[in
         like: an example with as many numbers.
         most: of each number.
     """
-    parts = text.lower().split("x")
-    short = all(part.isascii() and part.isdigit() and len(part) < 18 for part in parts)
-    found = tuple(map(int, parts)) if short else ()
-    if len(found) != len(like.split("x")) or not all(0 < x <= most for x in found):
-        raise InstanceError("cluster", f"{text!r} is not {f'{form}, ' if form else ''}like {like}")
-    return found
+    parts = [part.lstrip("0") for part in text.lower().split("x")]
+    if len(parts) != len(like.split("x")) or not all(part.isascii() and part.isdigit() for part in parts):
+        raise InstanceError("cluster", f"{brief(text)} is not {f'{form}, ' if form else ''}like {like}")
+    if any(len(part) > 18 or int(part) > most for part in parts):
+        raise InstanceError("cluster", f"{brief(text)} is too large: a number is more than {most}")
+    return tuple(map(int, parts))
 
 
 def parse_json(text: str) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 
 from gangplan.instances import InstanceError, Level, TreeTopology
 from gangplan.instances.errors import brief, require_known
-from gangplan.instances.intake import cluster_sizes
+from gangplan.instances.intake import as_float, cluster_sizes
 from gangplan.instances.placement import Fleet
 
 from .configure import LIVE
@@ -47,7 +47,7 @@ def cluster_of(data: Any, field: str = "cluster") -> Fleet:
     """
     if isinstance(data, str):
         form = ("racks x nodes x GPUs", "4x8x8") if data.lower().count("x") == 2 else ("nodes x GPUs", "20x8")
-        sizes = cluster_sizes(data, *form, 10**7)
+        sizes = cluster_sizes(data, *form, 10**9)
         data = dict(zip(("racks", "nodes", "gpus"), (1, *sizes)[-3:], strict=True))
     if not isinstance(data, dict):
         raise InstanceError(field, f"{brief(data)} is neither like 20x8 nor an object")
@@ -59,9 +59,13 @@ def cluster_of(data: Any, field: str = "cluster") -> Fleet:
                 raise InstanceError("type", f"{brief(data['type'])} is no Fleet")
             return found
         require_known(data, inspect.signature(Fleet.regular).parameters)
+        if lack := [x for x in ("racks", "nodes") if x not in data]:
+            raise InstanceError(lack[0], "is missing")
+        for x in ("cpu", "memory", "link", "nic"):
+            as_float(data.get(x, 0.0), x)
         count = data.get("racks"), data.get("nodes")
         if isinstance(count[0], int) and isinstance(count[1], int) and count[0] * count[1] > _NODES:
-            raise InstanceError("nodes", f"{count[0]} racks of {count[1]} are more than {_NODES} nodes")
+            raise InstanceError("nodes", f"{count[0] * count[1]} are more than {_NODES}")
         return Fleet.regular(**data)
     except InstanceError as error:
         raise error.within(field) from None

@@ -696,7 +696,7 @@ class Scheduler(WindowCalls, ChangeCalls, GraceCalls, ConfigureCalls):
             return why_waits(self._state, what, self._waits.get(what), self._few, self._intervals)
         number = what.number if isinstance(what, Decision) else plain(what)
         if type(number) is not int or number not in self._explained:
-            raise InstanceError("decision", f"{number!r} is not one of the last {_KEEP}, nor the name of a job")
+            raise InstanceError("what", f"{number!r} is not one of the last {_KEEP}, nor the name of a job")
         found = self._explained[number]
         if number == self._count and self._changes == self._state.changes and self._state.waiting:
             from .policies.lookahead import worth

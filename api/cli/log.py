@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import Annotated, Any
 
@@ -61,16 +61,11 @@ def log(
     about |= {"begin": past.begin, "end": past.end, "jobs": len(past.jobs), "decisions": len(past.took)}
     about |= {"cut": past.cut, "checked": check, "faults": past.notes, "utilisation": utilisation(past, past.course)}
     about |= {"p50_ms": float(np.quantile(took, 0.5)), "p99_ms": float(np.quantile(took, 0.99))}
-    changed = [
-        (row["now"], {name: decode(value) for name, value in row.items() if name in LIVE})
-        for _, row in read.rows
-        if row["event"] == "configure"
-    ]
     head = [
         ("log", f"{log}: {about['lines']} lines by gangplan {read.version}"),
         ("cluster", f"{read.fleet!r}, {about['utilisation']:.1%} of its GPUs held"),
         *_arguments(given),
-        *((f"from {moment(at)}", "; ".join(map(" ".join, _arguments(some)))) for at, some in changed),
+        *_changes([row for _, row in read.rows]),
         ("time", f"{moment(past.begin)} to {moment(past.end)}, {quantity(past.end - past.begin, 's', 3)}"),
         ("decisions", f"{about['decisions']}: p50 {about['p50_ms']:.3g} ms, p99 {about['p99_ms']:.3g} ms"),
         ("by the clock", f"{past.cut} decisions, {LONG}: --check leaves them out" * (past.cut > 0)),
@@ -122,6 +117,16 @@ def _arguments(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
                     yield f"{each.name[:-1]} {key}", ", ".join(f"{f} {x:g}" for f, x, d in held if x != d) or "as usual"
             elif part != getattr(usual, each.name):
                 yield each.name, str(part)
+
+
+def _changes(rows: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
+    """Yield when settings changed, and to what; a restart has no time of its own, and lies between two events."""
+    for i, row in enumerate(rows):
+        if row["event"] == "configure":
+            words = "; ".join(map(" ".join, _arguments({x: decode(row[x]) for x in row if x in LIVE})))
+            dated = not i or rows[i - 1]["now"] < row["now"]
+            later = (f", by {moment(x['now'])}" for x in rows[i:] if x["now"] > row["now"])
+            yield f"{'from' if dated else 'after'} {moment(row['now'])}", words + ("" if dated else next(later, ""))
 
 
 def _about(row: dict[str, Any], job: str) -> str:

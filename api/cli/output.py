@@ -16,6 +16,7 @@ from contextvars import ContextVar
 from typing import Any, NewType
 
 from gangplan.instances import InstanceError
+from gangplan.instances.errors import printable
 
 LEAST_WIDTH = 60
 """Columns for which tables are made even if there are fewer; lines then go on below."""
@@ -62,7 +63,7 @@ def emit_blocks(*blocks: Any) -> None:
             words = isinstance(block, str)
             longest = console.options.update(width=LONGEST)
             console.width = width if words else max(width, console.measure(block, options=longest).minimum)
-            console.print(_wrapped(block, width) if words else block, soft_wrap=words)
+            console.print(_wrapped(printable(block), width) if words else block, soft_wrap=words)
     emit("\n".join(line.rstrip() for line in capture.get().splitlines()))
 
 
@@ -92,7 +93,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) 
     from rich import box
     from rich.table import Table
 
-    cells = [tuple(row) for row in rows]
+    cells = [tuple(map(printable, row)) for row in rows]
     result = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold", collapse_padding=True)
     for i, column in enumerate(columns):
         if i < left:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, fields, is_dataclass
@@ -12,7 +13,7 @@ from typing import Any, BinaryIO
 
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import require_number
-from gangplan.instances.errors import brief, did_you_mean
+from gangplan.instances.errors import brief, did_you_mean, printable
 from gangplan.instances.intake import decoded, parse_json, read_bytes
 from gangplan.instances.placement import GangJob
 from gangplan.scheduler import Scheduler
@@ -74,7 +75,7 @@ class Core:
         try:
             return head | self.answer(event)
         except InstanceError as error:
-            return head | {"error": error_of(error)}
+            return head | {"error": error_of(_as_written(error, event) if head else error)}
 
     def answer(self, event: object) -> dict[str, Any]:
         """Answer an event.
@@ -127,9 +128,8 @@ class Core:
         if name == "state":
             return self._state(), {}
         answer = getattr(self.scheduler, name)(**told)
-        if name == "defragment":
-            return parse_json(json.dumps(answer, default=encode)), {} if answer is None else {"text": str(answer)}
-        return answer, {} if name == "snapshot" else {"text": str(answer)}
+        text = {} if answer is None or name == "snapshot" else {"text": printable(str(answer))}
+        return parse_json(json.dumps(answer, default=encode)) if name == "defragment" else answer, text
 
     def _guarded(self, act: Callable[[], Any], name: str) -> Any:
         """Do it; what goes wrong inside is an error of the event, and undone where there is a log."""
@@ -234,9 +234,24 @@ def encoded(value: Any) -> Any:
     return parse_json(json.dumps(value, default=encode))
 
 
+_WRITTEN = {"GangJob": "job gang", "job": "what gang", "name": "job", "node": "nodes domain", "cluster": "fleet"}
+"""Fields of events by what the methods that are called for them name in errors."""
+
+
+def _as_written(error: InstanceError, event: Any) -> InstanceError:
+    """Return the same error with the field that is in the event."""
+    head = re.split(r"[.\[]", error.field, maxsplit=1)[0]
+    field = next((x for x in _WRITTEN.get(head, "").split() if x in event and head not in event), head)
+    return InstanceError(field + error.field[len(head) :], error.problem)
+
+
+_IN_PYTHON = re.compile(r"""('[^']*'|"[^"]*")|\b(?:np\.)?(None|True|False)_?\b""")
+
+
 def error_of(error: InstanceError) -> dict[str, str]:
-    """Return an error as JSON: its field, and what is wrong with the value there."""
-    return {"field": error.field, "problem": error.problem}
+    """Return an error as JSON: its field, and what is wrong with the value there, in JSON's words but for texts."""
+    problem = _IN_PYTHON.sub(lambda x: x[1] or x[2].lower().replace("none", "null"), error.problem)
+    return {"field": error.field, "problem": problem}
 
 
 def as_json(value: Any) -> Any:

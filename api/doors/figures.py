@@ -12,6 +12,8 @@ from gangplan.scheduler import Scheduler
 from gangplan.scheduler.queueing.request import Request
 from gangplan.scheduler.queueing.sharing import EVERYBODY, Limit
 
+from .schema import KNOWN
+
 Row = dict[str, Any]
 
 
@@ -119,7 +121,8 @@ class ServiceMetrics:
     def note(self, answers: Any, session: str = "") -> None:
         """Count the events that were answered, and the stops and tiers of what a session decided."""
         for answer in answers if isinstance(answers, list) else [answers]:
-            self.events[answer.get("event", "") if "error" not in answer else "", "error" in answer] += 1
+            event = answer.get("event")  # of one that is refused it may be any text, or none
+            self.events[event if event in KNOWN else "", "error" in answer] += 1
             if "seconds" in answer:
                 self.decisions.note(answer["seconds"])
             if session and answer.get("event") in ("decide", "apply") and "error" not in answer:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from functools import cache
 from inspect import unwrap
 from math import isfinite
@@ -255,4 +256,4 @@ def described(found: Row) -> Row:
             if body := TAKES.get((path, method)):
                 row["requestBody"] = {"required": True, "content": {"application/json": {"schema": body}}}
             row["responses"] = {"200": {"description": "Done", "content": content}, "default": refused}
-    return found
+    return dict(json.loads(json.dumps(found).replace("`None`", "`null`")))  # descriptions are those of Python's types

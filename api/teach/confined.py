@@ -17,6 +17,7 @@ from tempfile import TemporaryFile
 from typing import Any, BinaryIO
 
 from gangplan.instances import InstanceError
+from gangplan.instances.errors import printable
 from gangplan.instances.intake import decoded, parse_json
 
 START = 30.0
@@ -127,9 +128,4 @@ def _rows(file: BinaryIO, limits: WorkLimits) -> tuple[dict[str, Any], ...]:
 
 def _beginning(file: BinaryIO) -> str:
     text = os.pread(file.fileno(), _SHOWN, 0).decode(errors="replace")
-    return clean(text) + "\n[...]" * (os.fstat(file.fileno()).st_size > _SHOWN)
-
-
-def clean(text: str) -> str:
-    """Return text without what a terminal would obey: of all that is not printable only line ends stay."""
-    return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)
+    return printable(text) + "\n[...]" * (os.fstat(file.fileno()).st_size > _SHOWN)

@@ -13,11 +13,11 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from gangplan.instances import InstanceError, dump
-from gangplan.instances.errors import Limit, brief
+from gangplan.instances.errors import Limit, brief, printable
 from gangplan.instances.intake import io_error, parse_json, read_text
 from gangplan.solvers.run import OPTIMAL_GAP, relative_gap
 
-from .confined import WorkLimits, clean, confined
+from .confined import WorkLimits, confined
 from .suite import Homework, SuiteProblem
 
 SOLVER = "solve.py"
@@ -116,7 +116,7 @@ def grades(found: list[Path], suite: Homework) -> Iterator[Grade]:
         own = [Path(place, str(i)) for i in range(len(found))]
         faults = [_fault(each, copy) for each, copy in zip(found, own, strict=True)]
         for each, copy, fault in zip(found, own, faults, strict=True):
-            student = clean(each.name.removesuffix(".py").replace("\n", "?"))
+            student = printable(each.name.removesuffix(".py").replace("\n", "?"))
             if fault:
                 yield Grade(student, tuple(_marks(suite, {}, {})), (f"cannot be read: {fault}",))
                 continue
@@ -194,7 +194,7 @@ def _document(own: Path, suite: Homework, i: int, kind: str) -> _Try:
                    "problem": json.loads(dump(assignment.problem))}  # fmt: skip
         ended = confined(request, copy, WorkLimits(suite.seconds, suite.memory))
     row = ended.rows[-1] if ended.rows else {}
-    note = ended.fault or (clean(str(row["error"])) if "error" in row else "")
+    note = ended.fault or (printable(str(row["error"])) if "error" in row else "")
     if not note and "document" not in row:
         note = "ended without an answer" if kind == "plan" else "no certificate"
     seconds = row.get("seconds")
@@ -244,4 +244,4 @@ def _strangers(own: Path, suite: Homework) -> Iterator[str]:
     known = {f"{x.name}{end}" for x in suite.assignments for end in (".json", PROOF)}
     for path in sorted(own.glob("*.json"))[:20]:
         if path.name not in known:
-            yield f"{brief(clean(path.name))} is of no problem of the suite"
+            yield f"{brief(printable(path.name))} is of no problem of the suite"

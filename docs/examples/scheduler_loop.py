@@ -16,12 +16,12 @@ while jobs or ends:
         name = min(ends, key=ends.get)
         now = ends.pop(name)
         scheduler.finish(name, now=now)
-    more = True
+    more, deadline = True, 0.05
     while more:
-        decision = scheduler.decide(deadline=0.05)
+        decision = scheduler.decide(deadline)
         for stop in decision.stops:  # here you would save its state and end it
             del ends[stop.job]
         for start in decision.starts:  # and here launch it on start.nodes
             ends[start.job] = now + start.seconds
-        more = decision.more and bool(decision.starts)  # the deadline cut it
+        more, deadline = decision.more, 2 * deadline  # the deadline cut it: the rest gets more time
 print(scheduler.explain(decision))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gangplan.instances.errors import printable
 from gangplan.instances.placement import GangJob
 from gangplan.instances.quantities import counted, moment, quantity
 
@@ -214,7 +215,7 @@ class WaitingJob(Printed):
         ]
         again = "" if self.ran is None else f"{moment(self.ran)}, when it ran no more; submitted at "
         head = f"{self.job} waits since {again}{moment(self.submit)}: {self.why}"
-        lines = (fill(f"  {name:14}{words}", WIDTH, subsequent_indent=" " * 16) for name, words in rows)
+        lines = (fill(printable(f"  {name:14}{words}"), WIDTH, subsequent_indent=" " * 16) for name, words in rows)
         return "\n".join([*wrapped([head]), *lines])
 
 
@@ -444,7 +445,7 @@ def span(seconds: float) -> str:
 
 def wrapped(lines: list[str]) -> list[str]:
     """Return lines of at most `WIDTH` columns; what goes on is indented."""
-    return [fill(line, WIDTH, subsequent_indent=" " * 8, drop_whitespace=True) for line in lines]
+    return [fill(printable(line), WIDTH, subsequent_indent=" " * 8, drop_whitespace=True) for line in lines]
 
 
 def listed(rows: list[str]) -> list[str]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import required
-from gangplan.instances.errors import brief
+from gangplan.instances.errors import brief, did_you_mean
 
 _PREFIX = "gangplan."
 _PLAIN = (str, int, float, bool, tuple)
@@ -96,7 +96,7 @@ def decode(data: Any) -> Any:
         made = _class(tag)
         known, needed = _needed(made)
         if strange := sorted(rest.keys() - known):
-            raise InstanceError(strange[0], f"is no field of {made.__name__}")
+            raise InstanceError(strange[0], f"is no field of {made.__name__}{did_you_mean(strange[0], known)}")
         if missing := sorted(needed - rest.keys()):
             raise InstanceError(missing[0], "is missing")
         return made(**rest)

@@ -114,7 +114,8 @@ class Sharing:
             return
         if queue not in self.queues:
             raise InstanceError(
-                "queue", f"{queue!r} is not declared, as {', '.join(self.queues)} are{did_you_mean(queue, self.queues)}"
+                "queue",
+                f"{queue!r} is not declared; there are {', '.join(self.queues)}{did_you_mean(queue, self.queues)}",
             )
         if below := next((path for path in self.queues if parent(path) == queue), None):
             raise InstanceError("queue", f"{queue!r} has queues below it, such as {below!r}: submit to one of those")

@@ -23,7 +23,7 @@ def names_of(given: object, field: str) -> tuple[str, ...]:
         InstanceError: if they are no sequence of names, a single name among them.
     """
     if isinstance(given, str) or not isinstance(given, Sequence):
-        raise InstanceError(field, f"{given!r} is no sequence of names; write ({given!r},) for one")
+        raise InstanceError(field, f"{given!r} is no sequence of names; write [{given!r}] for one")
     for i, name in enumerate(given):
         require_text(name, f"{field}[{i}]")
     return tuple(dict.fromkeys(given))

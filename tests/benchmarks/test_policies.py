@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from time import process_time
 
 import numpy as np
 import pytest
@@ -96,6 +98,23 @@ def test_a_long_run_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
     assert cut_off(lambda: fail(inner), 9.0) is None
     with pytest.raises(SystemError):
         cut_off(lambda: fail(SystemError()), 9.0)
+
+
+def test_a_run_is_cut_off_though_the_error_is_lost() -> None:
+    """Numba's dispatcher clears an error that the signal raises while it looks at arguments: another one follows."""
+
+    def busy() -> None:
+        until = process_time() + 5.0
+        while process_time() < until:
+            pass
+
+    def lost() -> bool:
+        with suppress(CutOffError):
+            busy()
+        busy()
+        return True
+
+    assert cut_off(lost, 0.05) is None
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -170,7 +170,7 @@ def test_bad_cluster(trace: Path, cli: Any, cluster: str) -> None:
     assert (done.code, done.err) == (2, f"error: cluster: {cluster!r} is not nodes x GPUs, like 20x8\n")
 
 
-@pytest.mark.parametrize("cluster", ["0x2x4", "2x0x4", "2x2x", "axbxc", "x2x2", "2x2x1.5", "-1x2x2", "2x99999999x1"])
+@pytest.mark.parametrize("cluster", ["0x2x4", "2x0x4", "2x2x", "axbxc", "x2x2", "2x2x1.5", "-1x2x2"])
 def test_bad_racks(trace: Path, cli: Any, cluster: str) -> None:
     """With racks it is racks x nodes x GPUs."""
     done = cli("simulate", trace, f"--cluster={cluster}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
@@ -130,6 +131,38 @@ def test_who_was_stopped_and_why(tmp_path: Path, cli: Any) -> None:
     assert data[""] == {"reclaim": 1, "failure": 1}
     text = cli("log", path).out
     assert "queue a    share 0.5, weight 2" in text and "least_run  5.0" in text and "cut short by" in text
+
+
+def test_names_that_a_terminal_would_obey(tmp_path: Path, cli: Any) -> None:
+    """Whatever names of jobs, queues, users, and nodes hold, tables and lines have escapes of it."""
+    path, odd = tmp_path / "log.jsonl", "\x1b[2J\x9b\u202e"
+    fleet = replace(Fleet.regular(1, 1, 2), names=(f"n{odd}",))
+    scheduler = Scheduler(fleet, log=path)
+    for i, user in enumerate((f"u{odd}", "v")):
+        name = f"j{i}{odd}"
+        scheduler.submit(GangJob(name, "m", (2,)), 9.0, now=float(i), user=user, queue=f"q{i}{odd}")
+    told = [str(scheduler.decide(60.0)), str(scheduler.explain(f"j0{odd}")), str(scheduler.explain(f"j1{odd}"))]
+    scheduler.finish(f"j0{odd}", now=9.0)
+    scheduler.decide(60.0)
+    scheduler.finish(f"j1{odd}", now=18.0)
+    told.append(cli("log", path).out)
+    told.append(cli("log", path, "--job", f"j0{odd}").out)
+    told.append(cli("whatif", path).out)
+    for text in told:
+        assert text.replace("\n", "").isprintable() and r"\x1b[2J\x9b\u202e" in "".join(text.split()), ascii(text)
+
+
+def test_when_settings_changed(tmp_path: Path, cli: Any) -> None:
+    """A change with a time is dated by it; that of a restart, which has none, lies between the events around it."""
+    path = tmp_path / "log.jsonl"
+    scheduler = Scheduler(Fleet.regular(1, 1, 2), log=path)
+    scheduler.submit(GangJob("a", "m", (2,)), 9.0, now=10.0)
+    scheduler.configure(price=1.0, now=20.0)
+    scheduler.configure(patience=7.0)  # as `reopened` does
+    scheduler.decide(60.0, now=30.0)
+    scheduler.configure(grace=5.0)
+    text = " ".join(cli("log", path).out.split())
+    assert "from 20 s price 1.0 after 20 s patience 7.0, by 30 s after 30 s grace 5.0 time" in text
 
 
 def test_jobs_that_may_not_wait_yet(tmp_path: Path, cli: Any) -> None:

@@ -103,7 +103,7 @@ def test_too_many_solves_are_refused(client: TestClient) -> None:
         ("/v1/solve", {"problem": EASY, "time_limit": 1, "wait": "x"}, 422, "wait", "'x'"),
         ("/v1/solve", {"problem": EASY, "time_limit": 1, "method": "magic"}, 200, "method", "magic"),
         ("/v1/solve", {"problem": EASY, "time_limit": 1, "metod": "auto"}, 422, "metod", "did you mean method?"),
-        ("/v1/solve", {"problem": {}, "time_limit": 1}, 422, "problem.schema_version", "None is not 1"),
+        ("/v1/solve", {"problem": {}, "time_limit": 1}, 422, "problem.schema_version", "null is not 1"),
         ("/v1/verify", {"problem": EASY}, 422, "plan", "is missing"),
         ("/v1/decide", {"cluster": "2x8"}, 422, "events", "are missing"),
         ("/v1/decide", {"cluster": "2x8", "events": [1] * 21}, 422, "events", "21 are more than 20"),
@@ -346,15 +346,18 @@ def test_one_process_a_folder(folder: Path) -> None:
 
 
 def test_metrics_and_schema(client: TestClient) -> None:
-    """Prometheus finds counts by route, and OpenAPI describes each path."""
+    """Prometheus finds counts by route and event, a refused one by its name if it is one; OpenAPI has each path."""
     client.put("/v1/sessions/m", json={"cluster": "1x8"})
-    client.post("/v1/sessions/m/events", json=[{"event": "decide"}, {"event": "nonsense"}])
+    refused = [{"event": "finish", "job": "a"}, {"event": "nonsense"}, {"event": ["a"]}, 7]
+    client.post("/v1/sessions/m/events", json=[{"event": "decide"}, *refused])
     text = client.get("/metrics").text
     assert 'gangplan_requests_total{method="POST",route="/v1/sessions/{name}/events",status="200"} 1' in text
     assert 'gangplan_events_total{event="decide",error="false"} 1' in text
-    assert 'gangplan_events_total{event="",error="true"} 1' in text
+    assert 'gangplan_events_total{event="finish",error="true"} 1' in text
+    assert 'gangplan_events_total{event="",error="true"} 3' in text and "nonsense" not in text
     assert "gangplan_decision_seconds_count 1" in text and "gangplan_sessions 1" in text
     schema = client.get("/v1/openapi.json").json()
+    assert "None" not in client.get("/v1/openapi.json").text
     assert {"/v1/solve", "/v1/verify", "/v1/decide", "/v1/sessions/{name}/events"} <= set(schema["paths"])
 
 

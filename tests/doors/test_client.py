@@ -83,10 +83,10 @@ def test_each_path_is_reached(service: Service) -> None:
     session = client.session("a", "2x8", price=60)
     assert client.sessions() == ["a"]
     session.submit("x", gpus=8, seconds=600, now=0)
-    decision = session.decide()
+    decision = session.decide(deadline=2.0)
     own = Scheduler(Fleet.regular(racks=1, nodes=2, gpus=8), price=60)
     own.submit(GangJob("x", "any", (8,)), 600, now=0)
-    assert replace(decision, seconds=0.0) == replace(own.decide(), seconds=0.0)
+    assert replace(decision, seconds=0.0) == replace(own.decide(2.0), seconds=0.0)
     assert [row["job"] for row in session.state()["running"]] == ["x"]
     session.finish("x", now=10)
     assert "error" in session.events([{"event": "decide"}, {"event": "finish", "job": "x"}])[1]

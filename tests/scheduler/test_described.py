@@ -10,7 +10,7 @@ from gangplan.cli.settings import with_settings
 from gangplan.instances import InstanceError
 from gangplan.instances.placement import Fleet, GangJob
 from gangplan.scheduler import Scheduler
-from gangplan.scheduler.described import reopened
+from gangplan.scheduler.described import cluster_of, reopened
 
 
 def test_a_command_changes_the_settings_of_its_log(tmp_path: Path) -> None:
@@ -34,3 +34,29 @@ def test_a_command_changes_the_settings_of_its_log(tmp_path: Path) -> None:
         with pytest.raises(InstanceError, match=words):
             reopened(path, lambda known, texts=texts: with_settings(known, texts))
     assert reopened(path, {"patience": 9.0}).running == ("x",)
+
+
+def test_a_cluster_that_lacks_a_field_or_has_text_in_it() -> None:
+    """The field is named, not an argument of a call in Python."""
+    for data, words in (
+        ({"nodes": 2}, "cluster.racks: is missing"),
+        ({"racks": 1, "nodes": 2, "cpu": [8, 16]}, r"cluster.cpu: \[8, 16\] is not a number"),
+        ({"racks": 1, "nodes": 2, "link": "fast"}, "cluster.link: 'fast' is not a number"),
+    ):
+        with pytest.raises(InstanceError, match=words):
+            cluster_of(data)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("99999999x99999", "cluster.nodes: 99999999 are more than 100000"),
+        ("5x99999x8", "cluster.nodes: 499995 are more than 100000"),
+        ("1x99999999", r"cluster.gpus: 99999999 is more than 10000000 devices"),
+        ("1" * 30 + "x8", "cluster: .* is too large"),
+    ],
+)
+def test_a_cluster_in_words_that_is_too_large(text: str, words: str) -> None:
+    """What is too large is not called badly written: the most is named."""
+    with pytest.raises(InstanceError, match=words):
+        cluster_of(text)

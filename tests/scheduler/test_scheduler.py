@@ -289,7 +289,8 @@ def test_loop(capsys: pytest.CaptureFixture[str]) -> None:
     assert not left["jobs"]
     assert not left["scheduler"].running
     assert not left["scheduler"].waiting
-    assert "decision 400" in capsys.readouterr().out
+    number = left["decision"].number  # an event each, and on a busy machine what a deadline left of one
+    assert number >= 400 and f"decision {number}, by " in capsys.readouterr().out
 
 
 def test_node_that_is_not_usable_at_first() -> None:

@@ -41,7 +41,9 @@ def _reason(scheduler: Scheduler, name: str, before: int) -> str:
     request = state.waiting[name]
     degree = request.job.workers[0]
     if claim := state.notices.claims.get(name):
-        return f"it starts after {', '.join(claim.after[:_COUNTED])}"
+        ends = [state.notices.stopping[x].until for x in claim.after if x in state.notices.stopping]
+        until = f", told to end by {clock(max(ends))}" if ends else ""
+        return f"it starts after {', '.join(claim.after[:_COUNTED])}{until}"
     if limit := state.refuses(request, degree):
         return limit
     if state.ground(request, degree).total < state.placed(request, degree).workers[0]:
@@ -109,8 +111,13 @@ class SlurmRefusal:
     def __str__(self) -> str:
         again = "held"
         if isfinite(self.until):
-            again = f"again at {datetime.fromtimestamp(self.until).astimezone().isoformat('T', 'seconds')}"
+            again = f"again at {clock(self.until)}"
         return f"Slurm says {self.reason}, tried {self.tries} time{'s' * (self.tries != 1)}; {again}"
+
+
+def clock(seconds: float) -> str:
+    """Return a time, seconds since 1970, as the clocks here show it."""
+    return datetime.fromtimestamp(seconds).astimezone().isoformat("T", "seconds")
 
 
 def noted(comment: str, words: str) -> str:

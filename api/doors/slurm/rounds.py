@@ -14,7 +14,7 @@ from gangplan.scheduler.journal.values import decode
 from ..core import Core, checked, encoded
 from .client import AwayError, booted, names_in, plain, run
 from .gang import NotOursError, events_of
-from .reasons import COMING, SlurmRefusal, job_of, noted, reasons
+from .reasons import COMING, SlurmRefusal, clock, job_of, noted, reasons
 from .view import HOLD, SlurmJob, SlurmView
 
 GRACE = 60.0
@@ -365,7 +365,8 @@ class SlurmRounds:
         for told in self.core.scheduler.stopping:
             job, _ = job_of(told.job, view)
             if job is not None and job.holds and told.job not in self._signalled:
-                self._note(job.id, f"is to end within {told.seconds:g} s, then it is requeued ({told.cause})", job)
+                words = f"is to end within {told.seconds:g} s, by {clock(told.until)} for {told.other or 'others'}"
+                self._note(job.id, f"{words} ({told.cause}), then it is requeued", job)
                 if why := self._order(job, ("--signal=TERM", "--full", job.id), by="scancel"):
                     self._note(job.id, why)
                 self._signalled.add(told.job)

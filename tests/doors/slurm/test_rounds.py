@@ -16,6 +16,7 @@ from benchmarks.slurm_daemons import Daemons
 from gangplan.doors.core import Core
 from gangplan.doors.slurm import rounds
 from gangplan.doors.slurm.client import AwayError
+from gangplan.doors.slurm.reasons import clock
 from gangplan.doors.slurm.view import SlurmView
 from gangplan.instances import InstanceError
 from gangplan.scheduler import Scheduler
@@ -375,6 +376,9 @@ def test_a_stop_has_a_grace(played: Played, end: str) -> None:
     high = played.submit(2, nodes=8, partition="urgent")
     assert low["job_state"] == "RUNNING" and played.round() == played.round() == []
     assert played.signals == [("--signal=TERM", "--full", "1")] and "is to end within 100 s" in low["comment"]
+    until = clock(played.now - 2.0 + 100.0)
+    assert f", by {until} for 2 (priority), then it is requeued" in low["comment"]
+    assert f"[gangplan: waits: it starts after 1, told to end by {until}]" in high["comment"]
     played.set(low, end)
     played.round(2.0 if end != "RUNNING" else 100.0)
     played.round()

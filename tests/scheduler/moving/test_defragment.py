@@ -19,7 +19,7 @@ def halves() -> gangplan.Scheduler:
     scheduler = gangplan.Scheduler(Fleet.regular(racks=2, nodes=2, gpus=4), price=60.0)
     for name in ("a", "w", "b", "x", "c"):
         scheduler.submit(GangJob(name, "any", (2,)), 7200.0, now=0.0)
-    scheduler.decide()
+    scheduler.decide(60.0)
     for name in ("w", "x"):
         scheduler.finish(name, now=600.0)
     assert [[*scheduler._state.running[name].nodes] for name in "abc"] == [[0], [1], [2]]
@@ -42,7 +42,7 @@ def test_a_gang_that_fits_after_one_move() -> None:
     assert [stop.job for stop in decision.stops] == [start.job for start in decision.starts] == [moves.moves[0].job]
     scheduler.fail_node("node3")
     scheduler.submit(gang, 100.0)
-    assert [start.job for start in scheduler.decide().starts] == ["gang"]
+    assert [start.job for start in scheduler.decide(60.0).starts] == ["gang"]
 
 
 def test_a_rack_of_which_the_cheaper_is_freed() -> None:
@@ -67,7 +67,7 @@ def test_moves_that_make_way_for_moves() -> None:
     scheduler = gangplan.Scheduler(Fleet.regular(racks=1, nodes=3, gpus=4), price=60.0)
     for name, gpus in (("three", 3), ("pad0", 1), ("two", 2), ("pad1", 2), ("duo", 2), ("pad2", 2)):
         scheduler.submit(GangJob(name, "any", (gpus,)), 7200.0, now=0.0)
-        scheduler.decide()
+        scheduler.decide(60.0)
     for pad in ("pad0", "pad1", "pad2"):
         scheduler.finish(pad, now=600.0)
     nodes = {name: [*job.nodes] for name, job in scheduler._state.running.items()}
@@ -84,10 +84,10 @@ def test_who_may_not_be_stopped_does_not_move() -> None:
     scheduler = gangplan.Scheduler(Fleet.regular(racks=1, nodes=2, gpus=4))
     scheduler.submit(GangJob("stays", "any", (3,)), 7200.0, now=0.0)
     scheduler.submit(GangJob("moves", "any", (3,)), 7200.0, now=0.0, price=60.0)
-    scheduler.decide()
+    scheduler.decide(60.0)
     nodes = {name: [*job.nodes] for name, job in scheduler._state.running.items()}
     scheduler.submit(GangJob("small", "any", (1,)), 7200.0, price=60.0)
-    assert [*scheduler.decide().starts[0].nodes] == ["node0"]
+    assert [*scheduler.decide(60.0).starts[0].nodes] == ["node0"]
     assert nodes == {"stays": [0], "moves": [1]}
     assert scheduler.defragment(1) is None  # node 0 has no room for three
     assert scheduler.defragment(0) is None  # who stays is there
@@ -133,7 +133,7 @@ def cluster(rng: np.random.Generator) -> gangplan.Scheduler:
             scheduler.submit(job, 1e5, price=price, together=bool(rng.random() < 0.5), now=0.0)
         except InstanceError:  # it never fits
             continue
-        scheduler.decide()
+        scheduler.decide(60.0)
     for name in scheduler.waiting:
         scheduler.withdraw(name)
     scheduler.decide(now=1000.0)

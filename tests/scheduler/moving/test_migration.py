@@ -20,7 +20,7 @@ def proposal() -> tuple[gangplan.Scheduler, Moves]:
     )
     for name in ("a", "pad", "b"):
         scheduler.submit(GangJob(name, "any", (2,)), 7200.0, now=0.0)
-    scheduler.decide()
+    scheduler.decide(60.0)
     scheduler.finish("pad", now=600.0)
     moves = scheduler.defragment("node1")
     assert moves is not None and [move.job for move in moves.moves] == ["b"]
@@ -46,7 +46,7 @@ def test_a_proposal_that_is_too_late_is_refused() -> None:
     """Who has ended, has moved or has lost its place is named, and nothing has changed then."""
     scheduler, moves = proposal()
     scheduler.submit(GangJob("c", "any", (1,)), 100.0)
-    assert [*scheduler.decide().starts[0].nodes] == ["node0"]
+    assert [*scheduler.decide(60.0).starts[0].nodes] == ["node0"]
     before = scheduler.snapshot()
     with pytest.raises(InstanceError, match="a place is taken by now"):
         scheduler.apply(moves, now=800.0)

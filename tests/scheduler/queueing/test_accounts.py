@@ -323,7 +323,7 @@ def test_a_snapshot_has_what_was_used() -> None:
     [
         (lambda s: Sharing.of({"queues": {"a": {"shares": 0.5}}}), "queues.a.shares: is unknown; did you mean share"),
         (lambda s: Sharing.of({"limits": {"ann": {"gpu": 4}}}), "limits.ann.gpu: is unknown; did you mean gpus"),
-        (lambda s: s.submit(GangJob("x", "m", (1,)), queue="c"), "queue: 'c' is not declared, as a, b are"),
+        (lambda s: s.submit(GangJob("x", "m", (1,)), queue="c"), "queue: 'c' is not declared; there are a, b"),
         (lambda s: s.submit(GangJob("x", "m", (1,)), user=None), "user: None is not a name"),
         (lambda s: s.submit(GangJob("x", "m", (1,)), after=("x",)), "after: 'x' would come after itself"),
         (lambda s: s.submit(GangJob("x", "m", (1,), gpu_types=("V100",))), "gpu_types: the cluster has A100, not V100"),

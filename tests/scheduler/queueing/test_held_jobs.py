@@ -90,7 +90,7 @@ def test_after_a_job_that_was_withdrawn() -> None:
     [
         ({"after": ("nobody",)}, "after: 'nobody' is not known"),
         ({"after": ("me",)}, "after: 'me' would come after itself"),
-        ({"after": "a"}, r"after: 'a' is no sequence of names; write \('a',\)"),
+        ({"after": "a"}, r"after: 'a' is no sequence of names; write \['a'\]"),
         ({"after": (3,)}, r"after\[0\]: 3 is not a name"),
         ({"begin": -1.0}, "begin: -1.0 is negative"),
         ({"begin": float("inf")}, "begin: inf is not finite"),

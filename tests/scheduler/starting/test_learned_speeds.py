@@ -141,7 +141,7 @@ def test_refusals() -> None:
     for speed in (0.0, -1.0, float("nan"), float("inf"), "fast", None):
         with pytest.raises(InstanceError, match=r"speed|waits"):
             scheduler.report("waits", speed)  # type: ignore[arg-type]
-    scheduler.decide()
+    scheduler.decide(60.0)
     with pytest.raises(InstanceError, match="not known"):
         scheduler.report("other", 1.0)
     with pytest.raises(InstanceError, match="speed"):
