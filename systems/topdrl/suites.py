@@ -80,6 +80,10 @@ class ClusterSuite:
     step: float = 1.0
 
 
+Suite = ClusterSuite
+"""Its name until 0.2, for one more release."""
+
+
 TRACES = ("philly", "pollux")
 SUITES = (*MIXES, *TRACES)
 

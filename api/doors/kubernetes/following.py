@@ -267,6 +267,10 @@ class FollowLoop:
         return ""
 
 
+Loop = FollowLoop
+"""Its name until 0.2, for one more release."""
+
+
 def _name(pod: Pod | str) -> str:
     return pod if isinstance(pod, str) else pod.key
 

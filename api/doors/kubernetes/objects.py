@@ -122,6 +122,10 @@ Needs = tuple[int, float, float]
 """GPUs, cores, bytes of memory: what the scheduler counts."""
 
 
+Rules = ReadingRules
+"""Its name until 0.2, for one more release."""
+
+
 def needs_of(given: Amounts) -> Needs:
     """Return what the scheduler counts of an amount."""
     gpus, cores, memory = (given.get(name, 0.0) for name in COUNTED)
