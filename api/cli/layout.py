@@ -5,26 +5,30 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from gangplan.instances import dump, verify
-from gangplan.instances.arrays import require_choice
-from gangplan.instances.errors import in_file
+from gangplan.instances.errors import InstanceError, in_file
 from gangplan.instances.intake import cluster_sizes
 from gangplan.instances.layout import GpuPool, LayoutProblem, Transformer, gpu_pool
 from gangplan.instances.layout.calibrate import refit
-from gangplan.instances.layout.flags import READ_BY, Flags, fastest_flags
+from gangplan.instances.layout.flags import READ_BY
 from gangplan.instances.layout.models import MODELS
 from gangplan.instances.layout.problem import OPTIMIZERS, PRECISIONS
 from gangplan.instances.outlet import write_whole
 from gangplan.instances.quantities import quantity
 from gangplan.instances.readers import read_transformer
 from gangplan.instances.readers.layouts import read_measured_layouts
+from gangplan.solvers.run import relative_gap
 
 from ..units import amount, percent
 from . import options
 from .output import Told, facts, progress, table, tell
+
+if TYPE_CHECKING:
+    from gangplan.solvers.layout.explain import Best
 
 _GPUS, _RESULTS = options.Section("The GPUs"), options.Section("What comes out besides")
 _POOL = "others beside or instead of these; may be repeated"
@@ -99,7 +103,7 @@ def layout(
     """
     from gangplan.hybrid import solve
     from gangplan.solvers.layout.explain import Explainer
-    from gangplan.solvers.layout.wish import Wish, wish
+    from gangplan.solvers.layout.wish import ANY, wish
 
     from .plans import as_found
     from .report import as_data, plan_blocks
@@ -121,38 +125,42 @@ def layout(
         result = solve(problem, seconds)
         bar(0.5)
         if result.plan is None and result.status == "INFEASIBLE":
-            raise explainer.refusal(Wish())
+            raise explainer.refusal(ANY)
         if result.plan is None:
             return tell(as_data(result), f"no layout found in {quantity(seconds, 's')}: give more --seconds", code=1)
         best, rivals = explainer.compare(result.plan, wanted, seconds)
+        told = results.flags and explainer.flags(results.flags, *(wanted or [ANY]), seconds)
+    for x in rivals if wanted else ():
+        if x.plan is None and x.proved:
+            raise explainer.refusal(x.wish)
     if best is not result.plan:
         result = replace(result, plan=best, objective=verify(problem, best).objective)
-    assert result.plan is not None
-    verdict = verify(problem, result.plan)
-    rows = [x._asdict() | {"wish": f"{x.wish}", "plan": x.plan and x.plan.summary()} for x in rivals]
+    verdict = verify(problem, best)
+    rows = [
+        x._asdict()
+        | {"wish": f"{x.wish}"}
+        | {k: y and y.summary() for k, y in (("plan", x.plan), ("nearest", x.nearest))}
+        for x in rivals
+    ]
     data = as_data(result) | as_found(problem, verdict) | {"instead": rows}
-    blocks = [_summary(problem, result, verdict), *plan_blocks(problem, result.plan, verdict), _rivals(problem, rows)]
-    if results.flags is not None:
-        others = [x.plan for x in rivals if x.plan is not None]
-        told = fastest_flags(problem, others if wanted and others else [result.plan, *others], results.flags)
-        priced = verify(problem, told.plan).objective
-        data["flags"] = {
-            "text": told.text,
-            "words": told.words,
-            "objective": priced,
-            "plan": json.loads(dump(told.plan)),
-        }
-        blocks += _flags(problem, results.flags, told, result)
+    blocks = [_summary(problem, result, verdict), *plan_blocks(problem, best, verdict), _rivals(problem, rows)]
+    if told:
+        (text, words), found = told
+        data["flags"] = {"text": text, "words": words, **found._asdict(), "plan": json.loads(dump(found.plan))}
+        blocks += [text, "\n".join([*words, *_flags(problem, results.flags, found, result)])]
     write_whole(_files(problem, result, results, seconds))
     return tell(data, *blocks)
 
 
 def _model(config: str) -> Transformer:
     """Return the model in a file, or the known one of a name."""
-    if not Path(config).exists() and Path(config).suffix != ".json":
-        require_choice(config, "model", MODELS)
-        return MODELS[config]
-    return read_transformer(config)
+    if Path(config).exists() or Path(config).suffix == ".json":
+        return read_transformer(config)
+    if config not in MODELS:
+        near = " or ".join(get_close_matches(config.lower(), MODELS))
+        more = f"; did you mean {near}?" if near else ""
+        raise InstanceError("model", f"{config!r} is no file, nor one of {', '.join(MODELS)}{more}")
+    return MODELS[config]
 
 
 def _files(problem: LayoutProblem, result: Any, results: Results, seconds: float) -> dict[str, bytes]:
@@ -177,6 +185,7 @@ def _files(problem: LayoutProblem, result: Any, results: Results, seconds: float
 def _summary(problem: LayoutProblem, result: Any, verdict: Any) -> str:
     used, total = result.plan.gpus, sum(pool.count for pool in problem.pools)
     held = "" if used == total else f" of {total:,}"
+    idle = "" if used == total else f" in use, {verdict.tokens * used / total:,.0f} a GPU of all"
     rate = "" if verdict.utilisation is None else f", MFU {percent(verdict.utilisation)} of the peak in 16 bits"
     from .report import standing
 
@@ -185,7 +194,7 @@ def _summary(problem: LayoutProblem, result: Any, verdict: Any) -> str:
         [
             ("model", parameters),
             ("layout", f"{result.plan.summary()}; {used:,}{held} GPUs"),
-            ("step", f"{amount(problem, result.objective)}, {verdict.tokens:,.0f} tokens/s a GPU{rate}"),
+            ("step", f"{amount(problem, result.objective)}, {verdict.tokens:,.0f} tokens/s a GPU{idle}{rate}"),
             ("bound", f"{amount(problem, result.bound)}, gap {percent(result.gap)}: {_space(result)}"),
             ("status", f"{standing(result)} after {quantity(result.wall_seconds, 's', 3)}"),
         ]
@@ -203,17 +212,24 @@ def _rivals(problem: LayoutProblem, rows: Sequence[dict[str, Any]]) -> Any:
     cells = []
     for row in rows:
         best = row["plan"] or "no layout fits" * row["proved"]
-        best += ", so far" * (not row["proved"] and bool(best))
+        best += ", not proved" * (not row["proved"] and bool(best))
         cells.append((row["wish"], best, "; ".join(row["why"]), amount(problem, row["objective"])))
     return table(("with", "the best is", "it loses by", "step"), cells, left=3)
 
 
-def _flags(problem: LayoutProblem, framework: str, told: Flags, result: Any) -> list[str]:
-    """Return flags with what they cannot say, and what the layout that they run takes."""
-    verdict = verify(problem, told.plan)
-    most = quantity(float(verdict.memory.sum(axis=0).max()), "B", 3)
-    step = "which does not fit" if verdict.objective is None else f"{amount(problem, verdict.objective)} a step"
-    runs = f"The flags run {told.plan.summary()}: {step}, at most {most} on a GPU."
-    if told.plan.summary() != result.plan.summary():
-        runs += f" Of the layouts compared {framework} runs this one fastest; --explain TP=..,PP=.. adds others."
-    return [f"{framework}: {READ_BY[framework]}.", told.text, "\n".join([*told.words, runs])]
+def _flags(problem: LayoutProblem, framework: str | None, found: Best, result: Any) -> list[str]:
+    """Return what the layout of flags takes and needs, and how it stands beside the best of all."""
+    assert found.plan is not None and found.objective is not None, "flags are of a layout"
+    most = quantity(float(verify(problem, found.plan).memory.sum(axis=0).max()), "B", 3)
+    limit = (
+        "no such layout takes less"
+        if found.proved
+        else f"no such layout takes less than {amount(problem, found.bound)}"
+    )
+    longer = f"{percent(found.objective / result.objective - 1)} longer than the best found of all"
+    gap = percent(relative_gap(found.objective, result.bound))
+    return [
+        f"{framework}: {READ_BY[framework or '']}.",
+        f"The flags run {found.plan.summary()}: {amount(problem, found.objective)} a step, at most {most} on a GPU.",
+        f"Within what {framework} runs {limit}. It takes {longer}; gap to the bound of all: {gap}.",
+    ]

@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from gangplan.instances.layout.problem import LayoutProblem
+from gangplan.instances.layout.problem import LayoutPlan, LayoutProblem
 from gangplan.instances.layout.stage import Memory
+from gangplan.instances.pipeline import PipelineProblem
 from gangplan.instances.quantities import quantity, scale
-from gangplan.instances.timeline.layout import Passes, passes
-from gangplan.instances.verify.layout import SECONDS
+from gangplan.instances.verify.layout import SECONDS, LayoutVerdict
+from gangplan.instances.verify.pipeline import verify_pipeline
 from gangplan.solvers.layout.frontier import Point
+from gangplan.solvers.pipeline.published import interleaved, one_forward_one_backward, zb_h1
 
-from .colours import BAND, INK, colours, paler
-from .gantt import COLOURS
+from .colours import INK, colours
 from .partition import MIDDLE, Drawn
-from .scene import LEFT, RIGHT, Axis, Boxes, Dots, FloatArray, Key, Lines, Panel, Scene, Words, names_in
+from .pipeline import MOST_NAMES, Timed, timed_scene
+from .scene import LEFT, RIGHT, Axis, Boxes, Dots, FloatArray, Key, Lines, Panel, Scene, Words
 
-ROW = 0.26
-"""Inches of a stage in the pipeline."""
-MOST_NAMES, MOST_TOLD = 32, 3000
-"""Stages that can be numbered, and passes of which a pointer is told."""
-LEAST_EDGED = 0.06
-"""Inches of a pass from which on it has an outline."""
+MOST = 6000
+"""Passes that a picture has room for."""
+FORWARD = np.array([1, 0, 0, 1 / 2, 1 / 3, 1 / 2, 1 / 3, 1 / 2])
+"""Share of the forward pass of the first parts of a step, see `SECONDS`; the rest is of the backward pass."""
 
 
 def layout_scene(entry: Drawn) -> Scene:
@@ -33,38 +34,34 @@ def layout_scene(entry: Drawn) -> Scene:
     halves = (LEFT, MIDDLE - 0.2 - LEFT), (MIDDLE + 0.6, RIGHT - MIDDLE - 0.6)
     full = _stacked("memory", Memory._fields, verdict.memory, "B", halves[0], limits)
     parts = _stacked("seconds", SECONDS, verdict.seconds, "s", halves[1])
-    pipeline = _pipeline(passes(problem, plan, verdict), len(plan.pool), ", drawn as 1F1B" * plan.zero_bubble)
+    timed = first_passes(problem, plan, verdict)
+    pipeline = [replace(x, name="pipeline", heading=timed.told * (not x.bare)) for x in timed_scene([timed]).rows[0]]
     return Scene(
         f"{problem!r}".partition("(")[2][:-1],
         entry.worth(verdict.objective, plan.summary()),
-        [[pipeline], [full, parts]],
+        [pipeline, [full, parts]],
     )
 
 
-def _pipeline(drawn: Passes, stages: int, more: str) -> Panel:
-    """Return what each stage computes when, the first stage on top; chunks after the first are paler."""
-    end = float(drawn.finish.max())
-    factor, unit = scale(end, "s")
-    step = -(-stages // MOST_NAMES)
-    rows = [(s + 0.5, f"{s}") for s in range(0, stages, step)]
-    some = "" if drawn.shown == drawn.all else f", the first {drawn.shown} of {drawn.all} micro-batches"
-    axis = Axis(0.0, end / factor, f"{unit}{some}{more}")
-    panel = Panel("pipeline", axis, Axis(stages, 0, "stage", rows), [], height=max(ROW * stages, 1.0))
-    start, finish = drawn.start / factor, drawn.finish / factor
-    at = np.stack([start, drawn.stage + 0.06, finish - start, np.full(len(start), 0.88)], axis=1)
-    hues = [[paler(COLOURS[x][1], 0.35 * (c > 0)) for c in range(2)] for x in ("forward", "backward")]
-    faces = [hues[b][min(c, 1)] for b, c in zip(drawn.backward.tolist(), drawn.chunk.tolist(), strict=True)]
-    kinds = ["backward" if b else "forward" for b in drawn.backward.tolist()]
-    spans = [f"{quantity(x * factor, 's')} to {quantity(y * factor, 's')}" for x, y in zip(start, finish, strict=True)]
-    each = zip(drawn.micro_batch, kinds, drawn.stage, drawn.chunk, spans, strict=True)
-    told = [f"micro-batch {b}, {kind}<br>stage {s}, chunk {c}<br>{span}" for b, kind, s, c, span in each]
-    told = told * (len(told) <= MOST_TOLD)
-    edge = "#ffffff" * bool(np.median(finish - start) * panel.scale[0] > LEAST_EDGED)
-    across = np.array([[0.0, s, end / factor, 1.0] for s in range(stages)])
-    panel = panel.add(Boxes(across, BAND), Boxes(at, faces, told, kinds, edge=edge, line=0.3))
-    names = names_in(at, [[f"{b}"] for b in drawn.micro_batch], panel.scale, paper=faces)
-    keys = [Key(kind, tuple(hues[i])) for i, kind in enumerate(("forward", "backward"))]
-    return Panel("pipeline", axis, panel.y, panel.add(names).marks, keys, height=panel.height)
+def first_passes(problem: LayoutProblem, plan: LayoutPlan, verdict: LayoutVerdict) -> Timed:
+    """Return the passes of the first micro-batches of a step, as many as can be drawn, in the published order.
+
+    That is 1F1B, interleaved or ZB-H1; chunks of a stage take equally long.
+    """
+    p, v = len(plan.pool), plan.virtual
+    count = problem.batch // (plan.data * plan.micro_batch)
+    few = max(2 * p, 8) if v == 1 else 2 * p
+    shown = min(count, few if 2 * p * v * few <= MOST else p)
+    each = verdict.seconds[: len(FORWARD)] / (count * v)
+    forward, backward = (np.tile(x @ each, v) for x in (FORWARD, 1 - FORWARD))
+    late = backward / 2 * plan.zero_bubble  # the share of the weights
+    drawn = PipelineProblem(
+        np.tile(np.arange(p), v), forward, backward - late, late, shown, plan.zero_bubble, activation=0 * late
+    )
+    orders = (interleaved if v > 1 else zb_h1 if plan.zero_bubble else one_forward_one_backward)(drawn) or []
+    found = verify_pipeline(drawn, drawn.plan([[drawn.number(*x) for x in order] for order in orders]))
+    some = "" if shown == count else f"the first {shown} of {count} micro-batches"
+    return Timed(drawn, found.start, found.finish, found.objective or 0.0, found.memory, some)
 
 
 def _stacked(

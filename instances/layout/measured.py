@@ -46,6 +46,10 @@ class MeasuredLayers:
         if not self.blocks or not self.gpu:
             raise InstanceError("blocks", "there is no block, or no row")
 
+    def chain(self) -> IntArray:
+        """Return the kind of each block, each one of its own, int32 (blocks,)."""
+        return np.arange(len(self.blocks), dtype=np.int32)
+
     def mixed(self, gpus: Collection[str]) -> MeasuredLayers:
         """Return these layers with rows for GPUs that work side by side, ``A+B``: each block waits for the slowest."""
         rows = zip(self.gpu, self.micro_batch.tolist(), self.tensor.tolist(), strict=True)

@@ -2,37 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from heapq import heapify, heappop, heappush
-from itertools import count
+from collections.abc import Sequence
 from math import inf
-from operator import itemgetter
-from time import perf_counter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from gangplan.instances.arrays import FloatArray
+from gangplan.instances.arrays import FloatArray, require_choice
 from gangplan.instances.errors import InstanceError
+from gangplan.instances.layout.flags import READ_BY, Flags, flags
 from gangplan.instances.layout.problem import LayoutPlan, LayoutProblem
 from gangplan.instances.layout.stage import Memory
 from gangplan.instances.quantities import quantity
 from gangplan.instances.verify import verify
 from gangplan.instances.verify.layout import SECONDS, LayoutVerdict
 
-from .nearest import nearest
-from .space import Combination, Space
-from .split import Splitter
-from .wish import Wish, contradiction
+from ..run import OPTIMAL_GAP, Run, in_time
+from .nearest import nearest, remedies
+from .search import branch, dive
+from .space import Space
+from .wish import Wish, contradiction, wish
 
-_FIRST = 60
-"""Families like a layout that is known that are looked at before others."""
-_WITHIN = 1.5
-"""Of the best step: where layouts with other degrees are looked for first."""
 _WEIGHS = 0.1
 """Share of a difference from which on a part of it is told."""
 _MOST = 3
 """Parts that are told."""
+
+
+class Best(NamedTuple):
+    """The fastest layout found within some limits.
+
+    Attributes:
+        plan: `None` if none was found.
+        objective: its seconds a step.
+        bound: no layout within the limits takes less.
+        proved: whether it is the fastest, or that none fits.
+    """
+
+    plan: LayoutPlan | None
+    objective: float | None
+    bound: float | None
+    proved: bool
 
 
 class Rival(NamedTuple):
@@ -44,6 +54,7 @@ class Rival(NamedTuple):
         proved: whether none with these degrees is faster, or fits.
         objective: its seconds a step.
         why: what it loses by, or what does not fit, in words.
+        nearest: where none fits, the layout that needs least memory.
     """
 
     wish: Wish
@@ -51,6 +62,31 @@ class Rival(NamedTuple):
     proved: bool
     objective: float | None
     why: tuple[str, ...]
+    nearest: LayoutPlan | None = None
+
+
+def explain(problem: LayoutProblem, plan: LayoutPlan, time_limit: float = 10.0, **degrees: int) -> list[Rival]:
+    """Return the best layouts with given degrees, or with each degree of a plan changed, and what they lose by.
+
+    Args:
+        problem: what is split.
+        plan: a good layout of it.
+        time_limit: seconds.
+        degrees: of TP, PP, CP, EP, VP, DP, MB and ZERO.
+
+    Raises:
+        InstanceError: naming the degree that is unknown, or its value.
+    """
+    return Explainer(problem).compare(plan, [wish(degrees)] if degrees else [], time_limit)[1]
+
+
+def best_flags(problem: LayoutProblem, framework: str, time_limit: float = 10.0, **degrees: int) -> tuple[Flags, Best]:
+    """Return flags of the fastest layout that a framework runs, and that layout with its bound; see `explain`.
+
+    Raises:
+        InstanceError: if it runs none that fits, or none was found in time.
+    """
+    return Explainer(problem).flags(framework, wish(degrees), time_limit)
 
 
 class Explainer:
@@ -61,33 +97,27 @@ class Explainer:
     """
 
     def __init__(self, problem: LayoutProblem) -> None:
-        self.problem, self.splitter = problem, Splitter(problem)
-        self.space = Space(problem, self.splitter.costs)
-        self._bounds = [(self.space.bound(x), x) for x in self.space.combinations()]
+        self.problem, self.space = problem, Space(problem)
 
     def compare(self, best: LayoutPlan, wanted: Sequence[Wish], seconds: float) -> tuple[LayoutPlan, list[Rival]]:
         """Return the best layouts with wanted degrees, or by default with each degree of the best changed.
 
         Before them comes the best of all, which is one of them if that was not proved.
-
-        Raises:
-            InstanceError: if no layout with degrees that are wanted fits.
         """
         rivals = wanted or self.rivals(best)
-        plans = [self.best(rival, seconds / len(rivals), best) for rival in rivals]
-        best = min([best, *(plan for plan, _ in plans if plan is not None)], key=self._seconds)
+        every = [self.best(rival, seconds / len(rivals), best) for rival in rivals]
+        best = min([best, *(x.plan for x in every if x.plan is not None)], key=self._seconds)
         found = []
-        for rival, (plan, proved) in zip(rivals, plans, strict=True):
+        for rival, (plan, objective, _, proved) in zip(rivals, every, strict=True):
             if plan is not None:
                 words = differences(self.problem, plan, best)
                 if words or wanted:
-                    found.append(Rival(rival, plan, proved, self._seconds(plan), tuple(words)))
-            elif wanted and proved:
-                raise self.refusal(rival)
+                    found.append(Rival(rival, plan, proved, objective, tuple(words)))
             elif proved:
                 near = nearest(self.problem, wish=rival)
-                short = near and not verify(self.problem, near.plan).ok and differences(self.problem, near.plan, best)
-                found.append(Rival(rival, None, proved, None, tuple(short or [self.refusal(rival).problem])))
+                short = near and not near.fits and differences(self.problem, near.plan, best)
+                why = tuple(short or [self.refusal(rival).problem])
+                found.append(Rival(rival, None, proved, None, why, near.plan if short and near else None))
             else:
                 found.append(Rival(rival, None, proved, None, ("nothing was found in time",)))
         return best, found
@@ -96,61 +126,49 @@ class Explainer:
         """Return the seconds of a step, infinite of a layout that does not fit."""
         return verify(self.problem, plan).objective or inf
 
-    def best(self, wish: Wish, seconds: float, near: LayoutPlan | None = None) -> tuple[LayoutPlan | None, bool]:
-        """Return the fastest layout with such degrees, or the fastest found, and whether it is proved to be that.
+    def best(self, wish: Wish, seconds: float, near: LayoutPlan | None = None, framework: str = "") -> Best:
+        """Return the fastest layout with such degrees that a framework runs, or the fastest found.
 
         Args:
             wish: the degrees.
             seconds: to look for it.
-            near: a good layout without these degrees: first what is like it is looked at, and not much slower.
+            near: a good layout without these degrees: what is like it is looked at first.
+            framework: nothing of it matters if it is empty.
         """
-        number, value, plan, end = count(), inf, None, perf_counter() + seconds
-        families: list[tuple[float, int, Any]] = []
-        if near is not None:
-            value = _WITHIN * self._seconds(near)
-            alike = wish._replace(MB=wish.MB or near.micro_batch, ZERO=near.zero if wish.ZERO is None else wish.ZERO)
-            families = [x for c in self._combinations(alike, value) for x in self._families(c, alike, value, number)]
-        heap = self._combinations(wish, inf)
-        for nodes in (sorted(families)[:_FIRST], heap):
-            heapify(nodes)
-            while nodes and perf_counter() < end:
-                bound, _, x = heappop(nodes)
-                if bound >= value:
-                    nodes.clear()
-                elif isinstance(x, Combination):
-                    for family in self._families((bound, 0, x), wish, value, number):
-                        heappush(nodes, family)
-                elif (found := self.splitter.split(x, value).plan) is not None:
-                    value, plan = min((value, plan), (self._seconds(found), found), key=itemgetter(0))
-        if plan is None and near is not None:
-            return self.best(wish, seconds)
-        return plan, not heap
+        run = Run(self.problem, time_limit=seconds)
+        with in_time(run):
+            if near is not None or framework:
+                size, zero = (near.micro_batch, near.zero) if near else (1, 1)
+                like = wish._replace(MB=wish.MB or size, ZERO=zero if wish.ZERO is None else wish.ZERO)
+                dive(run, self.space.within(like, framework))
+            branch(run, self.space.within(wish, framework))
+        proved = run.infeasible or (run.gap is not None and run.gap <= OPTIMAL_GAP)
+        return Best(run.plan, run.objective, None if run.infeasible else run.bound, proved)
 
-    def _combinations(self, wish: Wish, below: float) -> list[tuple[float, int, Any]]:
-        some = ((bound, x) for bound, x in self._bounds if bound < below and wish.allows(x))
-        return [(bound, -i, x) for i, (bound, x) in enumerate(some)]
-
-    def _families(
-        self, node: tuple[float, int, Any], wish: Wish, below: float, number: Iterator[int]
-    ) -> Iterator[tuple[float, int, Any]]:
-        """Yield the families of a combination that are wished for."""
-        for least, family in self.space.families(node[2], below):
-            if wish.is_met(family):
-                yield max(least, node[0]), next(number), family
+    def flags(self, framework: str, wish: Wish, seconds: float) -> tuple[Flags, Best]:
+        """Return flags of the fastest layout that a framework runs, see `best_flags`."""
+        require_choice(framework, "flags", READ_BY)
+        found = self.best(wish, seconds, framework=framework)
+        if found.plan is None:
+            words = (
+                f"runs no layout that fits: {self.refusal(wish).problem}" if found.proved else "nothing found in time"
+            )
+            raise InstanceError("flags", f"{framework}: {words}")
+        return flags(self.problem, found.plan, framework), found
 
     def refusal(self, wish: Wish) -> InstanceError:
-        """Return why no layout with such degrees fits: what the nearest needs, or what contradicts what."""
+        """Return why no layout with such degrees fits: what the nearest needs and what helps, or what contradicts."""
         near = nearest(self.problem, wish=wish)
-        if near is None or sum(near.need) <= near.has:
+        if near is None or near.fits:
             return contradiction(self.problem, wish)
-        return InstanceError("memory", f"{wish}: {near.words()}".replace(": memory: ", ": ").removeprefix(": "))
+        words = f"{wish}: {near.words()}".replace(": memory: ", ": ").removeprefix(": ")
+        return InstanceError("memory", f"{words}; what helps: {', or '.join(remedies(self.problem, wish))}")
 
     def rivals(self, plan: LayoutPlan) -> list[Wish]:
         """Return the degrees beside which a layout has to stand: each of its own changed to others near it."""
-        space = self.space
         nodes = max(pool.levels[0].span for pool in self.problem.pools)
-        known = {"TP": {t for degrees in space.tensors for t in degrees if t <= 2 * nodes}}
-        known |= {"PP": set(range(1, space.count)), "CP": {*space.contexts}, "EP": {*space.experts}}
+        known = {"TP": {t for degrees in self.space.tensors for t in degrees if t <= 2 * nodes}}
+        known |= {"PP": set(range(1, self.space.count)), "CP": {*self.space.contexts}, "EP": {*self.space.experts}}
         own = {"TP": set(plan.tensor.tolist()), "PP": {len(plan.pool)}, "CP": {plan.context}, "EP": {plan.expert}}
         found = []
         for name, values in known.items():

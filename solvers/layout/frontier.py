@@ -10,8 +10,8 @@ from gangplan.instances.layout.problem import LayoutPlan, LayoutProblem
 from gangplan.instances.verify.layout import verify_layout
 
 from ..run import Run
-from .prepare import PreparedLayout
 from .search import branch
+from .space import Space
 
 
 class Point(NamedTuple):
@@ -47,7 +47,7 @@ def frontier(
     while not stopped():
         less = replace(problem, pools=tuple(replace(x, memory=x.memory * share) for x in problem.pools))
         run = Run(less, time_limit=time_limit)
-        branch(run, PreparedLayout(less))
+        branch(run, Space(less))
         if run.plan is None or run.objective is None:
             return
         memory = verify_layout(less, run.plan).memory.sum(axis=0)

@@ -20,9 +20,8 @@ from gangplan.instances.verify.layout import misfits
 
 from ..run import Run
 from .family import Family, Segment
-from .prepare import PreparedLayout
-from .space import divisors
-from .split import Splitter, stage_tables
+from .space import Space, divisors
+from .split import stage_tables
 
 _SEQUENCE = 8192
 """Tokens of a GPU up to which NVIDIA's guide leaves sequences whole."""
@@ -38,12 +37,12 @@ def _family(pool: int, x: Degrees) -> Family:
     return Family(segments, x["data"], x["context"], x["expert"], x["micro_batch"], x["virtual"], x["zero"])
 
 
-def even(splitter: Splitter, family: Family) -> LayoutPlan | None:
+def even(space: Space, family: Family) -> LayoutPlan | None:
     """Return the layout of a family of one pool with equal layers, `None` if it has none or that does not fit.
 
     Embedding and head count as layers if that divides them all, else they are in the first and last chunk besides.
     """
-    problem, kinds, (segment,) = splitter.problem, splitter.costs.kinds, family.segments
+    problem, kinds, (segment,) = space.problem, space.costs.kinds, family.segments
     p, parts = segment.stages, segment.stages * family.virtual
     if parts > len(kinds) - 2 or problem.batch % (family.data * family.micro_batch):
         return None
@@ -53,19 +52,19 @@ def even(splitter: Splitter, family: Family) -> LayoutPlan | None:
     blocks[0] += besides
     blocks[-1] += besides
     plan = family.plan(blocks, [0] * p, [0] * p)
-    if misfits(problem, plan) or (chain := splitter.costs.chain(segment.pool, family.degrees(segment))) is None:
+    if misfits(problem, plan) or (costs := space.costs.blocks(segment.pool, family.degrees(segment))) is None:
         return None
     where = plan.chunks() % p
     counts = np.stack([np.bincount(kinds[where == s], minlength=int(kinds.max()) + 1) for s in range(p)])
-    rows = [stage_tables(problem, chain, family, segment, [s], counts[s : s + 1], [0.0])[0] for s in range(p)]
+    rows = [stage_tables(problem, costs, family, segment, [s], counts[s : s + 1], [0.0])[0] for s in range(p)]
     if any(row.seconds[0] == inf for row in rows):
         return None
     return family.plan(blocks, [int(row.selective[0]) for row in rows], [int(row.full[0]) for row in rows])
 
 
-def _price(run: Run, splitter: Splitter, family: Family, by: str) -> float:
+def _price(run: Run, space: Space, family: Family, by: str) -> float:
     """Offer the even layout of a family; return its seconds."""
-    plan = even(splitter, family)
+    plan = even(space, family)
     seconds = None if plan is None else verify(run.problem, plan).objective
     if plan is None or seconds is None:
         return inf
@@ -82,7 +81,7 @@ def _powers(most: int) -> list[int]:
     return [1 << i for i in range(most.bit_length())]
 
 
-def megatron_rule(run: Run, prepared: PreparedLayout) -> None:
+def megatron_rule(run: Run, space: Space) -> None:
     """Offer what NVIDIA's guide says: as little model parallelism as fits, tensor parallelism within a node first.
 
     Experts are spread over as many GPUs of a node as they can, sequences shared from `_SEQUENCE` tokens on, stages
@@ -90,11 +89,11 @@ def megatron_rule(run: Run, prepared: PreparedLayout) -> None:
     again only where no micro-batch fits without. Of micro-batches that are powers of two the best is taken.
     """
     for families in _by_rule(run.problem):
-        found = [(x, even(prepared.splitter, x)) for x in families if not run.stopped]
+        found = [(x, even(space, x)) for x in families if not run.stopped]
         plans = [(x, plan) for x, plan in found if plan is not None]
         plain = [(x, plan) for x, plan in plans if not (plan.full.any() or plan.selective.any())]
         for x, _ in plain or plans:
-            _price(run, prepared.splitter, x, "megatron_rule")
+            _price(run, space, x, "megatron_rule")
         if plain or run.stopped:
             return
 
@@ -125,10 +124,10 @@ def _by_rule(problem: LayoutProblem) -> Iterator[list[Family]]:
         yield found
 
 
-def equal_layers(run: Run, prepared: PreparedLayout) -> None:
+def equal_layers(run: Run, space: Space) -> None:
     """Offer the best layout of equal stages and degrees that are powers of two, the space of Alpa and of Galvatron."""
     problem, k = run.problem, _pool(run.problem)
-    pool, space = problem.pools[k], prepared.space
+    pool = problem.pools[k]
     for t, c, e in product(
         *(sorted({*x} & {*_powers(pool.count)}) for x in (space.tensors[k], space.contexts, space.experts))
     ):
@@ -136,13 +135,13 @@ def equal_layers(run: Run, prepared: PreparedLayout) -> None:
             d = 1 << ((pool.count // (t * c * p)).bit_length() - 1)
             if run.stopped:
                 return
-            _price(run, prepared.splitter, Family((Segment(k, t, p),), d, c, e, b, 1, zero), "equal_layers")
+            _price(run, space, Family((Segment(k, t, p),), d, c, e, b, 1, zero), "equal_layers")
 
 
-def annealing(run: Run, prepared: PreparedLayout) -> None:
+def annealing(run: Run, space: Space) -> None:
     """Anneal the degrees: each move multiplies one of them, divides another, or changes what replicas share."""
     rng, k = np.random.default_rng(run.seed), _pool(run.problem)
-    megatron_rule(run, prepared)
+    megatron_rule(run, space)
     plan: Any = run.plan
     if plan is None:
         return
@@ -161,7 +160,7 @@ def annealing(run: Run, prepared: PreparedLayout) -> None:
             new["zero"] = int(rng.integers(1, 4))
         family = _family(k, new)
         if family not in known:
-            known[family] = _price(run, prepared.splitter, family, "annealing")
+            known[family] = _price(run, space, family, "annealing")
         seconds, heat = known[family], _HOT * (_COLD / _HOT) ** (step / _STEPS)
         if seconds < inf and rng.random() < exp(min(0.0, log(value / seconds) / heat)):
             now, value = new, seconds

@@ -7,44 +7,37 @@ equally among its stages, with what it sends once a step, bounds a family.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from copy import copy
+from functools import lru_cache
 from itertools import permutations, product
-from math import gcd, inf
+from math import inf
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray
-from gangplan.instances.layout.costs import BlockCosts, Degrees
+from gangplan.instances.layout.costs import BlockCosts
+from gangplan.instances.layout.flags import again, shares
 from gangplan.instances.layout.measured import MeasuredLayers
-from gangplan.instances.layout.problem import LayoutProblem
+from gangplan.instances.layout.problem import LayoutPlan, LayoutProblem
 from gangplan.instances.layout.stage import ZERO_BUBBLE, stage_memory
 from gangplan.instances.layout.transformer import Transformer
 from gangplan.instances.verify import TOLERANCE
 from gangplan.instances.verify.layout import undivided
 
-from .family import Costs, Family, Segment
+from ..run import never
+from .family import Combination, Costs, Family, Segment
 from .shapes import scattered
+from .split import equal, split
+from .wish import ANY, Wish
 
 
 def divisors(n: int) -> list[int]:
     """Return the divisors of a number, ascending."""
     small = [k for k in range(1, int(n**0.5) + 1) if n % k == 0]
     return sorted({*small, *(n // k for k in small)})
-
-
-class Combination(NamedTuple):
-    """Degrees of tensor parallelism by pool (0: the pool is not used), of the others, and the micro-batch."""
-
-    tensor: tuple[int, ...]
-    context: int
-    expert: int
-    micro_batch: int
-
-    def degrees(self, pool: int, data: int = 0, zero: int = 1) -> Degrees:
-        """Return the degrees of a stage on a pool, by default with the fewest replicas that share all experts."""
-        least = self.expert // gcd(self.expert, self.tensor[pool] * self.context)
-        return Degrees(self.tensor[pool], self.context, self.expert, data or least, self.micro_batch, zero)
 
 
 class Sums(NamedTuple):
@@ -70,19 +63,23 @@ class Sums(NamedTuple):
 
 
 class Space:
-    """All layouts of a problem.
+    """All layouts of a problem, or those `within` some limits.
 
     Args:
         problem: what is split.
-        costs: of its blocks.
 
     Attributes:
+        costs: of its blocks.
+        limits: the degrees that are wished for, and the framework that has to run the layouts, if any has.
         virtual: the most chunks of a stage.
         whole: whether it has every layout that the verifier admits, those apart that cost at least as much.
     """
 
-    def __init__(self, problem: LayoutProblem, costs: Costs) -> None:
-        self.problem, self.costs, self.count = problem, costs, len(costs.kinds)
+    def __init__(self, problem: LayoutProblem) -> None:
+        self.problem, self.costs = problem, (costs := Costs(problem))
+        self.limits = ANY, ""
+        self.bound = lru_cache(None)(self._bound)
+        self.count = len(costs.kinds)
         self.virtual = 1 if scattered(costs.kinds) else max(1, self.count // 2)
         self.whole = self.virtual > 1 or self.count < 4 or isinstance(problem.model, MeasuredLayers)
         self.total = sum(pool.count for pool in problem.pools)
@@ -105,6 +102,24 @@ class Space:
             self.experts = divisors(model.experts) if model.experts else [1]
             self.micro_batches = divisors(problem.batch)
 
+    def within(self, wish: Wish = ANY, framework: str = "") -> Space:
+        """Return those layouts that have some degrees, and that a framework runs."""
+        space = copy(self)
+        space.limits = wish, framework
+        return space
+
+    def nodes(self, stopped: Callable[[], bool] = never) -> list[tuple[float, Combination]]:
+        """Return all combinations with their bounds, the most promising first; `TimeoutError` if it is stopped."""
+        wish, framework = self.limits
+        found = list[tuple[float, Combination]]()
+        for x in self.combinations():
+            if stopped():
+                raise TimeoutError
+            alike = not framework or len({*x.tensor} - {0}) == 1
+            if alike and wish.allows(x) and (bound := self.bound(x)) < inf:
+                found.append((bound, x))
+        return sorted(found, key=itemgetter(0))
+
     def combinations(self) -> Iterator[Combination]:
         """Yield every combination that one stage has GPUs for."""
         ways = [[0, *degrees] for degrees in self.tensors]
@@ -115,7 +130,7 @@ class Space:
                 if all(x.degrees(k).ranks <= self.problem.pools[k].count for k in used):
                     yield x
 
-    def bound(self, x: Combination) -> float:
+    def _bound(self, x: Combination) -> float:
         """Return the seconds a step if all GPUs were busy: sequences over what all pools compute in a second."""
         used = [k for k, t in enumerate(x.tensor) if t]
         costs = [self.costs.blocks(k, x.degrees(k)) for k in used]
@@ -128,6 +143,7 @@ class Space:
     def families(self, x: Combination, below: float) -> list[tuple[float, Family]]:
         """Return the families of a combination whose bound is below some seconds, with it."""
         used = [k for k, t in enumerate(x.tensor) if t]
+        wish, framework = self.limits
         found: list[tuple[float, Family]] = []
         for d in divisors(self.problem.batch // x.micro_batch):
             m = self.problem.batch // (d * x.micro_batch)
@@ -147,8 +163,9 @@ class Space:
             slowest = np.maximum(1 / sums.stages(stages) + often * handed, sums.largest + (p > 1) * handed)
             every = sums.least + 2 * (p - 1) * handed
             shared = x.context * d > 1 or (self.has_experts and max(ranks) > x.expert)
-            cuts = (False, True) if self.problem.zero_bubble else (False,)
-            for zero, cut in product(self.zeros if shared else (1,), cuts):
+            cuts = (False, True) if self.problem.zero_bubble and framework != "megatron" else (False,)
+            zeros = range(4) if framework else self.zeros if shared else (1,)
+            for zero, cut in product(zeros, cuts):
                 room = self._room(x, used, costs, d, zero, stages)
                 share = ZERO_BUBBLE if cut else 1 / v
                 least = (m - share) * slowest + every * share + self._end(x, used, costs, d, zero) / p
@@ -159,8 +176,21 @@ class Space:
                     for order in permutations(each):
                         segments = tuple(Segment(*part) for part in order)
                         family = Family(segments, d, x.context, x.expert, x.micro_batch, int(v[i, 0]), zero, cut)
-                        found.append((float(least[i, j]), family))
+                        if wish.is_met(family) and (not framework or zero in shares(framework, family.stages)):
+                            found.append((float(least[i, j]), family))
         return found
+
+    def split(self, family: Family, below: float = inf) -> tuple[LayoutPlan | None, float]:
+        """Return the best layout of a family below some seconds, with its seconds; the framework may not run it."""
+        return split(self.costs, family, below, self.limits[1])
+
+    def equal(self, family: Family, below: float) -> LayoutPlan | None:
+        """Return the best that the framework runs."""
+        return equal(self.costs, family, below, self.limits[1])[0]
+
+    def runs(self, plan: LayoutPlan) -> bool:
+        """Return whether the framework runs a layout of these."""
+        return not self.limits[1] or again(plan, self.limits[1]) is not None
 
     def share(self, x: Combination, family: Family) -> float:
         """Return the bytes of weights, and all that goes with them, of a GPU if stages have equal parts."""
