@@ -189,7 +189,10 @@ def _summary(problem: LayoutProblem, result: Any, verdict: Any) -> str:
     rate = "" if verdict.utilisation is None else f", MFU {percent(verdict.utilisation)} of the peak in 16 bits"
     from .report import standing
 
-    parameters = f"{problem.model.name}, {getattr(problem.model, 'parameters', 0.0) / 1e9:.4g}B parameters"
+    model = problem.model
+    assert isinstance(model, Transformer), "measured layers have no config"
+    active = f", {model.active_parameters / 1e9:.3g}B active" * (model.experts > 0)
+    parameters = f"{model.name}, {model.parameters / 1e9:.4g}B parameters{active}"
     return facts(
         [
             ("model", parameters),

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from gangplan.instances.layout.problem import LayoutPlan, LayoutProblem
-from gangplan.instances.layout.stage import Memory
 from gangplan.instances.pipeline import PipelineProblem
 from gangplan.instances.quantities import quantity, scale
-from gangplan.instances.verify.layout import SECONDS, LayoutVerdict
+from gangplan.instances.verify.layout import LayoutVerdict
 from gangplan.instances.verify.pipeline import verify_pipeline
 from gangplan.solvers.layout.frontier import Point
 from gangplan.solvers.pipeline.published import interleaved, one_forward_one_backward, zb_h1
@@ -32,8 +31,8 @@ def layout_scene(entry: Drawn) -> Scene:
     verdict, problem, plan = entry.verdict(), entry.problem, entry.plan
     limits = np.array([problem.pools[k].memory for k in plan.pool.tolist()])
     halves = (LEFT, MIDDLE - 0.2 - LEFT), (MIDDLE + 0.6, RIGHT - MIDDLE - 0.6)
-    full = _stacked("memory", Memory._fields, verdict.memory, "B", halves[0], limits)
-    parts = _stacked("seconds", SECONDS, verdict.seconds, "s", halves[1])
+    full = _stacked("memory", verdict.parts["memory"], "B", halves[0], limits)
+    parts = _stacked("seconds", verdict.parts["seconds"], "s", halves[1])
     timed = first_passes(problem, plan, verdict)
     pipeline = [replace(x, name="pipeline", heading=timed.told * (not x.bare)) for x in timed_scene([timed]).rows[0]]
     return Scene(
@@ -66,25 +65,24 @@ def first_passes(problem: LayoutProblem, plan: LayoutPlan, verdict: LayoutVerdic
 
 def _stacked(
     name: str,
-    parts: Sequence[str],
-    amounts: FloatArray,
+    parts: Mapping[str, FloatArray],
     unit: str,
     room: tuple[float, float],
     limits: FloatArray | None = None,
 ) -> Panel:
-    """Return a panel with a bar a stage of the parts that there are, (parts, stages), one on the other."""
-    total = amounts.sum(axis=0)
+    """Return a panel with a bar a stage of the parts that there are, one on the other."""
+    total = np.sum([*parts.values()], axis=0)
     most = float(max(total.max(), 0.0 if limits is None else limits.max()))
     factor, word = scale(most, unit)
-    some = [i for i in range(len(parts)) if amounts[i].max() > 1e-3 * most]
+    some = [part for part, amounts in parts.items() if amounts.max() > 1e-3 * most]
     stages, below = len(total), np.zeros(len(total))
     marks, keys = [], []
-    for i, colour in zip(some, colours(len(some)), strict=True):
-        high = amounts[i] / factor
-        told = [f"stage {s}<br>{parts[i]} {quantity(x * factor, unit)}" for s, x in enumerate(high.tolist())]
+    for part, colour in zip(some, colours(len(some)), strict=True):
+        high = parts[part] / factor
+        told = [f"stage {s}<br>{part} {quantity(x * factor, unit)}" for s, x in enumerate(high.tolist())]
         at = np.stack([np.arange(stages) - 0.4, below, np.full(stages, 0.8), high], axis=1)
-        marks.append(Boxes(at, colour, told, parts[i]))
-        keys.append(Key(parts[i], (colour,)))
+        marks.append(Boxes(at, colour, told, part))
+        keys.append(Key(part, (colour,)))
         below = below + high
     lines: list[Lines] = []
     if limits is not None:

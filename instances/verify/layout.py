@@ -9,12 +9,12 @@ import numpy as np
 from ..arrays import FloatArray, IntArray
 from ..layout.costs import COMMUNICATION, Degrees, block_costs
 from ..layout.problem import LayoutPlan, LayoutProblem
-from ..layout.stage import handovers, stage_memory, stage_reduction, under_way, waiting
+from ..layout.stage import Memory, handovers, stage_memory, stage_reduction, under_way, waiting
 from ..layout.transformer import Transformer
 from ..quantities import quantity
 from .verdict import TOLERANCE, Judgement
 
-SECONDS = ("forward", "backward", "recomputation", *COMMUNICATION, "handing on", "bubble", "reduction", "update")
+SECONDS = ("forward", "backward", "recomputation", *COMMUNICATION, "point-to-point", "bubble", "reduction", "update")
 """The parts of a step of a GPU, in the order of the rows of `LayoutVerdict.seconds`."""
 
 
@@ -35,6 +35,12 @@ class LayoutVerdict(Judgement):
     memory: FloatArray
     tokens: float = 0.0
     utilisation: float | None = None
+
+    @property
+    def parts(self) -> dict[str, dict[str, FloatArray]]:
+        """``memory`` and ``seconds`` by the names of their parts, float64 (p,) each."""
+        rows = ("memory", Memory._fields, self.memory), ("seconds", SECONDS, self.seconds)
+        return {name: dict(zip(names, table, strict=True)) for name, names, table in rows}
 
 
 def verify_layout(problem: LayoutProblem, plan: LayoutPlan) -> LayoutVerdict:

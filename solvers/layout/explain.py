@@ -233,7 +233,7 @@ def _told(problem: LayoutProblem, plan: LayoutPlan, verdict: LayoutVerdict, part
         "context": f"CP {plan.context}{across} costs {each} a layer",
         "expert": f"EP {plan.expert}{across} costs {each} a layer",
         "sharding": f"ZeRO {plan.zero} gathers and scatters {each} a layer",
-        "handing on": f"{len(layers)} stages hand on {plan.virtual} times",
+        "point-to-point": f"{len(layers)} stages send on {plan.virtual} times",
         "bubble": f"{len(layers)} stages wait, with {micro_batches} micro-batches",
         "reduction": f"gradients are reduced over {plan.data * plan.context} GPUs",
         "update": "the optimizer has more to do",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -138,6 +139,16 @@ def test_bad_input(arguments: tuple[str, ...], words: str, config: Path, cli: An
     """Whatever is wrong is named in a line, with exit code 2: what does not fit, by how much, or what divides what."""
     done = cli("layout", config, *arguments)
     assert (done.code, done.out) == (2, "") and words in done.err and done.err.count("\n") == 1
+
+
+def test_errors_fit_a_terminal(cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error is one line for programs, and lines of at most 80 columns for people."""
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr(sys.stderr.__class__, "isatty", lambda self: True)
+    done = cli("layout", "llama-3.1-70b", *HOW)
+    lines = done.err.splitlines()
+    assert done.code == 2 and len(lines) > 2 and max(map(len, lines)) <= 80
+    assert "qwen3-30b-a3b, qwen3-235b-a22b, mixtral-8x22b" in " ".join(done.err.split())
 
 
 def test_bad_config(tmp_path: Path, cli: Any) -> None:
