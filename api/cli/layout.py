@@ -102,15 +102,17 @@ def layout(
     Exit code: 0 with a layout, 1 if none was found in time, 2 for bad input and for a model that fits nowhere.
     """
     from gangplan.hybrid import solve
-    from gangplan.solvers.layout.explain import Explainer
-    from gangplan.solvers.layout.wish import ANY, wish
+    from gangplan.solvers.layout.explain import best_flags, refusal
+    from gangplan.solvers.layout.explain import explain as compare
+    from gangplan.solvers.layout.wish import wish
 
     from .plans import as_found
     from .report import as_data, plan_blocks
 
     options.require_positive(seconds=seconds)
     degrees = options.by_name(explain, "explain")
-    wanted = [wish({name: int(x) if x.is_integer() else x for name, x in degrees.items()})] if degrees else []
+    wanted: dict[str, Any] = {name: int(x) if x.is_integer() else x for name, x in degrees.items()}
+    wish(wanted)
     options.refuse(
         ("flags", results.flags not in (None, *READ_BY), f"{results.flags!r} is not one of {', '.join(READ_BY)}")
     )
@@ -120,22 +122,21 @@ def layout(
         with in_file(measured):
             steps = read_measured_layouts(measured, {**MODELS, model.name: model})
             problem = replace(problem, calibration=refit(steps))
-    explainer = Explainer(problem)
     with progress("searching") as bar:
         result = solve(problem, seconds)
         bar(0.5)
         if result.plan is None and result.status == "INFEASIBLE":
-            raise explainer.refusal(ANY)
+            raise refusal(problem)
         if result.plan is None:
             return tell(as_data(result), f"no layout found in {quantity(seconds, 's')}: give more --seconds", code=1)
-        best, rivals = explainer.compare(result.plan, wanted, seconds)
-        told = results.flags and explainer.flags(results.flags, *(wanted or [ANY]), seconds)
-    for x in rivals if wanted else ():
-        if x.plan is None and x.proved:
-            raise explainer.refusal(x.wish)
-    if best is not result.plan:
-        result = replace(result, plan=best, objective=verify(problem, best).objective)
-    verdict = verify(problem, best)
+        rivals = compare(problem, result.plan, seconds, **wanted)
+        for x in rivals:
+            if wanted and x.plan is None and x.proved:
+                raise refusal(problem, x.wish)
+            if x.objective is not None and x.objective < result.objective:
+                result = replace(result, plan=x.plan, objective=x.objective)
+        told = results.flags and best_flags(problem, results.flags, seconds, **wanted)
+    verdict = verify(problem, result.plan)
     rows = [
         x._asdict()
         | {"wish": f"{x.wish}"}
@@ -143,7 +144,7 @@ def layout(
         for x in rivals
     ]
     data = as_data(result) | as_found(problem, verdict) | {"instead": rows}
-    blocks = [_summary(problem, result, verdict), *plan_blocks(problem, best, verdict), _rivals(problem, rows)]
+    blocks = [_summary(problem, result, verdict), *plan_blocks(problem, result.plan, verdict), _rivals(problem, rows)]
     if told:
         (text, words), found = told
         data["flags"] = {"text": text, "words": words, **found._asdict(), "plan": json.loads(dump(found.plan))}

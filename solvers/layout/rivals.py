@@ -7,14 +7,15 @@ one with most FLOP/s.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import product
 from math import exp, inf, log
 from typing import Any
 
 import numpy as np
 
-from gangplan.instances.layout.measured import MeasuredLayers
 from gangplan.instances.layout.problem import LayoutPlan, LayoutProblem
+from gangplan.instances.layout.transformer import Transformer
 from gangplan.instances.verify import verify
 from gangplan.instances.verify.layout import misfits
 
@@ -27,14 +28,6 @@ _SEQUENCE = 8192
 """Tokens of a GPU up to which NVIDIA's guide leaves sequences whole."""
 _STEPS, _HOT, _COLD = 4000, 0.3, 0.003
 """Moves of annealing, and its first and its last temperature: what of a step it may lose with a chance of 1 / e."""
-_DEGREES = "tensor", "stages", "data", "context", "expert", "micro_batch", "virtual"
-
-Degrees = dict[str, int]
-
-
-def _family(pool: int, x: Degrees) -> Family:
-    segments = (Segment(pool, x["tensor"], x["stages"]),)
-    return Family(segments, x["data"], x["context"], x["expert"], x["micro_batch"], x["virtual"], x["zero"])
 
 
 def even(space: Space, family: Family) -> LayoutPlan | None:
@@ -100,24 +93,19 @@ def megatron_rule(run: Run, space: Space) -> None:
 
 def _by_rule(problem: LayoutProblem) -> Iterator[list[Family]]:
     """Yield families from little model parallelism to much, those that differ in their micro-batch together."""
-    k = _pool(problem)
-    pool, model = problem.pools[k], problem.model
-    node = min(pool.levels[0].span, 8)
-    experts = 1 if isinstance(model, MeasuredLayers) else max(1, model.experts)
-    layers = len(model.blocks) - 2 if isinstance(model, MeasuredLayers) else model.layers
+    k, model = _pool(problem), problem.model
+    pool, layers, computed = problem.pools[k], len(model.chain()) - 2, isinstance(model, Transformer)
     if layers < 1:
         return
-    c = 1 if isinstance(model, MeasuredLayers) else max(1, problem.sequence // _SEQUENCE)
+    node, experts = min(pool.levels[0].span, 8), max(1, getattr(model, "experts", 0))
+    c = max(1, problem.sequence // _SEQUENCE) if computed else 1
     ways = [(t, 1) for t in _powers(node)] + [(node, p) for p in _powers(min(pool.count // node, layers))[1:]]
     for t, p in ways:
-        d = pool.count // (t * c * p)
-        while d > 1 and problem.batch % d:
-            d -= 1
+        d = next((d for d in range(pool.count // (t * c * p), 0, -1) if problem.batch % d == 0), 0)
         e = max((e for e in divisors(experts) if e <= node and d and (t * c * d) % e == 0), default=1)
         found = []
-        for b in _powers(problem.batch // max(d, 1)) if d else ():
-            m = problem.batch // (d * b)
-            turns = p > 1 and m % p == 0 and not isinstance(model, MeasuredLayers)
+        for b in _powers(problem.batch // d) if d else ():
+            turns = p > 1 and problem.batch // (d * b) % p == 0 and computed
             equal = [v for n in (layers, layers + 2) if turns and n % p == 0 for v in divisors(n // p)]
             v = max(v for v in (1, *equal) if v * p <= layers)
             found.append(Family((Segment(k, t, p),), d, c, e, b, v, 1))
@@ -139,28 +127,25 @@ def equal_layers(run: Run, space: Space) -> None:
 
 
 def annealing(run: Run, space: Space) -> None:
-    """Anneal the degrees: each move multiplies one of them, divides another, or changes what replicas share."""
+    """Anneal the degrees: each move multiplies some of them, divides others, or changes what replicas share."""
     rng, k = np.random.default_rng(run.seed), _pool(run.problem)
     megatron_rule(run, space)
     plan: Any = run.plan
     if plan is None:
         return
-    now = {name: int(getattr(plan, name)) for name in ("data", "context", "expert", "micro_batch", "virtual", "zero")}
-    now |= {"tensor": int(plan.tensor[0]), "stages": len(plan.pool)}
-    known: dict[Family, float] = {}
+    now = [int(plan.tensor[0]), len(plan.pool)]
+    now += [plan.data, plan.context, plan.expert, plan.micro_batch, plan.virtual, plan.zero]
+    price = lru_cache(None)(lambda *x: _price(run, space, Family((Segment(k, *x[:2]),), *x[2:]), "annealing"))
     value = float(run.objective or inf)
     for step in range(_STEPS):
         if run.stopped:
             return
-        new = dict(now)
-        for name in rng.choice(_DEGREES, int(rng.integers(1, 4)), replace=False).tolist():
+        new = [*now]
+        for i in rng.choice(len(now) - 1, int(rng.integers(1, 4)), replace=False).tolist():
             factor = int(rng.choice([2, 2, 3, 5, 7]))
-            new[name] = max(1, new[name] // factor if rng.random() < 0.5 else new[name] * factor)
+            new[i] = max(1, new[i] // factor if rng.random() < 0.5 else new[i] * factor)
         if rng.random() < 0.2:
-            new["zero"] = int(rng.integers(1, 4))
-        family = _family(k, new)
-        if family not in known:
-            known[family] = _price(run, space, family, "annealing")
-        seconds, heat = known[family], _HOT * (_COLD / _HOT) ** (step / _STEPS)
+            new[-1] = int(rng.integers(1, 4))
+        seconds, heat = price(*new), _HOT * (_COLD / _HOT) ** (step / _STEPS)
         if seconds < inf and rng.random() < exp(min(0.0, log(value / seconds) / heat)):
             now, value = new, seconds
