@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -168,10 +168,13 @@ def _torchtitan_toml(problem: LayoutProblem, plan: LayoutPlan) -> str:
         "activation_checkpoint": {"mode": "none"},
     }
     if p > 1:
+        every = ["tok_embeddings", *(f"layers.{i}" for i in range(layers.sum())), "norm", "output"]
+        ends = [0, *np.cumsum(layers)[:-1] + 1, len(every)]
+        looped = "Interleaved1F1B" if plan.virtual > 1 else "1F1B"
         parts["parallelism"] |= {
-            "pipeline_parallel_schedule": _schedule(plan),
+            "pipeline_parallel_schedule": "InterleavedZeroBubble" if plan.zero_bubble else looped,
             "pipeline_parallel_microbatch_size": plan.micro_batch,
-            "module_fqns_per_model_part": _modules(layers),
+            "module_fqns_per_model_part": [every[a:b] for a, b in pairwise(ends)],
         }
     if number := again(plan, "torchtitan"):
         way = {"mode": "full"} if number == 1 else {"mode": "selective", "selective_ac_option": f"{number}"}
@@ -183,15 +186,3 @@ def _torchtitan_toml(problem: LayoutProblem, plan: LayoutPlan) -> str:
     # of TOML and JSON, words, numbers and lists of words are the same
     rows = {head: [f"{name} = {json.dumps(value)}" for name, value in of.items()] for head, of in parts.items()}
     return "\n\n".join("\n".join([f"[{head}]", *lines]) for head, lines in rows.items())
-
-
-def _schedule(plan: LayoutPlan) -> str:
-    """Return the name that `torch.distributed.pipelining` has for the order of passes."""
-    return "InterleavedZeroBubble" if plan.zero_bubble else "Interleaved1F1B" if plan.virtual > 1 else "1F1B"
-
-
-def _modules(layers: IntArray) -> list[list[str]]:
-    """Return the modules of each chunk by torchtitan's names."""
-    ends = np.cumsum(layers).tolist()
-    parts = [[f"layers.{i}" for i in range(end - n, end)] for n, end in zip(layers.tolist(), ends, strict=True)]
-    return [["tok_embeddings", *parts[0]], *parts[1:-1], [*parts[-1], "norm", "output"]]
