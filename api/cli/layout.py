@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from gangplan.instances import dump, verify
 from gangplan.instances.errors import InstanceError, in_file
 from gangplan.instances.intake import cluster_sizes
-from gangplan.instances.layout import GpuPool, LayoutProblem, Transformer, gpu_pool
+from gangplan.instances.layout import LayoutPlan, LayoutProblem, Transformer, gpu_pool
 from gangplan.instances.layout.calibrate import refit
 from gangplan.instances.layout.flags import READ_BY
 from gangplan.instances.layout.models import MODELS
@@ -28,7 +28,7 @@ from . import options
 from .output import Told, facts, progress, table, tell
 
 if TYPE_CHECKING:
-    from gangplan.solvers.layout.explain import Best
+    from gangplan.solvers.layout.explain import Best, Rival
 
 _GPUS, _RESULTS = options.Section("The GPUs"), options.Section("What comes out besides")
 _POOL = "others beside or instead of these; may be repeated"
@@ -64,17 +64,11 @@ class Training:
             size, _, gpu = text.partition(":")
             options.refuse(("pool", not gpu, f"{text!r} is not nodes x GPUs and their type, like 16x8:A100"))
             parts.append((size, gpu))
-        pools = tuple(self._pool(size, gpu) for size, gpu in parts)
-        how: dict[str, Any] = {
-            "precision": self.precision,
-            "optimizer": self.optimizer,
-            "zero_bubble": self.zero_bubble,
-        }
-        return LayoutProblem(model, pools, self.batch, self.sequence, **how)
-
-    def _pool(self, size: str, gpu: str | None) -> GpuPool:
-        nodes, each = cluster_sizes(size, "nodes x GPUs of each", "128x8", 1_000_000)
-        return gpu_pool(gpu or "", nodes, each, memory=self.gpu_memory, network=self.network)
+        sizes = [cluster_sizes(size, "nodes x GPUs of each", "128x8", 1_000_000) for size, _ in parts]
+        how = {"memory": self.gpu_memory, "network": self.network}
+        pools = tuple(gpu_pool(gpu or "", *size, **how) for size, (_, gpu) in zip(sizes, parts, strict=True))
+        what: Any = {"optimizer": self.optimizer, "zero_bubble": self.zero_bubble}
+        return LayoutProblem(model, pools, self.batch, self.sequence, self.precision, **what)
 
 
 @dataclass(frozen=True)
@@ -137,14 +131,11 @@ def layout(
                 result = replace(result, plan=x.plan, objective=x.objective)
         told = results.flags and best_flags(problem, results.flags, seconds, **wanted)
     verdict = verify(problem, result.plan)
-    rows = [
-        x._asdict()
-        | {"wish": f"{x.wish}"}
-        | {k: y and y.summary() for k, y in (("plan", x.plan), ("nearest", x.nearest))}
-        for x in rivals
+    data: dict[str, Any] = as_data(result) | as_found(problem, verdict)
+    data["instead"] = [
+        x._asdict() | {"wish": f"{x.wish}", "plan": _told(x.plan), "nearest": _told(x.nearest)} for x in rivals
     ]
-    data = as_data(result) | as_found(problem, verdict) | {"instead": rows}
-    blocks = [_summary(problem, result, verdict), *plan_blocks(problem, result.plan, verdict), _rivals(problem, rows)]
+    blocks = [_summary(problem, result, verdict), *plan_blocks(problem, result.plan, verdict), _rivals(problem, rivals)]
     if told:
         (text, words), found = told
         data["flags"] = {"text": text, "words": words, **found._asdict(), "plan": json.loads(dump(found.plan))}
@@ -166,9 +157,8 @@ def _model(config: str) -> Transformer:
 
 def _files(problem: LayoutProblem, result: Any, results: Results, seconds: float) -> dict[str, bytes]:
     """Return what is to be written by path."""
-    files = {
-        path: f"{dump(x)}\n".encode() for path, x in ((results.out, result.plan), (results.problem, problem)) if path
-    }
+    made = (results.out, result.plan), (results.problem, problem)
+    files = {path: f"{dump(x)}\n".encode() for path, x in made if path}
     if results.draw is not None:
         from ..plot import render
 
@@ -184,40 +174,39 @@ def _files(problem: LayoutProblem, result: Any, results: Results, seconds: float
 
 
 def _summary(problem: LayoutProblem, result: Any, verdict: Any) -> str:
-    used, total = result.plan.gpus, sum(pool.count for pool in problem.pools)
-    held = "" if used == total else f" of {total:,}"
-    idle = "" if used == total else f" in use, {verdict.tokens * used / total:,.0f} a GPU of all"
-    rate = "" if verdict.utilisation is None else f", MFU {percent(verdict.utilisation)} of the peak in 16 bits"
     from .report import standing
 
-    model = problem.model
+    model, plan = problem.model, result.plan
     assert isinstance(model, Transformer), "measured layers have no config"
+    used, total = plan.gpus, sum(pool.count for pool in problem.pools)
     active = f", {model.active_parameters / 1e9:.3g}B active" * (model.experts > 0)
-    parameters = f"{model.name}, {model.parameters / 1e9:.4g}B parameters{active}"
+    held = f" of {total:,}" * (used < total)
+    idle = f" in use, {verdict.tokens * used / total:,.0f} a GPU of all" * (used < total)
+    rate = f"{verdict.tokens:,.0f} tokens/s a GPU{idle}, MFU {percent(verdict.utilisation)} of the peak in 16 bits"
+    withheld = [note for note in result.notes if note.startswith("bound withheld")]
+    space = (*withheld, "no layout takes less, by this cost model")[0]
     return facts(
         [
-            ("model", parameters),
-            ("layout", f"{result.plan.summary()}; {used:,}{held} GPUs"),
-            ("step", f"{amount(problem, result.objective)}, {verdict.tokens:,.0f} tokens/s a GPU{idle}{rate}"),
-            ("bound", f"{amount(problem, result.bound)}, gap {percent(result.gap)}: {_space(result)}"),
+            ("model", f"{model.name}, {model.parameters / 1e9:.4g}B parameters{active}"),
+            ("layout", f"{plan.summary()}; {used:,}{held} GPUs"),
+            ("step", f"{amount(problem, result.objective)}, {rate}"),
+            ("bound", f"{amount(problem, result.bound)}, gap {percent(result.gap)}: {space}"),
             ("status", f"{standing(result)} after {quantity(result.wall_seconds, 's', 3)}"),
         ]
     )
 
 
-def _space(result: Any) -> str:
-    """Return which layouts a bound holds for, in words."""
-    withheld = [note for note in result.notes if note.startswith("bound withheld")]
-    return withheld[0] if withheld else "no layout takes less, by this cost model"
+def _told(plan: LayoutPlan | None) -> str | None:
+    return None if plan is None else plan.summary()
 
 
-def _rivals(problem: LayoutProblem, rows: Sequence[dict[str, Any]]) -> Any:
+def _rivals(problem: LayoutProblem, rivals: Sequence[Rival]) -> Any:
     """Return the table of the best layouts with other degrees."""
     cells = []
-    for row in rows:
-        best = row["plan"] or "no layout fits" * row["proved"]
-        best += ", not proved" * (not row["proved"] and bool(best))
-        cells.append((row["wish"], best, "; ".join(row["why"]), amount(problem, row["objective"])))
+    for x in rivals:
+        best = _told(x.plan) or "no layout fits" * x.proved
+        best += ", not proved" * (not x.proved and x.plan is not None)
+        cells.append((f"{x.wish}", best, "; ".join(x.why), amount(problem, x.objective)))
     return table(("with", "the best is", "it loses by", "step"), cells, left=3)
 
 
@@ -225,11 +214,7 @@ def _flags(problem: LayoutProblem, framework: str | None, found: Best, result: A
     """Return what the layout of flags takes and needs, and how it stands beside the best of all."""
     assert found.plan is not None and found.objective is not None, "flags are of a layout"
     most = quantity(float(verify(problem, found.plan).memory.sum(axis=0).max()), "B", 3)
-    limit = (
-        "no such layout takes less"
-        if found.proved
-        else f"no such layout takes less than {amount(problem, found.bound)}"
-    )
+    limit = f"no such layout takes less{'' if found.proved else f' than {amount(problem, found.bound)}'}"
     longer = f"{percent(found.objective / result.objective - 1)} longer than the best found of all"
     gap = percent(relative_gap(found.objective, result.bound))
     return [
