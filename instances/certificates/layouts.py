@@ -154,7 +154,7 @@ class _Search:
     def _tensors(self, pool: int) -> list[int]:
         model, gpu = self.problem.model, self.problem.pools[pool].gpu
         if isinstance(model, MeasuredLayers):
-            return sorted({t for x, t in zip(model.gpu, model.tensor.tolist(), strict=True) if x == gpu})
+            return list(np.unique(model.tensor[[x == gpu for x in model.gpu]]).tolist())
         return [t for t in _divisors(model.heads) if not undivided(model, t)]
 
     def _others(self) -> tuple[list[int], list[int], list[int]]:

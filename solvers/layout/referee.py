@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import combinations, permutations, product
 from math import comb, inf
 from typing import Any
@@ -103,10 +104,7 @@ def random_problem(seed: int, variant: str = "", *, layers: int = 4) -> LayoutPr
         layers: of the model, at most.
     """
     rng = np.random.default_rng(seed)
-
-    def pick(*values: Any) -> Any:
-        return values[int(rng.integers(len(values)))]
-
+    pick = partial(_pick, rng)
     unlike = rng.random() < 0.35
     counts = [int(rng.integers(1, 4)) for _ in range(2)] if unlike else [int(rng.integers(1, 7))]
     batch, sequence, precision = pick(1, 2, 3, 4, 4, 6), pick(4, 6, 7, 8), pick(*PRECISIONS)
@@ -127,10 +125,12 @@ def random_problem(seed: int, variant: str = "", *, layers: int = 4) -> LayoutPr
     )  # fmt: skip
 
 
-def _transformer(rng: np.random.Generator, layers: int) -> Transformer:
-    def pick(*values: Any) -> Any:
-        return values[int(rng.integers(len(values)))]
+def _pick(rng: np.random.Generator, *values: Any) -> Any:
+    return values[int(rng.integers(len(values)))]
 
+
+def _transformer(rng: np.random.Generator, layers: int) -> Transformer:
+    pick = partial(_pick, rng)
     heads, n = pick(1, 2, 3, 4, 6), int(rng.integers(1, layers + 1))
     experts = pick(0, 0, 2, 3, 4)
     more: dict[str, Any] = {}

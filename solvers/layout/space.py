@@ -23,7 +23,6 @@ from gangplan.instances.layout.flags import again, shares
 from gangplan.instances.layout.measured import MeasuredLayers
 from gangplan.instances.layout.problem import LayoutPlan, LayoutProblem
 from gangplan.instances.layout.stage import ZERO_BUBBLE, stage_memory
-from gangplan.instances.layout.transformer import Transformer
 from gangplan.instances.verify import TOLERANCE
 from gangplan.instances.verify.layout import undivided
 
@@ -82,25 +81,23 @@ class Space:
         self.count = len(costs.kinds)
         self.virtual = 1 if scattered(costs.kinds) else max(1, self.count // 2)
         self.whole = self.virtual > 1 or self.count < 4 or isinstance(problem.model, MeasuredLayers)
-        self.total = sum(pool.count for pool in problem.pools)
         model, measured = problem.model, isinstance(problem.model, MeasuredLayers)
-        self.has_experts = isinstance(model, Transformer) and model.experts > 0
         # without sharing states twice the gradients are sent, with it also weights
         self.zeros = (*((0,) if problem.width > problem.gradient_bytes else ()), 1, *(() if measured else (2, 3)))
         self.number = np.bincount(costs.kinds)
+        self.has_experts = getattr(model, "experts", 0) > 0
+        self.contexts, self.experts = [1], divisors(getattr(model, "experts", 0) or 1)
         if isinstance(model, MeasuredLayers):
-            self.tensors = [
-                sorted({t for gpu, t in zip(model.gpu, model.tensor.tolist(), strict=True) if gpu == pool.gpu})
-                for pool in problem.pools
-            ]
-            self.contexts, self.experts = [1], [1]
-            self.micro_batches = sorted({b for b in model.micro_batch.tolist() if problem.batch % b == 0})
-        else:
-            self.tensors = [tensors(model, pool.count) for pool in problem.pools]
-            halves = problem.sequence // 2 if problem.sequence % 2 == 0 else 1
-            self.contexts = [c for c in divisors(halves) if c <= self.total] if halves > 1 else [1]
-            self.experts = divisors(model.experts) if model.experts else [1]
-            self.micro_batches = divisors(problem.batch)
+            rows = [[gpu == pool.gpu for gpu in model.gpu] for pool in problem.pools]
+            self.tensors = [np.unique(model.tensor[row]).tolist() for row in rows]
+            self.micro_batches = [b for b in np.unique(model.micro_batch).tolist() if problem.batch % b == 0]
+            return
+        some = [t for t in divisors(model.heads) if not undivided(model, t)]
+        self.tensors = [[t for t in some if t <= pool.count] for pool in problem.pools]
+        self.micro_batches = divisors(problem.batch)
+        if problem.sequence % 2 == 0:
+            total = sum(pool.count for pool in problem.pools)
+            self.contexts = [c for c in divisors(problem.sequence // 2) if c <= total]
 
     def within(self, wish: Wish = ANY, framework: str = "") -> Space:
         """Return those layouts that have some degrees, and that a framework runs."""
@@ -230,8 +227,3 @@ class Space:
             rows.append(np.asarray(sum(memory) - memory.buffers))
             room.append(max(0.0, self.problem.pools[k].memory * (1 + TOLERANCE) - memory.buffers))
         return self._sums(rows).stages(stages, np.array(room))
-
-
-def tensors(model: Transformer, most: int) -> list[int]:
-    """Return the degrees of tensor parallelism that divide a model."""
-    return [t for t in divisors(model.heads) if t <= most and not undivided(model, t)]

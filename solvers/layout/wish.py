@@ -63,15 +63,8 @@ def contradiction(problem: LayoutProblem, wanted: Wish) -> InstanceError:
     count = len(model.chain())
     if p * v > count:
         return InstanceError("explain", f"{wanted}: the model has {count} blocks, embedding and head included")
-    family = Family(
-        (Segment(0, wanted.TP or 1, p),),
-        data=wanted.DP or 1,
-        context=wanted.CP or 1,
-        expert=wanted.EP or 1,
-        micro_batch=wanted.MB or 1,
-        virtual=v,
-        zero=1 if wanted.ZERO is None else wanted.ZERO,
-    )
+    degrees = (x or 1 for x in (wanted.DP, wanted.CP, wanted.EP, wanted.MB))
+    family = Family((Segment(0, wanted.TP or 1, p),), *degrees, v, 1 if wanted.ZERO is None else wanted.ZERO)
     sizes = [count // p + (s < count % p) for s in range(p)]
     words = misfits(problem, family.plan(chunks(sizes, v), [0] * p, [0] * p))
     open_ = "the degrees that are left open cannot be chosen so that it works"
