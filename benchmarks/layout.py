@@ -25,6 +25,7 @@ from gangplan.instances.readers.sailor import read_sailor_layers, read_sailor_ru
 from gangplan.instances.verify.layout import SECONDS, verify_layout
 from gangplan.solvers.layout.family import Family, Segment
 from gangplan.solvers.layout.space import Space
+from gangplan.solvers.layout.split import split
 
 from .found import Found, number, table
 from .rows import Task
@@ -156,7 +157,7 @@ def family(plan: LayoutPlan) -> Family:
 
 
 def _seconds(space: Space, which: Family) -> float | None:
-    plan = space.split(which)[0]
+    plan = split(space, which)[0]
     return None if plan is None else verify_layout(space.problem, plan).objective
 
 
@@ -168,7 +169,7 @@ def _why(space: Space, own: Family, best: Family) -> dict[str, float]:
     """Return by how much each part of a step is shorter in the best layout, in the mean of the stages."""
     parts = []
     for which in (own, best):
-        plan = space.split(which)[0]
+        plan = split(space, which)[0]
         if plan is None:
             return {}
         parts.append(verify_layout(space.problem, plan).seconds.mean(axis=1))

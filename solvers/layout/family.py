@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from math import gcd
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from gangplan.instances.arrays import FloatArray
-from gangplan.instances.layout.costs import BlockCosts, Degrees, block_costs
-from gangplan.instances.layout.problem import LayoutPlan, LayoutProblem
+from gangplan.instances.layout.costs import Degrees
+from gangplan.instances.layout.problem import LayoutPlan
 from gangplan.instances.layout.stage import waiting
-
-from .shapes import intervals
 
 
 class Combination(NamedTuple):
@@ -75,25 +71,3 @@ class Family(NamedTuple):
         pool, tensor = np.array([x[:2] for x in self.of_stage]).T
         again = np.array(selective, dtype=np.int32), np.array(full, dtype=np.int32)
         return LayoutPlan(pool, tensor, np.array(blocks), *again, *self[1:])
-
-
-class Costs:
-    """What blocks of a problem cost, by degrees; computed once.
-
-    Args:
-        problem: what is split.
-    """
-
-    def __init__(self, problem: LayoutProblem) -> None:
-        self.problem, self.kinds = problem, problem.model.chain()
-        self.blocks = lru_cache(None)(self._blocks)
-        self.shortest = lru_cache(4096)(self._shortest)
-        self.intervals = lru_cache(None)(lambda most: intervals(self.kinds, most))
-
-    def _blocks(self, pool: int, at: Degrees) -> BlockCosts | None:
-        return block_costs(self.problem, self.problem.pools[pool], at)
-
-    def _shortest(self, costs: BlockCosts) -> FloatArray:
-        """Return the least seconds of a micro-batch of so many blocks in a row, from one on, float64 (L,)."""
-        total = np.concatenate([[0.0], np.cumsum(costs.seconds()[0][self.kinds])])
-        return np.array([(total[n:] - total[:-n]).min() for n in range(1, len(total))])

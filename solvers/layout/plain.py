@@ -18,8 +18,9 @@ from gangplan.instances.layout.stage import handovers
 
 from ..plain import ROWS, Formulation, New, Rows, Variable, add_up, both, refine
 from ..run import Run
-from .family import Costs, Family
+from .family import Family
 from .referee import ways
+from .space import Space
 from .split import stage_tables
 
 _GPUS = 16
@@ -102,17 +103,17 @@ plain_cpsat, plain_milp = both(_solve)
 
 def _choices(problem: LayoutProblem) -> Iterator[tuple[Family, int, list[list[Choice]]]]:
     """Yield all degrees, with micro-batches and the choices for each stage."""
-    costs = Costs(problem)
-    sums = np.cumsum(np.eye(int(costs.kinds.max()) + 1, dtype=np.int64)[costs.kinds], axis=0)
+    space = Space(problem)
+    sums = np.cumsum(np.eye(int(space.kinds.max()) + 1, dtype=np.int64)[space.kinds], axis=0)
     before = np.concatenate([0 * sums[:1], sums])  # blocks of each kind before each block
     for way in ways(problem):
-        each = [costs.blocks(x.pool, way.degrees(x)) for x in way.of_stage]
+        each = [space.blocks(x.pool, way.degrees(x)) for x in way.of_stage]
         handed = handovers([0.0 if x is None else x.handed for x in each], way.virtual).tolist()
         stages: list[list[Choice]] = []
         for s, (segment, x) in enumerate(zip(way.of_stage, each, strict=True)):
             stages.append([])
             if x is not None:
-                every = _chunks(len(costs.kinds), way.stages, way.virtual, s)
+                every = _chunks(len(space.kinds), way.stages, way.virtual, s)
                 counts = np.array([sum(before[b] - before[a] for a, b in chunks) for chunks in every])
                 (table,) = stage_tables(problem, x, way, segment, [s], counts, [handed[s]])
                 choices = map(Choice, every, *(row[:-1].tolist() for row in table))

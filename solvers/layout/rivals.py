@@ -35,7 +35,7 @@ def even(space: Space, family: Family) -> LayoutPlan | None:
 
     Embedding and head count as layers if that divides them all, else they are in the first and last chunk besides.
     """
-    problem, kinds, (segment,) = space.problem, space.costs.kinds, family.segments
+    problem, kinds, (segment,) = space.problem, space.kinds, family.segments
     p, parts = segment.stages, segment.stages * family.virtual
     if parts > len(kinds) - 2 or problem.batch % (family.data * family.micro_batch):
         return None
@@ -45,7 +45,7 @@ def even(space: Space, family: Family) -> LayoutPlan | None:
     blocks[0] += besides
     blocks[-1] += besides
     plan = family.plan(blocks, [0] * p, [0] * p)
-    if misfits(problem, plan) or (costs := space.costs.blocks(segment.pool, family.degrees(segment))) is None:
+    if misfits(problem, plan) or (costs := space.blocks(segment.pool, family.degrees(segment))) is None:
         return None
     where = plan.chunks() % p
     counts = np.stack([np.bincount(kinds[where == s], minlength=int(kinds.max()) + 1) for s in range(p)])

@@ -8,6 +8,7 @@ from math import inf
 from operator import itemgetter
 from typing import Any
 
+from gangplan.instances.layout.flags import again
 from gangplan.instances.layout.problem import LayoutPlan
 
 from ..run import Run
@@ -15,6 +16,7 @@ from .family import Combination, Family
 from .nearest import nearest
 from .rivals import megatron_rule
 from .space import Space
+from .split import equal, split
 from .wish import ANY
 
 _DIVES = 24
@@ -36,18 +38,18 @@ def dive(run: Run, space: Space) -> None:
         if run.stopped:
             break
         for least, family in sorted(space.families(x, _best(run)), key=itemgetter(0))[:_TRIES]:
-            plan, value = space.split(family, _best(run)) if least < _best(run) else (None, inf)
+            plan, value = split(space, family, _best(run)) if least < _best(run) else (None, inf)
             if plan is not None and not _offered(run, space, plan):
                 unequal.append((value, family))
     for value, family in sorted(unequal, key=itemgetter(0))[:_DIVES]:
-        if value < _best(run) and not run.stopped and (plan := space.equal(family, _best(run))) is not None:
+        if value < _best(run) and not run.stopped and (plan := equal(space, family, _best(run))[0]):
             run.offer(plan, "branch")
 
 
 def branch(run: Run, space: Space) -> None:
     """Offer the best layout of all, and raise the bound to what is left."""
     heap: list[Node] = [(bound, i, x) for i, (bound, x) in enumerate(space.nodes(lambda: run.stopped))]
-    number, free = count(len(heap)), space.limits == (ANY, "")
+    number, free = count(len(heap)), (space.wish, space.framework) == (ANY, "")
     if not space.whole:
         run.note("bound withheld: only layouts of one chunk a stage are looked at, the model has many kinds of layers")
     if free:
@@ -64,10 +66,10 @@ def branch(run: Run, space: Space) -> None:
             for least, family in space.families(x, best):
                 heappush(heap, (max(least, bound), next(number), family))
         elif isinstance(x, Family):
-            plan, value = space.split(x, best)
+            plan, value = split(space, x, best)
             if plan is not None and not _offered(run, space, plan):
                 heappush(heap, (max(value * _SAFE, bound), next(number), (x,)))
-        elif (plan := space.equal(*x, best)) is not None:
+        elif (plan := equal(space, *x, best)[0]) is not None:
             run.offer(plan, "branch")
     if not heap and not run.stopped and space.whole:
         _end(run, free)
@@ -84,7 +86,8 @@ def _end(run: Run, free: bool) -> None:
 
 def _offered(run: Run, space: Space, plan: LayoutPlan) -> bool:
     """Offer a plan if the framework runs it; return whether it does."""
-    return space.runs(plan) and (run.offer(plan, "branch") or True)
+    runs = not space.framework or again(plan, space.framework) is not None
+    return runs and (run.offer(plan, "branch") or True)
 
 
 def _best(run: Run) -> float:

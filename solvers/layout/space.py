@@ -18,18 +18,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray
-from gangplan.instances.layout.costs import BlockCosts
-from gangplan.instances.layout.flags import again, shares
+from gangplan.instances.layout.costs import BlockCosts, Degrees, block_costs
+from gangplan.instances.layout.flags import shares
 from gangplan.instances.layout.measured import MeasuredLayers
-from gangplan.instances.layout.problem import LayoutPlan, LayoutProblem
+from gangplan.instances.layout.problem import LayoutProblem
 from gangplan.instances.layout.stage import ZERO_BUBBLE, stage_memory
 from gangplan.instances.verify import TOLERANCE
 from gangplan.instances.verify.layout import undivided
 
 from ..run import never
-from .family import Combination, Costs, Family, Segment
-from .shapes import scattered
-from .split import equal, split
+from .family import Combination, Family, Segment
+from .shapes import intervals, scattered
 from .wish import ANY, Wish
 
 
@@ -68,23 +67,25 @@ class Space:
         problem: what is split.
 
     Attributes:
-        costs: of its blocks.
-        limits: the degrees that are wished for, and the framework that has to run the layouts, if any has.
+        kinds: of the blocks of the chain.
+        wish, framework: the degrees that are wished for, and what has to run the layouts, if that is not empty.
         virtual: the most chunks of a stage.
         whole: whether it has every layout that the verifier admits, those apart that cost at least as much.
     """
 
     def __init__(self, problem: LayoutProblem) -> None:
-        self.problem, self.costs = problem, (costs := Costs(problem))
-        self.limits = ANY, ""
-        self.bound = lru_cache(None)(self._bound)
-        self.count = len(costs.kinds)
-        self.virtual = 1 if scattered(costs.kinds) else max(1, self.count // 2)
+        self.problem, self.kinds = problem, (kinds := problem.model.chain())
+        self.wish, self.framework = ANY, ""
+        self.bound, self.blocks = lru_cache(None)(self._bound), lru_cache(None)(self._blocks)
+        self.shortest = lru_cache(4096)(self._shortest)
+        self.intervals = lru_cache(None)(lambda most: intervals(kinds, most))
+        self.count = len(kinds)
+        self.virtual = 1 if scattered(kinds) else max(1, self.count // 2)
         self.whole = self.virtual > 1 or self.count < 4 or isinstance(problem.model, MeasuredLayers)
         model, measured = problem.model, isinstance(problem.model, MeasuredLayers)
         # without sharing states twice the gradients are sent, with it also weights
         self.zeros = (*((0,) if problem.width > problem.gradient_bytes else ()), 1, *(() if measured else (2, 3)))
-        self.number = np.bincount(costs.kinds)
+        self.number = np.bincount(kinds)
         self.has_experts = getattr(model, "experts", 0) > 0
         self.contexts, self.experts = [1], divisors(getattr(model, "experts", 0) or 1)
         if isinstance(model, MeasuredLayers):
@@ -102,12 +103,12 @@ class Space:
     def within(self, wish: Wish = ANY, framework: str = "") -> Space:
         """Return those layouts that have some degrees, and that a framework runs."""
         space = copy(self)
-        space.limits = wish, framework
+        space.wish, space.framework = wish, framework
         return space
 
     def nodes(self, stopped: Callable[[], bool] = never) -> list[tuple[float, Combination]]:
         """Return all combinations with their bounds, the most promising first; `TimeoutError` if it is stopped."""
-        wish, framework = self.limits
+        wish, framework = self.wish, self.framework
         found = list[tuple[float, Combination]]()
         for x in self.combinations():
             if stopped():
@@ -130,7 +131,7 @@ class Space:
     def _bound(self, x: Combination) -> float:
         """Return the seconds a step if all GPUs were busy: sequences over what all pools compute in a second."""
         used = [k for k, t in enumerate(x.tensor) if t]
-        costs = [self.costs.blocks(k, x.degrees(k)) for k in used]
+        costs = [self.blocks(k, x.degrees(k)) for k in used]
         if None in costs:
             return inf
         replicas = np.array([self.problem.pools[k].count / (x.tensor[k] * x.context) for k in used])
@@ -140,7 +141,7 @@ class Space:
     def families(self, x: Combination, below: float) -> list[tuple[float, Family]]:
         """Return the families of a combination whose bound is below some seconds, with it."""
         used = [k for k, t in enumerate(x.tensor) if t]
-        wish, framework = self.limits
+        wish, framework = self.wish, self.framework
         found: list[tuple[float, Family]] = []
         for d in divisors(self.problem.batch // x.micro_batch):
             m = self.problem.batch // (d * x.micro_batch)
@@ -148,7 +149,7 @@ class Space:
             most = [min(self.problem.pools[k].count // r, self.count) for k, r in zip(used, ranks, strict=True)]
             if not min(most) or any(r % x.expert for r in ranks):
                 continue
-            costs = [c for k in used if (c := self.costs.blocks(k, x.degrees(k, d))) is not None]
+            costs = [c for k in used if (c := self.blocks(k, x.degrees(k, d))) is not None]
             sums = self._sums([c.seconds()[0] for c in costs])
             stages = np.stack([g.ravel() for g in np.meshgrid(*(np.arange(1, n + 1) for n in most), indexing="ij")])
             stages = stages[:, stages.sum(axis=0) <= self.count]
@@ -177,26 +178,22 @@ class Space:
                             found.append((float(least[i, j]), family))
         return found
 
-    def split(self, family: Family, below: float = inf) -> tuple[LayoutPlan | None, float]:
-        """Return the best layout of a family below some seconds, with its seconds; the framework may not run it."""
-        return split(self.costs, family, below, self.limits[1])
-
-    def equal(self, family: Family, below: float) -> LayoutPlan | None:
-        """Return the best that the framework runs."""
-        return equal(self.costs, family, below, self.limits[1])[0]
-
-    def runs(self, plan: LayoutPlan) -> bool:
-        """Return whether the framework runs a layout of these."""
-        return not self.limits[1] or again(plan, self.limits[1]) is not None
-
     def share(self, x: Combination, family: Family) -> float:
         """Return the bytes of weights, and all that goes with them, of a GPU if stages have equal parts."""
         pool = family.segments[0].pool
         at = x.degrees(pool, family.data, family.zero)
-        if (costs := self.costs.blocks(pool, at)) is None:
+        if (costs := self.blocks(pool, at)) is None:
             return inf
         own, experts = costs.weights @ self.number, costs.expert_weights @ self.number
         return float(sum(stage_memory(self.problem, at, own, experts, 0.0, 0.0)) / family.stages)
+
+    def _blocks(self, pool: int, at: Degrees) -> BlockCosts | None:
+        return block_costs(self.problem, self.problem.pools[pool], at)
+
+    def _shortest(self, costs: BlockCosts) -> FloatArray:
+        """Return the least seconds of a micro-batch of so many blocks in a row, from one on, float64 (L,)."""
+        total = np.concatenate([[0.0], np.cumsum(costs.seconds()[0][self.kinds])])
+        return np.array([(total[n:] - total[:-n]).min() for n in range(1, len(total))])
 
     def _sums(self, rows: Sequence[FloatArray]) -> Sums:
         """Return sums along the chain of what each kind of block is on each pool."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import inf
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,8 +22,11 @@ from gangplan.instances.layout.problem import LayoutPlan, LayoutProblem
 from gangplan.instances.layout.stage import handovers, stage_memory, stage_reduction, under_way
 from gangplan.instances.verify import TOLERANCE
 
-from .family import Costs, Family, Segment
+from .family import Family, Segment
 from .shapes import FEW, UNSPREAD, First, Shapes, chunks, column, interleaved, spread
+
+if TYPE_CHECKING:
+    from .space import Space
 
 _SLACK = 1 - 1e-12
 _SIZES = 4, 8, 16, 32, 64, 128
@@ -104,29 +107,29 @@ def _again(
     return seconds[row, best], lighter[row, best], np.broadcast_to(number, seconds.shape)[row, best]
 
 
-def equal(costs: Costs, family: Family, below: float, framework: str) -> tuple[LayoutPlan | None, float]:
-    """Return the best layout below some seconds that a framework runs, with its seconds: `split` by each number.
+def equal(space: Space, family: Family, below: float) -> tuple[LayoutPlan | None, float]:
+    """Return the best layout below some seconds that the framework runs, with its seconds: `split` by each number.
 
     Chunks of a stage are as even as can be.
     """
     best, p, v = None, family.stages, family.virtual
-    numbers = range(1, -(-(len(costs.kinds) - v * (p - 1)) // v) + FEW)
-    for number in (0, *(numbers if framework == "megatron" else reversed(numbers))):
-        plan, below = split(costs, family, below, framework, number)
+    numbers = range(1, -(-(space.count - v * (p - 1)) // v) + FEW)
+    for number in (0, *(numbers if space.framework == "megatron" else reversed(numbers))):
+        plan, below = split(space, family, below, number)
         best = best if plan is None else plan
     return best, below
 
 
 def split(
-    costs: Costs, family: Family, below: float = inf, framework: str = "", number: int | None = None
+    space: Space, family: Family, below: float = inf, number: int | None = None
 ) -> tuple[LayoutPlan | None, float]:
     """Return the best layout of a family that takes less than some seconds, with its seconds.
 
-    As little is computed again as memory allows: all of a layer only, if a framework is named, and in each stage what a
+    As little is computed again as memory allows: all of a layer only, if there is a framework, and in each stage what a
     number says, if there is one; see `recomputed`.
     """
-    problem, kinds, count = costs.problem, costs.kinds, len(costs.kinds)
-    every = [costs.blocks(x.pool, family.degrees(x)) for x in family.segments]
+    problem, kinds, count, framework = space.problem, space.kinds, space.count, space.framework
+    every = [space.blocks(x.pool, family.degrees(x)) for x in family.segments]
     chains = [x for x in every if x is not None]
     m, v, p = problem.batch // (family.data * family.micro_batch), family.virtual, family.stages
     if len(chains) < len(every):
@@ -135,7 +138,7 @@ def split(
     least = float(np.min([x.seconds()[0] for x in chains], axis=0)[kinds].sum())
     share = family.waiting
     longest = ((below - least * share) / (m - share) if m > share else below) / _SLACK
-    most = max(int(np.searchsorted(costs.shortest(x), longest, side="right")) for x in chains)
+    most = max(int(np.searchsorted(space.shortest(x), longest, side="right")) for x in chains)
     most = min(most, count - v * (p - 1))
     if most * p < count:
         return None, below
@@ -151,7 +154,7 @@ def split(
                 if v > 1:
                     at = interleaved(kinds, most, stage, p, v, first)
                 else:
-                    at = costs.intervals(next((x for x in _SIZES if most <= x <= count), count))
+                    at = space.intervals(next((x for x in _SIZES if most <= x <= count), count))
                 alike = [stage] if any(ends) and v > 1 else [s for s, pair in enumerate(of_stage) if pair[0] == k]
                 given = None
                 if number is not None:

@@ -15,6 +15,7 @@ from gangplan.instances.layout.pool import gpu_pool
 from gangplan.instances.layout.problem import LayoutPlan, LayoutProblem
 from gangplan.instances.verify.layout import verify_layout
 from gangplan.solvers.layout.space import Space
+from gangplan.solvers.layout.split import split
 
 
 def test_rank_counts_all() -> None:
@@ -24,9 +25,9 @@ def test_rank_counts_all() -> None:
     found = layout.rank(problem, plan)
     space = Space(problem)
     every = [x for c in space.combinations() for _, x in space.families(c, inf)]
-    plans = [best for x in every if (best := space.split(x)[0]) is not None]
+    plans = [best for x in every if (best := split(space, x)[0]) is not None]
     seconds = np.array([verify_layout(problem, x).objective for x in plans])
-    own = verify_layout(problem, space.split(layout.family(plan))[0]).objective
+    own = verify_layout(problem, split(space, layout.family(plan))[0]).objective
     assert found["own"] == pytest.approx(own) and found["best"] == pytest.approx(seconds.min())
     assert found["rank"] == 1 + (seconds < own * (1 - 1e-9)).sum() and found["cut"] == 0
     assert found["near"] == (seconds <= layout.NEAR * seconds.min()).sum()

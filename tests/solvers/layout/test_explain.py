@@ -16,6 +16,7 @@ from gangplan.instances.layout.flags import flags
 from gangplan.solvers.layout.explain import best_flags, differences, explain, fastest, refusal
 from gangplan.solvers.layout.nearest import nearest
 from gangplan.solvers.layout.space import Space
+from gangplan.solvers.layout.split import split
 from gangplan.solvers.layout.wish import Wish, wish
 
 MODEL = Transformer("small", 6, 2048, 16, 8, 128, 32000, 8192)
@@ -30,7 +31,7 @@ def optimum(problem: LayoutProblem, wanted: Wish) -> float:
     found = [np.inf]
     for x in space.combinations():
         for _, family in space.families(x, np.inf) if wanted.allows(x) else ():
-            if wanted.is_met(family) and (plan := space.split(family)[0]) is not None:
+            if wanted.is_met(family) and (plan := split(space, family)[0]) is not None:
                 found.append(verify(problem, plan).objective or np.inf)
     return min(found)
 
