@@ -65,7 +65,7 @@ class Training:
             options.refuse(("pool", not gpu, f"{text!r} is not nodes x GPUs and their type, like 16x8:A100"))
             parts.append((size, gpu))
         sizes = [cluster_sizes(size, "nodes x GPUs of each", "128x8", 1_000_000) for size, _ in parts]
-        how = {"memory": self.gpu_memory, "network": self.network}
+        how: Any = {"memory": self.gpu_memory, "network": self.network}
         pools = tuple(gpu_pool(gpu or "", *size, **how) for size, (_, gpu) in zip(sizes, parts, strict=True))
         what: Any = {"optimizer": self.optimizer, "zero_bubble": self.zero_bubble}
         return LayoutProblem(model, pools, self.batch, self.sequence, self.precision, **what)
@@ -127,7 +127,7 @@ def layout(
         for x in rivals:
             if wanted and x.plan is None and x.proved:
                 raise refusal(problem, x.wish)
-            if x.objective is not None and x.objective < result.objective:
+            if x.objective is not None and x.objective < float(result.objective or 0.0):
                 result = replace(result, plan=x.plan, objective=x.objective)
         told = results.flags and best_flags(problem, results.flags, seconds, **wanted)
     verdict = verify(problem, result.plan)

@@ -7,6 +7,7 @@ from itertools import groupby, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..arrays import IntArray, require_choice
 from ..errors import InstanceError
@@ -69,7 +70,7 @@ def shares(framework: str, stages: int) -> tuple[int, ...]:
     return (0, 1, 2, 3) if framework == "megatron" else (0, 1) if stages > 1 else (0, 2, 3)
 
 
-def recomputed(framework: str, layers: IntArray, number: int) -> IntArray:
+def recomputed(framework: str, layers: NDArray[Any], number: int) -> IntArray:
     """Return how many layers of a stage compute all again, int (...,).
 
     They are the first `number` of each chunk in Megatron, each one of so many in torchtitan; none if it is 0. Norms and

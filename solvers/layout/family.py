@@ -70,4 +70,5 @@ class Family(NamedTuple):
         """Return the layout with such chunks and so many layers computed again."""
         pool, tensor = np.array([x[:2] for x in self.of_stage]).T
         again = np.array(selective, dtype=np.int32), np.array(full, dtype=np.int32)
-        return LayoutPlan(pool, tensor, np.array(blocks), *again, *self[1:])
+        degrees: Any = self[1:]
+        return LayoutPlan(pool, tensor, np.array(blocks), *again, *degrees)

@@ -43,7 +43,7 @@ class Nearest(NamedTuple):
     @property
     def fits(self) -> bool:
         """Whether there is as much as it needs."""
-        return sum(self.need) <= self.has
+        return bool(sum(self.need) <= self.has)
 
     def words(self) -> str:
         """Say it in a sentence."""

@@ -69,7 +69,7 @@ def branch(run: Run, space: Space) -> None:
             plan, value = split(space, x, best)
             if plan is not None and not _offered(run, space, plan):
                 heappush(heap, (max(value * _SAFE, bound), next(number), (x,)))
-        elif (plan := equal(space, *x, best)[0]) is not None:
+        elif (plan := equal(space, x[0], best)[0]) is not None:
             run.offer(plan, "branch")
     if not heap and not run.stopped and space.whole:
         _end(run, free)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from gangplan.instances.arrays import require_number
 from gangplan.instances.errors import InstanceError, unknown
@@ -63,8 +63,9 @@ def contradiction(problem: LayoutProblem, wanted: Wish) -> InstanceError:
     count = len(model.chain())
     if p * v > count:
         return InstanceError("explain", f"{wanted}: the model has {count} blocks, embedding and head included")
-    degrees = (x or 1 for x in (wanted.DP, wanted.CP, wanted.EP, wanted.MB))
-    family = Family((Segment(0, wanted.TP or 1, p),), *degrees, v, 1 if wanted.ZERO is None else wanted.ZERO)
+    degrees: Any = *(x or 1 for x in (wanted.DP, wanted.CP, wanted.EP, wanted.MB)), v
+    degrees += (1 if wanted.ZERO is None else wanted.ZERO,)
+    family = Family((Segment(0, wanted.TP or 1, p),), *degrees)
     sizes = [count // p + (s < count % p) for s in range(p)]
     words = misfits(problem, family.plan(chunks(sizes, v), [0] * p, [0] * p))
     open_ = "the degrees that are left open cannot be chosen so that it works"
