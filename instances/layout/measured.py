@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 
@@ -58,9 +58,6 @@ class MeasuredLayers:
         some = np.array([row for row in alike if min(row) >= 0], dtype=np.int32).reshape(-1, len(gpus))
         if not len(some):
             raise InstanceError("gpu", f"nothing was measured alike on {' and '.join(gpus)}")
-        names = ("forward", "backward", "update", "weights", "kept", "sent")
-        slowest = {name: getattr(self, name) for name in names}
-        slowest = {name: np.concatenate([x, x[some].max(axis=1)]) for name, x in slowest.items()}
-        degrees = {name: getattr(self, name) for name in ("micro_batch", "tensor")}
-        degrees = {name: np.concatenate([x, x[some[:, 0]]]) for name, x in degrees.items()}
-        return replace(self, gpu=(*self.gpu, *["+".join(gpus)] * len(some)), **degrees, **slowest)
+        arrays = {x.name: getattr(self, x.name) for x in fields(self) if x.name not in ("name", "blocks", "gpu")}
+        slowest = {name: np.concatenate([x, x[some].max(axis=1)]) for name, x in arrays.items()}
+        return replace(self, gpu=(*self.gpu, *["+".join(gpus)] * len(some)), **slowest)
