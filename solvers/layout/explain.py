@@ -125,8 +125,8 @@ def fastest(space: Space, wish: Wish, seconds: float, near: LayoutPlan | None = 
     """
     run = Run(space.problem, time_limit=seconds)
     with in_time(run):
-        if near is not None or framework:
-            size, zero = (near.micro_batch, near.zero) if near else (1, 1)
+        likely = [(near.micro_batch, near.zero)] if near else [(size, 1) for size in (1, 2) if framework]
+        for size, zero in likely:
             like = wish._replace(MB=wish.MB or size, ZERO=zero if wish.ZERO is None else wish.ZERO)
             dive(run, space.within(like, framework))
         branch(run, space.within(wish, framework))

@@ -21,8 +21,8 @@ from .wish import ANY
 
 _DIVES = 24
 """Combinations, the best first, of which the best families are split before all else."""
-_TRIES = 6
-"""Families of each of these."""
+_TRIES, _MORE = 6, 24
+"""Families of each of these, and where a framework has to run the layouts, which fit less often."""
 _SAFE = 1 - 1e-9
 """What bounds are multiplied with: they are sums of floats in another order than the verifier's."""
 
@@ -33,11 +33,11 @@ best layout the framework does not run."""
 
 def dive(run: Run, space: Space) -> None:
     """Offer the best layout of the most promising families of the most promising combinations."""
-    unequal = list[tuple[float, Family]]()
+    unequal, tries = list[tuple[float, Family]](), _MORE if space.framework else _TRIES
     for _, x in space.nodes(lambda: run.stopped)[:_DIVES]:
         if run.stopped:
             break
-        for least, family in sorted(space.families(x, _best(run)), key=itemgetter(0))[:_TRIES]:
+        for least, family in sorted(space.families(x, _best(run)), key=itemgetter(0))[:tries]:
             plan, value = split(space, family, _best(run)) if least < _best(run) else (None, inf)
             if plan is not None and not _offered(run, space, plan):
                 unequal.append((value, family))
