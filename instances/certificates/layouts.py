@@ -81,9 +81,19 @@ class _Search:
         size = max(self.kinds) + 1
         self.prefix = [tuple(self.kinds[:i].count(k) for k in range(size)) for i in range(len(self.kinds) + 1)]
         self.total = self.prefix[-1]
+        model, batch = problem.model, _divisors(problem.batch)
+        if isinstance(model, MeasuredLayers):
+            self.tensors = [
+                sorted({*model.tensor[[x == pool.gpu for x in model.gpu]].tolist()}) for pool in problem.pools
+            ]
+            self.others = [1], [1], [b for b in batch if b in model.micro_batch]
+        else:
+            self.tensors = [[t for t in _divisors(model.heads) if not undivided(model, t)]] * len(problem.pools)
+            split = [1] if problem.sequence % 2 else _divisors(problem.sequence // 2)
+            self.others = split, _divisors(model.experts or 1), batch
         # without sharing states gradients are sent twice, with it once, and weights
         zeros = (0, 1) if problem.width > problem.gradient_bytes else (1,)
-        self.zeros = zeros if isinstance(problem.model, MeasuredLayers) else (*zeros, 2, 3)
+        self.zeros = zeros if isinstance(model, MeasuredLayers) else (*zeros, 2, 3)
         self.stage = lru_cache(100_000)(partial(_Stage, self))
         self.costs = cache(self._costs)
 
@@ -95,7 +105,7 @@ class _Search:
         """Yield those that are not refuted by what all their GPUs compute together."""
         pools = range(len(self.problem.pools))
         for used in (x for n in pools for x in permutations(pools, n + 1)):
-            for tensors, c, e, b in product(product(*map(self._tensors, used)), *self._others()):
+            for tensors, c, e, b in product(product(*(self.tensors[k] for k in used)), *self.others):
                 for d in _divisors(self.problem.batch // b):
                     self.steps.take()
                     yield from self._some(used, tensors, Degrees(1, c, e, d, b))
@@ -150,21 +160,6 @@ class _Search:
         """Return the bytes of weights, and all that goes with them, of each kind of block."""
         memory = stage_memory(self.problem, at, costs.weights, costs.expert_weights, 0.0, 0.0)
         return [float(x) * (1 - TOLERANCE) for x in sum(memory) - memory.buffers]
-
-    def _tensors(self, pool: int) -> list[int]:
-        model, gpu = self.problem.model, self.problem.pools[pool].gpu
-        if isinstance(model, MeasuredLayers):
-            return list(np.unique(model.tensor[[x == gpu for x in model.gpu]]).tolist())
-        return [t for t in _divisors(model.heads) if not undivided(model, t)]
-
-    def _others(self) -> tuple[list[int], list[int], list[int]]:
-        """Return the degrees of context and expert parallelism, and the micro-batches."""
-        model, half = self.problem.model, self.problem.sequence // 2
-        if isinstance(model, MeasuredLayers):
-            return [1], [1], [b for b in _divisors(self.problem.batch) if b in model.micro_batch]
-        split = half and self.problem.sequence % 2 == 0
-        experts = _divisors(model.experts) if model.experts else [1]
-        return _divisors(half) if split else [1], experts, _divisors(self.problem.batch)
 
     def least(self, family: _Family) -> float:
         """Return the least seconds of a step below the threshold, infinite if there are none.

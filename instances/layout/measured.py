@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
 import numpy as np
 
@@ -59,5 +60,5 @@ class MeasuredLayers:
         if not len(some):
             raise InstanceError("gpu", f"nothing was measured alike on {' and '.join(gpus)}")
         arrays = {x.name: getattr(self, x.name) for x in fields(self) if x.name not in ("name", "blocks", "gpu")}
-        slowest = {name: np.concatenate([x, x[some].max(axis=1)]) for name, x in arrays.items()}
+        slowest: dict[str, Any] = {name: np.concatenate([x, x[some].max(axis=1)]) for name, x in arrays.items()}
         return replace(self, gpu=(*self.gpu, *["+".join(gpus)] * len(some)), **slowest)

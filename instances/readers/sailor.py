@@ -109,9 +109,9 @@ def read_sailor_run(
         reserve = max(_RESERVES.get(gpu, RESERVE) for mix in mixes for gpu in mix)
         how: Any = {"reserve": reserve, "calibration": calibration or Calibration()}
         problem = LayoutProblem(model, tuple(pools), int(run["gbs"]), SEQUENCE, "fp32", **how)
-        nothing, sizes = [0] * len(mixes), [len(layers) for layers in pipeline["layers_per_stage"]]
-        rows = (np.array(row) for row in (pool_of, tensor, sizes, nothing, nothing))
-        plan = LayoutPlan(*rows, data, micro_batch=int(run["mbs"]), zero=0)
+        nothing, sizes = np.zeros(len(mixes), dtype=np.int32), [len(x) for x in pipeline["layers_per_stage"]]
+        stages = np.array(pool_of), np.array(tensor), np.array(sizes)
+        plan = LayoutPlan(*stages, nothing, nothing, data, micro_batch=int(run["mbs"]), zero=0)
         return MeasuredStep(problem, plan, float(run["real"]), float(run["max_mem"]))
 
 
