@@ -110,8 +110,8 @@ def read_sailor_run(
         how: Any = {"reserve": reserve, "calibration": calibration or Calibration()}
         problem = LayoutProblem(model, tuple(pools), int(run["gbs"]), SEQUENCE, "fp32", **how)
         nothing, sizes = np.zeros(len(mixes), dtype=np.int32), [len(x) for x in pipeline["layers_per_stage"]]
-        stages = np.array(pool_of), np.array(tensor), np.array(sizes)
-        plan = LayoutPlan(*stages, nothing, nothing, data, micro_batch=int(run["mbs"]), zero=0)
+        split = np.array(pool_of), np.array(tensor), np.array(sizes), nothing, nothing
+        plan = LayoutPlan(*split, data, micro_batch=int(run["mbs"]), zero=0)
         return MeasuredStep(problem, plan, float(run["real"]), float(run["max_mem"]))
 
 
