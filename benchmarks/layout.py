@@ -24,7 +24,8 @@ from gangplan.instances.readers.layouts import read_measured_layouts
 from gangplan.instances.readers.sailor import read_sailor_layers, read_sailor_run
 from gangplan.instances.verify.layout import SECONDS, verify_layout
 from gangplan.solvers.layout.family import Family, Segment
-from gangplan.solvers.layout.prepare import PreparedLayout
+from gangplan.solvers.layout.space import Space
+from gangplan.solvers.layout.split import split
 
 from .found import Found, number, table
 from .rows import Task
@@ -117,9 +118,8 @@ def rank(problem: LayoutProblem, plan: LayoutPlan) -> dict[str, float | None]:
 
     Layouts differ in degrees; each has its best stages, and computes again what makes it fit.
     """
-    prepared, until = PreparedLayout(problem), time.perf_counter() + PATIENCE
-    space, own = prepared.space, family(plan)
-    mine = _seconds(problem, prepared, own)
+    space, own, until = Space(problem), family(plan), time.perf_counter() + PATIENCE
+    mine = _seconds(space, own)
     best, seconds, found, cut = own, inf if mine is None else mine, {own: mine}, 0.0
     heap: list[tuple[float, Family]] = []
     layouts = 0
@@ -133,7 +133,7 @@ def rank(problem: LayoutProblem, plan: LayoutPlan) -> dict[str, float | None]:
         if time.perf_counter() > until:
             cut = 1.0
             break
-        if other != own and (value := _seconds(problem, prepared, other)) is not None:
+        if other != own and (value := _seconds(space, other)) is not None:
             found[other] = value
             if value < seconds:
                 best, seconds = other, value
@@ -146,7 +146,7 @@ def rank(problem: LayoutProblem, plan: LayoutPlan) -> dict[str, float | None]:
         "own": mine,
         "best": seconds,
         **dict(zip(_DEGREES, map(float, _degrees(best)), strict=True)),
-        **_why(problem, prepared, own, best),
+        **_why(space, own, best),
     }
 
 
@@ -156,23 +156,23 @@ def family(plan: LayoutPlan) -> Family:
     return Family((segment,), plan.data, plan.context, plan.expert, plan.micro_batch, plan.virtual, plan.zero)
 
 
-def _seconds(problem: LayoutProblem, prepared: PreparedLayout, which: Family) -> float | None:
-    plan = prepared.splitter.split(which).plan
-    return None if plan is None else verify_layout(problem, plan).objective
+def _seconds(space: Space, which: Family) -> float | None:
+    plan = split(space, which)[0]
+    return None if plan is None else verify_layout(space.problem, plan).objective
 
 
 def _degrees(x: Family) -> tuple[int, ...]:
     return x.segments[0].tensor, x.context, x.expert, x.stages, x.virtual, x.data, x.micro_batch, x.zero
 
 
-def _why(problem: LayoutProblem, prepared: PreparedLayout, own: Family, best: Family) -> dict[str, float]:
+def _why(space: Space, own: Family, best: Family) -> dict[str, float]:
     """Return by how much each part of a step is shorter in the best layout, in the mean of the stages."""
     parts = []
     for which in (own, best):
-        plan = prepared.splitter.split(which).plan
+        plan = split(space, which)[0]
         if plan is None:
             return {}
-        parts.append(verify_layout(problem, plan).seconds.mean(axis=1))
+        parts.append(verify_layout(space.problem, plan).seconds.mean(axis=1))
     return dict(zip(_SAVED, (parts[0] - parts[1]).tolist(), strict=True))
 
 

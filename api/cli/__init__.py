@@ -15,7 +15,7 @@ from ..early import INTERRUPTED, end_guard  # first: it looks after Ctrl-C while
 # ruff: isort: split
 from gangplan.instances.errors import InstanceError
 
-from .output import finish, lost, settle
+from .output import finish, lost, settle, terminal, wrapped
 
 BAD_INPUT = 2
 """Exit code for input that cannot be used, or output that cannot be written; the line on stderr says why."""
@@ -82,8 +82,10 @@ def _age() -> float:
 
 
 def complain(message: str) -> int:
-    """Say in one line what is wrong with the input."""
+    """Say what is wrong with the input: in one line, which a terminal shows by words."""
+    text = f"error: {' '.join(message.split())}"
     with suppress(OSError, ValueError):  # then nobody is told
-        sys.stderr.write(f"error: {' '.join(message.split())}\n")
+        text = wrapped(text, terminal()) if sys.stderr.isatty() else text
+        sys.stderr.write(f"{text}\n")
         sys.stderr.flush()
     return BAD_INPUT

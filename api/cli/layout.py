@@ -5,26 +5,30 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from gangplan.instances import dump, verify
-from gangplan.instances.arrays import require_choice
-from gangplan.instances.errors import in_file
+from gangplan.instances.errors import InstanceError, in_file
 from gangplan.instances.intake import cluster_sizes
-from gangplan.instances.layout import GpuPool, LayoutProblem, Transformer, gpu_pool
+from gangplan.instances.layout import LayoutPlan, LayoutProblem, Transformer, gpu_pool
 from gangplan.instances.layout.calibrate import refit
-from gangplan.instances.layout.flags import READ_BY, Flags, fastest_flags
+from gangplan.instances.layout.flags import READ_BY
 from gangplan.instances.layout.models import MODELS
 from gangplan.instances.layout.problem import OPTIMIZERS, PRECISIONS
 from gangplan.instances.outlet import write_whole
 from gangplan.instances.quantities import quantity
 from gangplan.instances.readers import read_transformer
 from gangplan.instances.readers.layouts import read_measured_layouts
+from gangplan.solvers.run import relative_gap
 
 from ..units import amount, percent
 from . import options
 from .output import Told, facts, progress, table, tell
+
+if TYPE_CHECKING:
+    from gangplan.solvers.layout.explain import Best, Rival
 
 _GPUS, _RESULTS = options.Section("The GPUs"), options.Section("What comes out besides")
 _POOL = "others beside or instead of these; may be repeated"
@@ -60,17 +64,11 @@ class Training:
             size, _, gpu = text.partition(":")
             options.refuse(("pool", not gpu, f"{text!r} is not nodes x GPUs and their type, like 16x8:A100"))
             parts.append((size, gpu))
-        pools = tuple(self._pool(size, gpu) for size, gpu in parts)
-        how: dict[str, Any] = {
-            "precision": self.precision,
-            "optimizer": self.optimizer,
-            "zero_bubble": self.zero_bubble,
-        }
-        return LayoutProblem(model, pools, self.batch, self.sequence, **how)
-
-    def _pool(self, size: str, gpu: str | None) -> GpuPool:
-        nodes, each = cluster_sizes(size, "nodes x GPUs of each", "128x8", 1_000_000)
-        return gpu_pool(gpu or "", nodes, each, memory=self.gpu_memory, network=self.network)
+        sizes = [cluster_sizes(size, "nodes x GPUs of each", "128x8", 1_000_000) for size, _ in parts]
+        how: Any = {"memory": self.gpu_memory, "network": self.network}
+        pools = tuple(gpu_pool(gpu or "", *size, **how) for size, (_, gpu) in zip(sizes, parts, strict=True))
+        what: Any = {"optimizer": self.optimizer, "zero_bubble": self.zero_bubble}
+        return LayoutProblem(model, pools, self.batch, self.sequence, self.precision, **what)
 
 
 @dataclass(frozen=True)
@@ -98,15 +96,17 @@ def layout(
     Exit code: 0 with a layout, 1 if none was found in time, 2 for bad input and for a model that fits nowhere.
     """
     from gangplan.hybrid import solve
-    from gangplan.solvers.layout.explain import Explainer
-    from gangplan.solvers.layout.wish import Wish, wish
+    from gangplan.solvers.layout.explain import best_flags, refusal
+    from gangplan.solvers.layout.explain import explain as compare
+    from gangplan.solvers.layout.wish import wish
 
     from .plans import as_found
     from .report import as_data, plan_blocks
 
     options.require_positive(seconds=seconds)
     degrees = options.by_name(explain, "explain")
-    wanted = [wish({name: int(x) if x.is_integer() else x for name, x in degrees.items()})] if degrees else []
+    wanted: dict[str, Any] = {name: int(x) if x.is_integer() else x for name, x in degrees.items()}
+    wish(wanted)
     options.refuse(
         ("flags", results.flags not in (None, *READ_BY), f"{results.flags!r} is not one of {', '.join(READ_BY)}")
     )
@@ -116,50 +116,49 @@ def layout(
         with in_file(measured):
             steps = read_measured_layouts(measured, {**MODELS, model.name: model})
             problem = replace(problem, calibration=refit(steps))
-    explainer = Explainer(problem)
     with progress("searching") as bar:
         result = solve(problem, seconds)
         bar(0.5)
         if result.plan is None and result.status == "INFEASIBLE":
-            raise explainer.refusal(Wish())
+            raise refusal(problem)
         if result.plan is None:
             return tell(as_data(result), f"no layout found in {quantity(seconds, 's')}: give more --seconds", code=1)
-        best, rivals = explainer.compare(result.plan, wanted, seconds)
-    if best is not result.plan:
-        result = replace(result, plan=best, objective=verify(problem, best).objective)
-    assert result.plan is not None
+        rivals = compare(problem, result.plan, seconds, **wanted)
+        for x in rivals:
+            if wanted and x.plan is None and x.proved:
+                raise refusal(problem, x.wish)
+            if x.objective is not None and x.objective < float(result.objective or 0.0):
+                result = replace(result, plan=x.plan, objective=x.objective)
+        told = results.flags and best_flags(problem, results.flags, seconds, **wanted)
     verdict = verify(problem, result.plan)
-    rows = [x._asdict() | {"wish": f"{x.wish}", "plan": x.plan and x.plan.summary()} for x in rivals]
-    data = as_data(result) | as_found(problem, verdict) | {"instead": rows}
-    blocks = [_summary(problem, result, verdict), *plan_blocks(problem, result.plan, verdict), _rivals(problem, rows)]
-    if results.flags is not None:
-        others = [x.plan for x in rivals if x.plan is not None]
-        told = fastest_flags(problem, others if wanted and others else [result.plan, *others], results.flags)
-        priced = verify(problem, told.plan).objective
-        data["flags"] = {
-            "text": told.text,
-            "words": told.words,
-            "objective": priced,
-            "plan": json.loads(dump(told.plan)),
-        }
-        blocks += _flags(problem, results.flags, told, result)
+    data: dict[str, Any] = as_data(result) | as_found(problem, verdict)
+    data["instead"] = [
+        x._asdict() | {"wish": f"{x.wish}", "plan": _told(x.plan), "nearest": _told(x.nearest)} for x in rivals
+    ]
+    blocks = [_summary(problem, result, verdict), *plan_blocks(problem, result.plan, verdict), _rivals(problem, rivals)]
+    if told:
+        (text, words), found = told
+        data["flags"] = {"text": text, "words": words, **found._asdict(), "plan": json.loads(dump(found.plan))}
+        blocks += [text, "\n".join([*words, *_flags(problem, results.flags, found, result)])]
     write_whole(_files(problem, result, results, seconds))
     return tell(data, *blocks)
 
 
 def _model(config: str) -> Transformer:
     """Return the model in a file, or the known one of a name."""
-    if not Path(config).exists() and Path(config).suffix != ".json":
-        require_choice(config, "model", MODELS)
-        return MODELS[config]
-    return read_transformer(config)
+    if Path(config).exists() or Path(config).suffix == ".json":
+        return read_transformer(config)
+    if config not in MODELS:
+        near = " or ".join(get_close_matches(config.lower(), MODELS))
+        more = f"; did you mean {near}?" if near else ""
+        raise InstanceError("model", f"{config!r} is no file, nor one of {', '.join(MODELS)}{more}")
+    return MODELS[config]
 
 
 def _files(problem: LayoutProblem, result: Any, results: Results, seconds: float) -> dict[str, bytes]:
     """Return what is to be written by path."""
-    files = {
-        path: f"{dump(x)}\n".encode() for path, x in ((results.out, result.plan), (results.problem, problem)) if path
-    }
+    made = (results.out, result.plan), (results.problem, problem)
+    files = {path: f"{dump(x)}\n".encode() for path, x in made if path}
     if results.draw is not None:
         from ..plot import render
 
@@ -175,45 +174,51 @@ def _files(problem: LayoutProblem, result: Any, results: Results, seconds: float
 
 
 def _summary(problem: LayoutProblem, result: Any, verdict: Any) -> str:
-    used, total = result.plan.gpus, sum(pool.count for pool in problem.pools)
-    held = "" if used == total else f" of {total:,}"
-    rate = "" if verdict.utilisation is None else f", MFU {percent(verdict.utilisation)} of the peak in 16 bits"
     from .report import standing
 
-    parameters = f"{problem.model.name}, {getattr(problem.model, 'parameters', 0.0) / 1e9:.4g}B parameters"
+    model, plan = problem.model, result.plan
+    assert isinstance(model, Transformer), "measured layers have no config"
+    used, total = plan.gpus, sum(pool.count for pool in problem.pools)
+    active = f", {model.active_parameters / 1e9:.3g}B active" * (model.experts > 0)
+    held = f" of {total:,}" * (used < total)
+    idle = f" in use, {verdict.tokens * used / total:,.0f} a GPU of all" * (used < total)
+    rate = f"{verdict.tokens:,.0f} tokens/s a GPU{idle}, MFU {percent(verdict.utilisation)} of the peak in 16 bits"
+    withheld = [note for note in result.notes if note.startswith("bound withheld")]
+    space = (*withheld, "no layout takes less, by this cost model")[0]
     return facts(
         [
-            ("model", parameters),
-            ("layout", f"{result.plan.summary()}; {used:,}{held} GPUs"),
-            ("step", f"{amount(problem, result.objective)}, {verdict.tokens:,.0f} tokens/s a GPU{rate}"),
-            ("bound", f"{amount(problem, result.bound)}, gap {percent(result.gap)}: {_space(result)}"),
+            ("model", f"{model.name}, {model.parameters / 1e9:.4g}B parameters{active}"),
+            ("layout", f"{plan.summary()}; {used:,}{held} GPUs"),
+            ("step", f"{amount(problem, result.objective)}, {rate}"),
+            ("bound", f"{amount(problem, result.bound)}, gap {percent(result.gap)}: {space}"),
             ("status", f"{standing(result)} after {quantity(result.wall_seconds, 's', 3)}"),
         ]
     )
 
 
-def _space(result: Any) -> str:
-    """Return which layouts a bound holds for, in words."""
-    withheld = [note for note in result.notes if note.startswith("bound withheld")]
-    return withheld[0] if withheld else "no layout takes less, by this cost model"
+def _told(plan: LayoutPlan | None) -> str | None:
+    return None if plan is None else plan.summary()
 
 
-def _rivals(problem: LayoutProblem, rows: Sequence[dict[str, Any]]) -> Any:
+def _rivals(problem: LayoutProblem, rivals: Sequence[Rival]) -> Any:
     """Return the table of the best layouts with other degrees."""
     cells = []
-    for row in rows:
-        best = row["plan"] or "no layout fits" * row["proved"]
-        best += ", so far" * (not row["proved"] and bool(best))
-        cells.append((row["wish"], best, "; ".join(row["why"]), amount(problem, row["objective"])))
+    for x in rivals:
+        best = _told(x.plan) or "no layout fits" * x.proved
+        best += ", not proved" * (not x.proved and x.plan is not None)
+        cells.append((f"{x.wish}", best, "; ".join(x.why), amount(problem, x.objective)))
     return table(("with", "the best is", "it loses by", "step"), cells, left=3)
 
 
-def _flags(problem: LayoutProblem, framework: str, told: Flags, result: Any) -> list[str]:
-    """Return flags with what they cannot say, and what the layout that they run takes."""
-    verdict = verify(problem, told.plan)
-    most = quantity(float(verdict.memory.sum(axis=0).max()), "B", 3)
-    step = "which does not fit" if verdict.objective is None else f"{amount(problem, verdict.objective)} a step"
-    runs = f"The flags run {told.plan.summary()}: {step}, at most {most} on a GPU."
-    if told.plan.summary() != result.plan.summary():
-        runs += f" Of the layouts compared {framework} runs this one fastest; --explain TP=..,PP=.. adds others."
-    return [f"{framework}: {READ_BY[framework]}.", told.text, "\n".join([*told.words, runs])]
+def _flags(problem: LayoutProblem, framework: str | None, found: Best, result: Any) -> list[str]:
+    """Return what the layout of flags takes and needs, and how it stands beside the best of all."""
+    assert found.plan is not None and found.objective is not None, "flags are of a layout"
+    most = quantity(float(verify(problem, found.plan).memory.sum(axis=0).max()), "B", 3)
+    limit = f"no such layout takes less{'' if found.proved else f' than {amount(problem, found.bound)}'}"
+    longer = f"{percent(found.objective / result.objective - 1)} longer than the best found of all"
+    gap = percent(relative_gap(found.objective, result.bound))
+    return [
+        f"{framework}: {READ_BY[framework or '']}.",
+        f"The flags run {found.plan.summary()}: {amount(problem, found.objective)} a step, at most {most} on a GPU.",
+        f"Within what {framework} runs {limit}. It takes {longer}; gap to the bound of all: {gap}.",
+    ]

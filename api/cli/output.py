@@ -54,7 +54,7 @@ def emit_blocks(*blocks: Any) -> None:
     """
     from rich.console import Console
 
-    width = _width()
+    width = terminal()
     console = Console(width=width, markup=False, highlight=False, emoji=False, soft_wrap=True)
     with console.capture() as capture:
         for i, block in enumerate(filter(None, blocks)):
@@ -63,7 +63,7 @@ def emit_blocks(*blocks: Any) -> None:
             words = isinstance(block, str)
             longest = console.options.update(width=LONGEST)
             console.width = width if words else max(width, console.measure(block, options=longest).minimum)
-            console.print(_wrapped(printable(block), width) if words else block, soft_wrap=words)
+            console.print(wrapped(printable(block), width) if words else block, soft_wrap=words)
     emit("\n".join(line.rstrip() for line in capture.get().splitlines()))
 
 
@@ -129,7 +129,7 @@ def facts(rows: Iterable[tuple[str, str]]) -> str:
     indent = max((len(name) for name, _ in pairs), default=0) + 2
     lines = []
     for name, value in pairs:
-        room = _width() - indent
+        room = terminal() - indent
         if max(map(len, value.split()), default=0) > room:
             lines += [name, f"  {value}"]
             continue
@@ -138,7 +138,7 @@ def facts(rows: Iterable[tuple[str, str]]) -> str:
     return "\n".join(lines)
 
 
-def _wrapped(text: str, width: int) -> str:
+def wrapped(text: str, width: int) -> str:
     """Return lines of which none is longer than `width` but for a long word, those below the first of each indented."""
     lines = []
     for line in text.splitlines():
@@ -147,7 +147,7 @@ def _wrapped(text: str, width: int) -> str:
     return "\n".join(lines)
 
 
-def _width() -> int:
+def terminal() -> int:
     """Return the columns of the terminal, 80 where there is none."""
     return max(LEAST_WIDTH, shutil.get_terminal_size((80, 24)).columns)
 

@@ -12,11 +12,9 @@ from gangplan.instances import InstanceError, content_hash, verify
 from gangplan.instances.certificates import certifies, verify_bound
 from gangplan.instances.errors import in_file
 from gangplan.instances.kinds import GRAPHS
-from gangplan.instances.layout.stage import Memory
 from gangplan.instances.outlet import write_whole
 from gangplan.instances.quantities import counted
 from gangplan.instances.verify import clock_cost
-from gangplan.instances.verify.layout import SECONDS
 
 from ..units import amount, percent, words
 from . import options
@@ -62,8 +60,7 @@ def as_found(problem: Any, verdict: Any) -> dict[str, Any]:
     """Return what the verifier says, for JSON."""
     found = {"feasible": verdict.ok, "objective": verdict.objective, "violations": list(verdict.violations)}
     if problem.objective == "layout":
-        parts = ("memory", Memory._fields, verdict.memory), ("seconds", SECONDS, verdict.seconds)
-        rows = {name: dict(zip(names, table.tolist(), strict=True)) for name, names, table in parts}
+        rows = {name: {part: x.tolist() for part, x in of.items()} for name, of in verdict.parts.items()}
         return found | rows | {"tokens_per_second_per_gpu": verdict.tokens, "mfu": verdict.utilisation}
     arrays = {name: getattr(verdict, name) for name in LISTS if hasattr(verdict, name)}
     if problem.objective == "placement":

@@ -13,13 +13,11 @@ import numpy as np
 
 from gangplan.instances import GraphProblem, PartitionPlan, Plan, StagesPlan, StagesProblem, Verdict, dump, verify
 from gangplan.instances.layout.problem import LayoutPlan, LayoutProblem
-from gangplan.instances.layout.stage import Memory
 from gangplan.instances.pipeline import PipelinePlan, PipelineProblem
 from gangplan.instances.placement import PlacementPlan, PlacementProblem
 from gangplan.instances.quantities import counted, quantity, scale
 from gangplan.instances.schedule import SchedulePlan, ScheduleProblem, total
 from gangplan.instances.verify import LayoutVerdict, PipelineVerdict, PlacementVerdict, ScheduleVerdict
-from gangplan.instances.verify.layout import SECONDS
 from gangplan.instances.verify.stages import nesting
 from gangplan.solvers import Result
 
@@ -177,7 +175,7 @@ SHOWN = 7
 def _layout(problem: LayoutProblem, plan: LayoutPlan, verdict: LayoutVerdict) -> Described:
     """Describe stages in columns, what they hold, need and take in rows."""
     total, p = verdict.memory.sum(axis=0), len(plan.pool)
-    waits = verdict.seconds[SECONDS.index("bubble")]
+    waits = verdict.parts["seconds"]["bubble"]
     even = np.linspace(0, p - 1, SHOWN).round().astype(int).tolist()
     order = dict.fromkeys([0, p - 1, int(total.argmax()), int(waits.argmin()), *even])
     shown = sorted([*order][:SHOWN])
@@ -188,13 +186,13 @@ def _layout(problem: LayoutProblem, plan: LayoutPlan, verdict: LayoutVerdict) ->
     rows = {
         "GPUs": [f"{each * t} {problem.pools[k].gpu}" for k, t in zip(plan.pool, plan.tensor, strict=True)],
         "blocks": [f"{n}" for n in blocks],
-        "all again": [f"{n}" for n in plan.full] * bool(plan.full.any()),
-        "norms again": [f"{n}" for n in plan.selective] * bool(plan.selective.any()),
+        "full recomputation": [f"{n}" for n in plan.full] * bool(plan.full.any()),
+        "selective recomputation": [f"{n}" for n in plan.selective] * bool(plan.selective.any()),
     }
-    parts = zip(Memory._fields, verdict.memory, strict=True)
-    rows |= {f"{name}, {size}": column(row / bytes_, 3) for name, row in (*parts, ("all", total))}
+    parts = verdict.parts["memory"] | {"all": total}
+    rows |= {f"{name}, {size}": column(row / bytes_, 3) for name, row in parts.items()}
     rows |= {"full": [percent(x) for x in (total / limits).tolist()]}
-    steps = zip(SECONDS, verdict.seconds, strict=True)
+    steps = verdict.parts["seconds"].items()
     rows |= {f"{name}, {unit}": column(row / per, 3) for name, row in steps if row.max() > 5e-4 * per}
     columns = {"stage": [name for name, cells in rows.items() if cells]}
     columns |= {f"{s}": [cells[s] for cells in rows.values() if cells] for s in shown}

@@ -96,7 +96,7 @@ def _of_plan(plan: Any) -> Shown:
 
 def _layout(problem: Any) -> Shown:
     model = problem.model
-    layers = len(model.chain() if hasattr(model, "chain") else model.blocks)
+    layers = len(model.chain())
     rows = [
         ("model", f"{model.name}, {layers} blocks"),
         ("parameters", f"{model.parameters / 1e9:.4g}B" if hasattr(model, "parameters") else ""),

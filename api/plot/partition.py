@@ -89,7 +89,7 @@ def partition_scene(entry: Drawn) -> Scene:
     bars = [_bars("load", names, verdict.load[used] / factor - transfer, per, label, transfer)]
     if bound is not None:
         key = Key(f"bound {quantity(bound, unit, 6)}: no plan is better", look="dash")
-        bars = [_limited(bars[0], np.full(len(used), bound / factor), key)]
+        bars = [limited(bars[0], np.full(len(used), bound / factor), key)]
     limit = np.array([np.inf if kind.memory is None else kind.memory for kind in kinds])
     if np.isfinite(limit).any():
         factor, size = scale(float(verdict.memory[used].max()), "B")
@@ -97,7 +97,7 @@ def partition_scene(entry: Drawn) -> Scene:
         if panel.y.high / 1.06 < OFF_SCALE * float(limit.min()) / factor:
             panel = replace(panel, keys=[Key(f"capacity {quantity(float(limit.min()), 'B')}, off the scale", look="")])
         else:
-            panel = _limited(panel, limit / factor, Key("capacity", look="line"))
+            panel = limited(panel, limit / factor, Key("capacity", look="line"))
         bars.append(panel)
     if len(bars) == 2:
         halves = (LEFT, MIDDLE - 0.2 - LEFT), (MIDDLE + 0.6, RIGHT - MIDDLE - 0.6)
@@ -139,7 +139,7 @@ def _bars(
     return Panel(name, axis, Axis(0.0, top, label, grid=True), marks, keys, height=2.4, below=0.8)
 
 
-def _limited(panel: Panel, limit: FloatArray, key: Key) -> Panel:
+def limited(panel: Panel, limit: FloatArray, key: Key) -> Panel:
     """Return the panel with the limit of each bar, up to which its axis reaches."""
     lines = [[(i - 0.46, y), (i + 0.46, y)] for i, y in enumerate(limit.tolist()) if np.isfinite(y)]
     axis = replace(panel.y, high=max(panel.y.high, 1.06 * float(limit[np.isfinite(limit)].max())))

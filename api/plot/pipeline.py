@@ -22,6 +22,8 @@ COLOURS = (("#a6cfea", "#56a5d8"), ("#f6cf9b", "#e69f00"), ("#aaddcb", "#4bb894"
 NAMES = ("forward", "backward", "gradients of weights")
 PITCH, MOST_TALL = 0.42, 6.0
 """Inches of a device's row, and of all rows together before they get flatter."""
+MOST_NAMES = 32
+"""Devices that can be numbered."""
 SIDE = 1.35
 """Inches to the right of the passes, for what devices are busy and hold."""
 
@@ -64,7 +66,8 @@ def _row(timed: Timed, axis: Axis, factor: float, *, several: bool) -> list[Pane
     every = np.arange(problem.n_passes)
     kind, stage = np.divmod(every // problem.micro_batches, problem.stages)
     height = max(min(PITCH * p, MOST_TALL), 0.6)
-    y = Axis(p, 0, "device", ticks=[(d + 0.5, f"{d}") for d in range(p)])
+    rows = range(0, p, -(-p // MOST_NAMES))
+    y = Axis(p, 0, "device", ticks=[(d + 0.5, f"{d}") for d in rows])
     panel = Panel("passes", axis, y, (), height=height, width=RIGHT - LEFT - SIDE, heading=timed.told * several)
     start, takes = timed.start / factor, (timed.finish - timed.start) / factor
     at = np.stack([start, passes.device + 0.08, takes, np.full(len(every), 0.84)], 1)
@@ -86,9 +89,9 @@ def _row(timed: Timed, axis: Axis, factor: float, *, several: bool) -> list[Pane
     idle = timed.seconds - sums(passes.device, timed.finish - timed.start, p)
     held = timed.memory.any()
     told = [(0.5, -0.15, "idle", 8.5, GREY)] + [(1.1, -0.15, "holds", 8.5, GREY)] * bool(held)
-    for d, (rest, most) in enumerate(zip(idle.tolist(), timed.memory.tolist(), strict=True)):
-        told.append((0.5, d + 0.5, quantity(max(rest, 0.0), "s", 3), 8.5, INK))
-        told += [(1.1, d + 0.5, quantity(most, "B", 3), 8.5, INK)] * bool(held)
+    for d in rows:
+        told.append((0.5, d + 0.5, quantity(max(float(idle[d]), 0.0), "s", 3), 8.5, INK))
+        told += [(1.1, d + 0.5, quantity(float(timed.memory[d]), "B", 3), 8.5, INK)] * bool(held)
     return [replace(panel, keys=keys), replace(side, x=Axis(0, SIDE - 0.1)).add(Words.of(told, "right", outside=True))]
 
 

@@ -8,6 +8,7 @@ from fractions import Fraction
 from functools import cache, lru_cache, partial
 from itertools import permutations, product
 from math import ceil, inf
+from types import SimpleNamespace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -16,7 +17,6 @@ from ..layout.costs import BlockCosts, Degrees, block_costs
 from ..layout.measured import MeasuredLayers
 from ..layout.problem import LayoutProblem
 from ..layout.stage import ZERO_BUBBLE, handovers, stage_memory, stage_reduction, under_way
-from ..layout.transformer import Transformer
 from ..verify.layout import undivided
 from ..verify.verdict import TOLERANCE
 from .document import Certificate
@@ -77,12 +77,20 @@ class _Search:
 
     def __init__(self, problem: LayoutProblem, threshold: float, steps: Budget) -> None:
         self.problem, self.threshold, self.steps, self.cut = problem, threshold, steps, False
-        model = problem.model
-        kinds = model.chain() if isinstance(model, Transformer) else np.arange(len(model.blocks))
-        self.kinds = [int(k) for k in kinds]
+        self.kinds = problem.model.chain().tolist()
         size = max(self.kinds) + 1
         self.prefix = [tuple(self.kinds[:i].count(k) for k in range(size)) for i in range(len(self.kinds) + 1)]
         self.total = self.prefix[-1]
+        model, batch = problem.model, _divisors(problem.batch)
+        if isinstance(model, MeasuredLayers):
+            self.tensors = [
+                sorted({*model.tensor[[x == pool.gpu for x in model.gpu]].tolist()}) for pool in problem.pools
+            ]
+            self.others = [1], [1], [b for b in batch if b in model.micro_batch]
+        else:
+            self.tensors = [[t for t in _divisors(model.heads) if not undivided(model, t)]] * len(problem.pools)
+            split = [1] if problem.sequence % 2 else _divisors(problem.sequence // 2)
+            self.others = split, _divisors(model.experts or 1), batch
         # without sharing states gradients are sent twice, with it once, and weights
         zeros = (0, 1) if problem.width > problem.gradient_bytes else (1,)
         self.zeros = zeros if isinstance(model, MeasuredLayers) else (*zeros, 2, 3)
@@ -97,7 +105,7 @@ class _Search:
         """Yield those that are not refuted by what all their GPUs compute together."""
         pools = range(len(self.problem.pools))
         for used in (x for n in pools for x in permutations(pools, n + 1)):
-            for tensors, c, e, b in product(product(*map(self._tensors, used)), *self._others()):
+            for tensors, c, e, b in product(product(*(self.tensors[k] for k in used)), *self.others):
                 for d in _divisors(self.problem.batch // b):
                     self.steps.take()
                     yield from self._some(used, tensors, Degrees(1, c, e, d, b))
@@ -152,21 +160,6 @@ class _Search:
         """Return the bytes of weights, and all that goes with them, of each kind of block."""
         memory = stage_memory(self.problem, at, costs.weights, costs.expert_weights, 0.0, 0.0)
         return [float(x) * (1 - TOLERANCE) for x in sum(memory) - memory.buffers]
-
-    def _tensors(self, pool: int) -> list[int]:
-        model, gpu = self.problem.model, self.problem.pools[pool].gpu
-        if isinstance(model, MeasuredLayers):
-            return sorted({t for x, t in zip(model.gpu, model.tensor.tolist(), strict=True) if x == gpu})
-        return [t for t in _divisors(model.heads) if not undivided(model, t)]
-
-    def _others(self) -> tuple[list[int], list[int], list[int]]:
-        """Return the degrees of context and expert parallelism, and the micro-batches."""
-        model, half = self.problem.model, self.problem.sequence // 2
-        if isinstance(model, MeasuredLayers):
-            return [1], [1], [b for b in _divisors(self.problem.batch) if b in model.micro_batch]
-        split = half and self.problem.sequence % 2 == 0
-        experts = _divisors(model.experts) if model.experts else [1]
-        return _divisors(half) if split else [1], experts, _divisors(self.problem.batch)
 
     def least(self, family: _Family) -> float:
         """Return the least seconds of a step below the threshold, infinite if there are none.
@@ -230,22 +223,11 @@ class _Search:
                 yield tuple(found.get(k, 0) for k in range(len(left)))
 
 
-class _Each(NamedTuple):
-    """Numbers of each kind of block: `BlockCosts` in lists."""
-
-    seconds: list[float]
-    again: list[list[float]]
-    kept: list[list[float]]
-    own: list[float]
-    experts: list[float]
-    working: list[float]
-    update: list[float]
-
-
-def _each(costs: BlockCosts) -> _Each:
+def _each(costs: BlockCosts) -> Any:
+    """Return numbers of each kind of block, in lists."""
+    names = "again", "kept", "weights", "expert_weights", "working", "update"
     seconds = (costs.compute + costs.shown.sum(axis=0)).sum(axis=0)
-    rows = seconds, costs.again, costs.kept, costs.weights, costs.expert_weights, costs.working, costs.update
-    return _Each(*(row.tolist() for row in rows))
+    return SimpleNamespace(seconds=seconds.tolist(), **{name: getattr(costs, name).tolist() for name in names})
 
 
 class _Stage:
@@ -274,7 +256,7 @@ class _Stage:
         low, high = 0, most
         while low < high:
             middle = (low + high + 1) // 2
-            alone = tuple(middle if k in self.layers else 0 for k in range(len(self.each.own)))
+            alone = tuple(middle if k in self.layers else 0 for k in range(len(self.each.update)))
             low, high = (middle, high) if self.cost(alone)[0] <= longest else (low, middle - 1)
         return min(most, low + 2)
 
@@ -282,7 +264,7 @@ class _Stage:
         """Return the least seconds of a micro-batch within memory, infinite if there are none, and those of its end."""
         self.steps.take()
         x = self.each
-        own, experts = _times(counts, x.own), _times(counts, x.experts)
+        own, experts = _times(counts, x.weights), _times(counts, x.expert_weights)
         working = max((w for w, n in zip(x.working, counts, strict=True) if n), default=0.0)
         room = self.pool.memory * (1 + TOLERANCE) - sum(stage_memory(self.problem, self.at, own, experts, 0.0, working))
         if room < 0:

@@ -157,14 +157,11 @@ def _measured(problem: LayoutProblem, model: MeasuredLayers, pool: GpuPool, at: 
     """Return what was measured; each block is a kind of its own."""
     if (at.context, at.expert) != (1, 1) or at.zero > 1:
         return None
-    rows = [
-        i
-        for i, gpu in enumerate(model.gpu)
-        if (gpu, model.micro_batch[i], model.tensor[i]) == (pool.gpu, at.micro_batch, at.tensor)
-    ]
-    if not rows:
+    asked = (pool.gpu, at.micro_batch, at.tensor)
+    rows = zip(model.gpu, model.micro_batch.tolist(), model.tensor.tolist(), strict=True)
+    if (row := next((i for i, x in enumerate(rows) if x == asked), None)) is None:
         return None
-    row, nothing = rows[0], np.zeros(len(model.blocks))
+    nothing = np.zeros(len(model.blocks))
     compute, zeros = np.stack([model.forward[row], model.backward[row]]), np.zeros((4, 2, len(nothing)))
     handed = 2 * pool.send(at.ranks).seconds(float(model.sent[row][:-1].max(initial=0.0)) / at.tensor)
     inputs = np.concatenate([[0.0], model.sent[row][:-1]])

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
 import numpy as np
 
@@ -46,6 +47,10 @@ class MeasuredLayers:
         if not self.blocks or not self.gpu:
             raise InstanceError("blocks", "there is no block, or no row")
 
+    def chain(self) -> IntArray:
+        """Return the kind of each block, each one of its own, int32 (blocks,)."""
+        return np.arange(len(self.blocks), dtype=np.int32)
+
     def mixed(self, gpus: Collection[str]) -> MeasuredLayers:
         """Return these layers with rows for GPUs that work side by side, ``A+B``: each block waits for the slowest."""
         rows = zip(self.gpu, self.micro_batch.tolist(), self.tensor.tolist(), strict=True)
@@ -54,9 +59,6 @@ class MeasuredLayers:
         some = np.array([row for row in alike if min(row) >= 0], dtype=np.int32).reshape(-1, len(gpus))
         if not len(some):
             raise InstanceError("gpu", f"nothing was measured alike on {' and '.join(gpus)}")
-        names = ("forward", "backward", "update", "weights", "kept", "sent")
-        slowest = {name: getattr(self, name) for name in names}
-        slowest = {name: np.concatenate([x, x[some].max(axis=1)]) for name, x in slowest.items()}
-        degrees = {name: getattr(self, name) for name in ("micro_batch", "tensor")}
-        degrees = {name: np.concatenate([x, x[some[:, 0]]]) for name, x in degrees.items()}
-        return replace(self, gpu=(*self.gpu, *["+".join(gpus)] * len(some)), **degrees, **slowest)
+        arrays = {x.name: getattr(self, x.name) for x in fields(self) if x.name not in ("name", "blocks", "gpu")}
+        slowest: dict[str, Any] = {name: np.concatenate([x, x[some].max(axis=1)]) for name, x in arrays.items()}
+        return replace(self, gpu=(*self.gpu, *["+".join(gpus)] * len(some)), **slowest)

@@ -130,6 +130,7 @@ def gpu_pool(
     Raises:
         InstanceError: naming the argument.
     """
+    gpu = gpu.upper() if isinstance(gpu, str) and gpu.upper() in catalogue else gpu
     if not isinstance(gpu, str) or gpu not in catalogue:
         raise InstanceError("gpu", unknown(gpu, catalogue))
     for name, value in (("nodes", nodes), ("per_node", per_node)):

@@ -20,11 +20,19 @@ NAMES = {
     "width": ("hidden_size", "n_embd"),
     "heads": ("num_attention_heads", "n_head"),
     "vocabulary": ("vocab_size",),
-    "feedforward": ("intermediate_size", "ffn_dim", "n_inner"),
+}
+"""What files call a field of `Transformer` that all models have."""
+_WIDE = "intermediate_size", "ffn_dim", "n_inner"
+_EXPERTS = {
     "experts": ("n_routed_experts", "num_local_experts", "num_experts"),
     "active": ("num_experts_per_tok", "experts_per_token"),
 }
-"""What files call a field of `Transformer`."""
+_LATENT = {
+    "head": ("qk_nope_head_dim",),
+    "rope": ("qk_rope_head_dim",),
+    "value_head": ("v_head_dim",),
+    "kv_rank": ("kv_lora_rank",),
+}
 DENSE = ("llama", "mistral", "olmo2", "phi3", "qwen2", "qwen3")
 NARROW = ("mixtral", "gpt_oss")
 """All their layers have experts, as wide as other models' feed-forward networks."""
@@ -62,15 +70,16 @@ def from_config(config: Any, name: str = "") -> Transformer:
         raise InstanceError("model_type", f"is missing; known are {', '.join(KNOWN)}")
     if kind not in KNOWN:
         raise InstanceError("model_type", f"{unknown(kind, KNOWN)}; gangplan.Transformer(...) takes sizes of any")
-    sizes = {field: _size(config, NAMES[field]) for field in ("layers", "width", "heads", "vocabulary")}
-    if kind == "gpt2":
-        wide = _size(config, ("n_inner",), 0) or 4 * sizes["width"]
-    else:
-        wide = _size(config, NAMES["feedforward"])
+    sizes = {field: _size(config, names) for field, names in NAMES.items()}
+    wide = _size(config, ("n_inner",), 0) or 4 * sizes["width"] if kind == "gpt2" else _size(config, _WIDE)
     if kind in LATENT:
-        sizes |= _latent(config)
-    if "head" not in sizes:
-        sizes["head"] = _size(config, ("head_dim",), 0) or _divided(sizes["width"], sizes["heads"])
+        sizes |= {field: _size(config, names) for field, names in _LATENT.items()}
+        sizes |= {"head": sizes["head"] + sizes["rope"], "query_rank": _size(config, ("q_lora_rank",), 0)}
+    elif not (head := _size(config, ("head_dim",), 0)) and sizes["width"] % sizes["heads"]:
+        words = f"is missing, and {sizes['heads']} heads do not divide hidden_size, {sizes['width']}"
+        raise InstanceError("head_dim", words)
+    else:
+        sizes["head"] = head or sizes["width"] // sizes["heads"]
     sizes["kv_heads"] = _size(config, ("num_key_value_heads",), 0) or sizes["heads"]
     sizes |= _window(config, kind, sizes["layers"])
     if kind in EXPERTS or (kind in LATENT and config.get("n_routed_experts") is not None):
@@ -95,24 +104,6 @@ def _size(config: Mapping[str, Any], names: tuple[str, ...], default: int | None
     return int(value)
 
 
-def _divided(width: int, heads: int) -> int:
-    if width % heads:
-        raise InstanceError("head_dim", f"is missing, and {heads} heads do not divide hidden_size, {width}")
-    return width // heads
-
-
-def _latent(config: Mapping[str, Any]) -> dict[str, int]:
-    """Return the sizes of latent attention."""
-    rope = _size(config, ("qk_rope_head_dim",))
-    return {
-        "head": _size(config, ("qk_nope_head_dim",)) + rope,
-        "rope": rope,
-        "value_head": _size(config, ("v_head_dim",)),
-        "kv_rank": _size(config, ("kv_lora_rank",)),
-        "query_rank": _size(config, ("q_lora_rank",), 0),
-    }
-
-
 def _window(config: Mapping[str, Any], kind: str, layers: int) -> dict[str, int]:
     """Return the window of attention and how many layers have it."""
     window = _size(config, ("sliding_window",), 0)
@@ -133,10 +124,10 @@ def _window(config: Mapping[str, Any], kind: str, layers: int) -> dict[str, int]
 
 def _experts(config: Mapping[str, Any], kind: str, wide: int, layers: int) -> dict[str, int]:
     """Return the sizes of experts; `wide` is the width of a layer without."""
-    for name, usual in (("decoder_sparse_step", 1), ("moe_layer_freq", 1)):
-        if (step := config.get(name, usual)) != usual:
+    for name in ("decoder_sparse_step", "moe_layer_freq"):
+        if (step := config.get(name, 1)) != 1:
             raise InstanceError(name, f"{brief(step)}: layers with experts only in turns are not modelled")
-    sizes = {"experts": _size(config, NAMES["experts"]), "active": _size(config, NAMES["active"])}
+    sizes = {field: _size(config, names) for field, names in _EXPERTS.items()}
     if kind in NARROW:
         return {**sizes, "expert_feedforward": wide}
     narrow = _size(config, ("moe_intermediate_size",))

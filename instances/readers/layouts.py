@@ -61,31 +61,17 @@ def _step(row: Row, models: Mapping[str, Transformer]) -> MeasuredStep:
     rate = row.number("tokens_per_s_per_gpu")
     if not rate:
         raise InstanceError("tokens_per_s_per_gpu", "0 is not positive")
-    problem = LayoutProblem(
-        model,
-        (gpu_pool(gpu, count // hosts, hosts),),
-        row.whole("global_batch"),
-        row.whole("sequence"),
-        row.text("precision").partition("-")[0].lower(),
-        gradient_bytes=GRADIENT_BYTES,
-    )
+    precision, pools = row.text("precision").partition("-")[0].lower(), (gpu_pool(gpu, count // hosts, hosts),)
+    size, sequence = row.whole("global_batch"), row.whole("sequence")
+    problem = LayoutProblem(model, pools, size, sequence, precision, gradient_bytes=GRADIENT_BYTES)
     blocks = len(model.chain())
     if p * v > blocks:
         raise InstanceError("pp", f"{p} stages of {v} chunks each of {blocks} blocks")
     nothing = np.zeros(p, dtype=np.int32)
-    plan = LayoutPlan(
-        nothing,
-        np.full(p, t),
-        blocks // (p * v) + (np.arange(p * v) < blocks % (p * v)),
-        nothing,
-        nothing,
-        count // (t * p * c),
-        c,
-        e,
-        row.whole("micro_batch"),
-        v,
-        3 if row.get("fsdp", "").strip() == "1" else 1,
-    )
+    sizes = blocks // (p * v) + (np.arange(p * v) < blocks % (p * v))
+    zero = 3 if row.get("fsdp", "").strip() == "1" else 1
+    degrees = count // (t * p * c), c, e, row.whole("micro_batch"), v, zero
+    plan = LayoutPlan(nothing, nothing + t, sizes, nothing, nothing, *degrees)
     seconds = problem.batch * problem.sequence / (rate * count)
     return MeasuredStep(problem, within_memory(problem, plan), seconds)
 

@@ -60,23 +60,17 @@ def read_sailor_layers(folder: str | PathLike[str], model: str) -> MeasuredLayer
     for path in sorted((root / "profiles").glob(f"{model}_*.json")):
         table, gpu = read_json(path), path.stem[len(model) + 1 :]
         with in_file(path), _form():
-            of = {
-                (int(b), int(t)): _sorted(by)
-                for b, some in table.items()
-                for t, by in some.items()
-                if t in sizes and len(by) == len(sizes[t])
-            }
-            for b, t in of:
-                more = [of[x] for x in of if x[0] >= b and x[1] == t]
-                rows.append((gpu, b, t, np.min(more, axis=0), _sorted(sizes[str(t)])))
+            every = [(int(b), t, by) for b, some in table.items() for t, by in some.items() if t in sizes]
+            known = [(b, t, _sorted(by)) for b, t, by in every if len(by) == len(sizes[t])]
+            for b, t, _ in known:
+                least = np.min([by for x, y, by in known if x >= b and y == t], axis=0)
+                rows.append((gpu, b, int(t), least, _sorted(sizes[t])))
     if not rows:
         raise InstanceError("model", f"there is no profile of {model!r} in {root / 'profiles'}")
     gpus, batches, tensor, seconds, layers = zip(*rows, strict=True)
     batch, (forward, backward, update) = np.array(batches), np.array(seconds).transpose(2, 0, 1)
-    kept, sent, weights = (
-        np.array([[layer[name] for layer in row] for row in layers], dtype=float)
-        for name in ("act_mem_bytes", "act_output_bytes", "params_floats")
-    )
+    parts = "act_mem_bytes", "act_output_bytes", "params_floats"
+    kept, sent, weights = (np.array([[x[name] for x in row] for row in layers], dtype=float) for name in parts)
     names, kept, sent = tuple(map(str, range(weights.shape[1]))), kept * batch[:, None], sent * batch[:, None]
     return MeasuredLayers(model, names, gpus, batch, np.array(tensor), forward, backward, update, weights, kept, sent)
 
@@ -112,26 +106,12 @@ def read_sailor_run(
         if isinstance(model, MeasuredLayers):
             for mix in dict.fromkeys(mixes):
                 model = model.mixed(mix) if len(mix) > 1 else model
-        problem = LayoutProblem(
-            model,
-            tuple(pools),
-            int(run["gbs"]),
-            SEQUENCE,
-            "fp32",
-            reserve=max(_RESERVES.get(gpu, RESERVE) for mix in mixes for gpu in mix),
-            calibration=calibration or Calibration(),
-        )
-        nothing = np.zeros(len(mixes), dtype=np.int32)
-        plan = LayoutPlan(
-            np.array(pool_of),
-            np.array(tensor),
-            np.array([len(layers) for layers in pipeline["layers_per_stage"]]),
-            nothing,
-            nothing,
-            data,
-            micro_batch=int(run["mbs"]),
-            zero=0,
-        )
+        reserve = max(_RESERVES.get(gpu, RESERVE) for mix in mixes for gpu in mix)
+        how: Any = {"reserve": reserve, "calibration": calibration or Calibration()}
+        problem = LayoutProblem(model, tuple(pools), int(run["gbs"]), SEQUENCE, "fp32", **how)
+        nothing, sizes = np.zeros(len(mixes), dtype=np.int32), [len(x) for x in pipeline["layers_per_stage"]]
+        split = np.array(pool_of), np.array(tensor), np.array(sizes), nothing, nothing
+        plan = LayoutPlan(*split, data, micro_batch=int(run["mbs"]), zero=0)
         return MeasuredStep(problem, plan, float(run["real"]), float(run["max_mem"]))
 
 

@@ -9,12 +9,12 @@ import numpy as np
 from ..arrays import FloatArray, IntArray
 from ..layout.costs import COMMUNICATION, Degrees, block_costs
 from ..layout.problem import LayoutPlan, LayoutProblem
-from ..layout.stage import handovers, stage_memory, stage_reduction, under_way, waiting
+from ..layout.stage import Memory, handovers, stage_memory, stage_reduction, under_way, waiting
 from ..layout.transformer import Transformer
 from ..quantities import quantity
 from .verdict import TOLERANCE, Judgement
 
-SECONDS = ("forward", "backward", "recomputation", *COMMUNICATION, "handing on", "bubble", "reduction", "update")
+SECONDS = ("forward", "backward", "recomputation", *COMMUNICATION, "point-to-point", "bubble", "reduction", "update")
 """The parts of a step of a GPU, in the order of the rows of `LayoutVerdict.seconds`."""
 
 
@@ -36,6 +36,12 @@ class LayoutVerdict(Judgement):
     tokens: float = 0.0
     utilisation: float | None = None
 
+    @property
+    def parts(self) -> dict[str, dict[str, FloatArray]]:
+        """``memory`` and ``seconds`` by the names of their parts, float64 (p,) each."""
+        rows = ("memory", Memory._fields, self.memory), ("seconds", SECONDS, self.seconds)
+        return {name: dict(zip(names, table, strict=True)) for name, names, table in rows}
+
 
 def verify_layout(problem: LayoutProblem, plan: LayoutPlan) -> LayoutVerdict:
     """Check `plan` and recompute the seconds of a step (docs/layout.md)."""
@@ -43,7 +49,7 @@ def verify_layout(problem: LayoutProblem, plan: LayoutPlan) -> LayoutVerdict:
     nothing = np.zeros((len(SECONDS), p)), np.zeros((4, p)), np.zeros((5, p))
     if words := misfits(problem, plan):
         return LayoutVerdict(tuple(words), None, *nothing)
-    chunk, kinds = plan.chunks(), _kinds(problem)
+    chunk, kinds = plan.chunks(), problem.model.chain()
     m = problem.batch // (plan.data * plan.micro_batch)
     seconds, hidden, memory = nothing
     busy, once, stages = np.zeros(p), np.zeros(p), []
@@ -91,12 +97,6 @@ def degrees(plan: LayoutPlan, stage: int) -> Degrees:
     return Degrees(int(plan.tensor[stage]), plan.context, plan.expert, plan.data, plan.micro_batch, plan.zero)
 
 
-def _kinds(problem: LayoutProblem) -> IntArray:
-    """Return the kind of cost of each block, int (blocks,)."""
-    model = problem.model
-    return model.chain() if isinstance(model, Transformer) else np.arange(len(model.blocks), dtype=np.int32)
-
-
 def _again(problem: LayoutProblem, plan: LayoutPlan, stage: int, chunk: IntArray) -> IntArray:
     """Return what each block of a stage computes again, index into `LEVELS`; embedding and head nothing."""
     blocks = np.flatnonzero(chunk % len(plan.pool) == stage)
@@ -111,7 +111,7 @@ def misfits(problem: LayoutProblem, plan: LayoutPlan) -> list[str]:
     words, p, d = [], len(plan.pool), plan.data
     if (plan.pool >= len(problem.pools)).any():
         return [f"stages are on pool {plan.pool.max()}, there are {len(problem.pools)}"]
-    if plan.blocks.sum() != (blocks := len(_kinds(problem))):
+    if plan.blocks.sum() != (blocks := len(problem.model.chain())):
         words.append(f"the chunks have {plan.blocks.sum()} blocks, the model has {blocks}")
     if (np.diff(plan.pool) != 0).sum() >= len({*plan.pool.tolist()}):
         words.append("the stages on a pool do not follow one another")

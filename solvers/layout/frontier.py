@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
 from gangplan.instances.layout.problem import LayoutPlan, LayoutProblem
 from gangplan.instances.verify.layout import verify_layout
 
-from ..run import Run
-from .prepare import PreparedLayout
-from .search import branch
+from .explain import fastest
+from .space import Space
+from .wish import ANY
 
 
 class Point(NamedTuple):
@@ -32,25 +32,20 @@ class Point(NamedTuple):
     need: float
 
 
-def frontier(
-    problem: LayoutProblem, time_limit: float, step: float = 0.9, stopped: Callable[[], bool] = lambda: False
-) -> Iterator[Point]:
+def frontier(problem: LayoutProblem, time_limit: float, step: float = 0.9) -> Iterator[Point]:
     """Yield the best layout with all memory, then with a little less than that one needs, until nothing fits.
 
     Args:
         problem: what is split.
         time_limit: seconds for each point.
         step: of the memory that a layout needs, what the next one may need at most.
-        stopped: ends it.
     """
     share = 1.0
-    while not stopped():
+    while True:
         less = replace(problem, pools=tuple(replace(x, memory=x.memory * share) for x in problem.pools))
-        run = Run(less, time_limit=time_limit)
-        branch(run, PreparedLayout(less))
-        if run.plan is None or run.objective is None:
+        plan, seconds, bound, _ = fastest(Space(less), ANY, time_limit)
+        if plan is None or seconds is None:
             return
-        memory = verify_layout(less, run.plan).memory.sum(axis=0)
-        each = [problem.pools[k].memory for k in run.plan.pool]
-        yield Point(share, run.objective, run.bound, run.plan, float(memory.max()))
-        share = step * max(x / y for x, y in zip(memory.tolist(), each, strict=True))
+        memory = verify_layout(less, plan).memory.sum(axis=0)
+        yield Point(share, seconds, bound, plan, float(memory.max()))
+        share = step * max(x / problem.pools[k].memory for x, k in zip(memory.tolist(), plan.pool, strict=True))

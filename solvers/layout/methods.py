@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gangplan.instances.lazy import on_demand
 
 from ..method import Method, Suite, plain_methods, without_plan
 from ..run import Run
-from .prepare import PreparedLayout
 
 if TYPE_CHECKING:
     from . import plain, referee, rivals, search
@@ -17,8 +16,10 @@ else:
     plain, referee, rivals, search = on_demand(__package__, "plain referee rivals search")
 
 
-def _prepare(run: Run) -> PreparedLayout:
-    return PreparedLayout(run.problem)
+def _prepare(run: Run) -> Any:
+    from .space import Space
+
+    return Space(run.problem)
 
 
 METHODS: dict[str, Method] = {

@@ -1,28 +1,27 @@
 """Layouts as one linear model, for CP-SAT and as a MILP; costs are those of the verifier's page, docs/layout.md.
 
-Every combination of degrees has stages of its own. A stage is chosen whole: the blocks of each of its chunks, and what
-it computes again; where one chunk ends the next begins, so that what is chosen is a path through the blocks.
+Every combination of degrees has stages of its own. A stage is chosen whole: the blocks of each of its chunks; it
+computes as little again as memory allows. Where one chunk ends the next begins: what is chosen is a path through them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
-from math import comb
+from math import comb, inf
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from gangplan.instances.arrays import FloatArray
-from gangplan.instances.layout.costs import BlockCosts, Degrees, block_costs
 from gangplan.instances.layout.problem import LayoutPlan, LayoutProblem
-from gangplan.instances.layout.stage import handovers, stage_memory, stage_reduction, under_way, waiting
-from gangplan.instances.layout.transformer import Transformer
-from gangplan.instances.verify import TOLERANCE
+from gangplan.instances.layout.stage import handovers
 
 from ..plain import ROWS, Formulation, New, Rows, Variable, add_up, both, refine
 from ..run import Run
-from .referee import Way, blocks_of, ways
+from .family import Family
+from .referee import ways
+from .space import Space
+from .split import stage_tables
 
 _GPUS = 16
 """More have more combinations of degrees than a model can hold."""
@@ -30,9 +29,7 @@ _GPUS = 16
 FORMULATION = Formulation(
     "sum_f (T[f] + E[f]) + sum u[f] busy[w] x[f,s,w], the seconds a step",
     (
-        Variable(
-            "x", "degrees stage way", "1 if the stage of these degrees has these blocks, and computes so much again"
-        ),
+        Variable("x", "degrees stage way", "1 if the stage of these degrees has these blocks"),
         Variable(
             "T", "degrees", "(m - u) seconds of the slowest stage, m micro-batches, the others count u", seconds=True
         ),
@@ -52,13 +49,13 @@ Chunks = tuple[tuple[int, int], ...]
 
 
 class Choice(NamedTuple):
-    """A way for one stage: chunks, layers that compute some and all again; seconds a micro-batch, and once a step."""
+    """A way for one stage: chunks; seconds a micro-batch, and once a step; layers that compute some and all again."""
 
     chunks: Chunks
-    selective: int
-    full: int
     busy: float
     end: float
+    selective: int
+    full: int
 
 
 @lru_cache(256)
@@ -80,17 +77,13 @@ def _chunks(count: int, stages: int, virtual: int, stage: int) -> list[Chunks]:
 
 def rows(problem: LayoutProblem) -> int:
     """Return the number of columns of either model, of which there are more than rows; no less than `ROWS` if more."""
-    count, found = blocks_of(problem), 0
+    count, found = len(problem.model.chain()), 0
     if sum(pool.count for pool in problem.pools) > _GPUS:
         return ROWS + 1
     for way in ways(problem):
-        p, v = len(way.pool), way.virtual
-        if comb(count, 2 * v - 1) > ROWS:
+        if comb(count, 2 * way.virtual - 1) > ROWS:
             return ROWS + 1
-        for s in range(p):
-            for chunks in _chunks(count, p, v, s):
-                layers = sum(b - a for a, b in chunks)
-                found += (layers + 1) * (layers + 2) // 2
+        found += sum(len(_chunks(count, way.stages, way.virtual, s)) for s in range(way.stages))
         if found > ROWS:
             break
     return found
@@ -108,54 +101,30 @@ def _solve(run: Run, by: str, new: New) -> None:
 plain_cpsat, plain_milp = both(_solve)
 
 
-def _choices(problem: LayoutProblem) -> Iterator[tuple[Way, int, list[list[Choice]]]]:
+def _choices(problem: LayoutProblem) -> Iterator[tuple[Family, int, list[list[Choice]]]]:
     """Yield all degrees, with micro-batches and the choices for each stage."""
-    model = problem.model
-    kinds = model.chain() if isinstance(model, Transformer) else np.arange(len(model.blocks))
-    costs = lru_cache(None)(lambda pool, at: block_costs(problem, problem.pools[pool], at))
+    space = Space(problem)
+    sums = np.cumsum(np.eye(int(space.kinds.max()) + 1, dtype=np.int64)[space.kinds], axis=0)
+    before = np.concatenate([0 * sums[:1], sums])  # blocks of each kind before each block
     for way in ways(problem):
-        m = problem.batch // (way.data * way.micro_batch)
-        rest = way.context, way.expert, way.data, way.micro_batch, way.zero
-        each = [(at := Degrees(t, *rest), costs(pool, at)) for pool, t in zip(way.pool, way.tensor, strict=True)]
-        handed = handovers([0.0 if found is None else found.handed for _, found in each], way.virtual).tolist()
-        stages = []
-        for s, (at, found) in enumerate(each):
-            every = _chunks(len(kinds), len(way.pool), way.virtual, s) if found is not None else []
-            some = (_of_chunks(problem, way, s, m, at, found, kinds, chunks) for chunks in every if found is not None)
-            stages.append([x._replace(busy=x.busy + handed[s]) for choices in some for x in choices])
-        yield way, m, stages
-
-
-def _of_chunks(
-    problem: LayoutProblem, way: Way, s: int, m: int, at: Degrees, costs: BlockCosts, kinds: Any, chunks: Chunks
-) -> Iterator[Choice]:
-    """Yield what a stage with such chunks may compute again within memory."""
-    pool, p = problem.pools[way.pool[s]], len(way.pool)
-    blocks = np.concatenate([np.arange(a, b) for a, b in chunks])
-    mine, layers = kinds[blocks], kinds[blocks[(blocks > 0) & (blocks < len(kinds) - 1)]]
-    n, i = (x.ravel() for x in np.indices((len(layers) + 1,) * 2))
-    n, i = n[(fit := n + i <= len(layers) * ((i == 0) | isinstance(problem.model, Transformer)))], i[fit]
-
-    def of_layers(saved: FloatArray) -> FloatArray:
-        """Return the sums over layers that compute some, and all, again, of what each of them has."""
-        some, whole = (np.concatenate([[0.0], np.cumsum(row[layers])]) for row in saved[1:])
-        return np.asarray(whole[n] + some[n + i] - some[n])
-
-    forward, backward = (costs.compute + costs.shown.sum(axis=0))[:, mine].sum(axis=1)
-    own, experts = costs.weights[mine].sum(), costs.expert_weights[mine].sum()
-    kept = costs.kept[0, mine].sum() - of_layers(costs.kept[0] - costs.kept)
-    depth = under_way(p, s, m, way.virtual)
-    memory = sum(stage_memory(problem, at, own, experts, depth * kept, costs.working[mine].max()))
-    busy = forward + backward + of_layers(costs.again)
-    end = float(stage_reduction(problem, pool, at, own, experts)) + float(costs.update[mine].sum())
-    for j in np.flatnonzero(memory <= pool.memory * (1 + TOLERANCE)).tolist():
-        yield Choice(chunks, int(i[j]), int(n[j]), float(busy[j]), end)
+        each = [space.blocks(x.pool, way.degrees(x)) for x in way.of_stage]
+        handed = handovers([0.0 if x is None else x.handed for x in each], way.virtual).tolist()
+        stages: list[list[Choice]] = []
+        for s, (segment, x) in enumerate(zip(way.of_stage, each, strict=True)):
+            stages.append([])
+            if x is not None:
+                every = _chunks(len(space.kinds), way.stages, way.virtual, s)
+                counts = np.array([sum(before[b] - before[a] for a, b in chunks) for chunks in every])
+                (table,) = stage_tables(problem, x, way, segment, [s], counts, [handed[s]])
+                choices = map(Choice, every, *(row[:-1].tolist() for row in table))
+                stages[-1] += [choice for choice in choices if choice.busy < inf]
+        yield way, problem.batch // (way.data * way.micro_batch), stages
 
 
 class _Layouts:
     """The model: a row a line, a method a constraint; x[f][s] has a binary for each choice of stage s of degrees f."""
 
-    def __init__(self, run: Run, model: Rows, choices: list[tuple[Way, int, list[list[Choice]]]]) -> None:
+    def __init__(self, run: Run, model: Rows, choices: list[tuple[Family, int, list[list[Choice]]]]) -> None:
         self.model, self.problem, self.choices = model, run.problem, choices
         self.x = [
             [[model.binary("x", f, s, w) for w in range(len(stage))] for s, stage in enumerate(stages)]
@@ -167,7 +136,7 @@ class _Layouts:
         for f, (way, m, stages) in enumerate(choices):
             model.letter("P")
             self._path(way, stages, self.x[f])
-            share = waiting(way.virtual, way.zero_bubble)
+            share = way.waiting
             slowest, end = model.amount(1, "T", f), model.amount(1, "E", f)
             for stage, x in zip(stages, self.x[f], strict=True):
                 pairs, weight = list(zip(stage, x, strict=True)), m - share
@@ -179,7 +148,7 @@ class _Layouts:
             total += [slowest, end]
         model.minimise(add_up(total), self._plan)
 
-    def _path(self, way: Way, stages: list[list[Choice]], x: list[list[Any]]) -> None:
+    def _path(self, way: Family, stages: list[list[Choice]], x: list[list[Any]]) -> None:
         """Let each chunk begin where the one before ends."""
         p = len(stages)
         for j in range(p * way.virtual - 1):
@@ -196,4 +165,4 @@ class _Layouts:
         pairs = [zip(stage, x, strict=True) for stage, x in zip(stages, self.x[f], strict=True)]
         chosen = [max(pair, key=lambda cx: value(cx[1]))[0] for pair in pairs]
         blocks = [b - a for turn in zip(*(c.chunks for c in chosen), strict=True) for a, b in turn]
-        return way.plan(blocks, [(c.selective, c.full) for c in chosen])
+        return way.plan(blocks, [c.selective for c in chosen], [c.full for c in chosen])

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import combinations, permutations, product
 from math import comb, inf
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -13,35 +14,15 @@ from gangplan.instances.arrays import FloatArray
 from gangplan.instances.errors import InstanceError
 from gangplan.instances.layout.measured import MeasuredLayers
 from gangplan.instances.layout.pool import GpuPool, Link
-from gangplan.instances.layout.problem import OPTIMIZERS, PRECISIONS, Calibration, LayoutPlan, LayoutProblem
+from gangplan.instances.layout.problem import OPTIMIZERS, PRECISIONS, Calibration, LayoutProblem
 from gangplan.instances.layout.transformer import Transformer
 from gangplan.instances.verify import TOLERANCE, verify
 from gangplan.instances.verify.layout import misfits
 
+from .family import Family, Segment
+
 MOST = 200_000
 """Ways to split a problem worth looking at."""
-
-
-class Way(NamedTuple):
-    """All degrees of a layout; pool and tensor parallelism of each stage."""
-
-    pool: tuple[int, ...]
-    tensor: tuple[int, ...]
-    data: int
-    context: int
-    expert: int
-    micro_batch: int
-    virtual: int
-    zero: int = 0
-    zero_bubble: bool = False
-
-    def plan(self, blocks: Any, again: Any) -> LayoutPlan:
-        """Return the plan with such chunks; `again` has how many layers of each stage compute some, and all, again."""
-        selective, full = np.array(again).T
-        return LayoutPlan(
-            np.array(self.pool), np.array(self.tensor), np.array(blocks), selective, full,
-            self.data, self.context, self.expert, self.micro_batch, self.virtual, self.zero, self.zero_bubble,
-        )  # fmt: skip
 
 
 def optimum(problem: LayoutProblem) -> float | None:
@@ -51,22 +32,16 @@ def optimum(problem: LayoutProblem) -> float | None:
     is no shorter if a stage is busy for longer, so each stage computes as little again as it can. More than `MOST` ways
     to split the blocks are refused.
     """
-    count, every = blocks_of(problem), list(ways(problem))
-    if (looks := sum(comb(count - 1, len(way.pool) * way.virtual - 1) for way in every)) > MOST:
+    count, every = len(problem.model.chain()), list(ways(problem))
+    if (looks := sum(comb(count - 1, way.stages * way.virtual - 1) for way in every)) > MOST:
         raise InstanceError("instance", f"{looks} ways to split it, {MOST} are the most")
     best = min((_seconds(problem, way, cut) for way in every for cut in _cuts(count, way)), default=inf)
     return best if best < inf else None
 
 
-def blocks_of(problem: LayoutProblem) -> int:
-    """Return how many blocks the model has."""
-    model = problem.model
-    return model.layers + 2 if isinstance(model, Transformer) else len(model.blocks)
-
-
-def ways(problem: LayoutProblem) -> Iterator[Way]:
+def ways(problem: LayoutProblem) -> Iterator[Family]:
     """Yield every combination of degrees that the verifier takes."""
-    model, counts, count = problem.model, [pool.count for pool in problem.pools], blocks_of(problem)
+    model, counts, count = problem.model, [pool.count for pool in problem.pools], len(problem.model.chain())
     experts = max(1, getattr(model, "experts", 0))
     batch = [n for n in range(1, problem.batch + 1) if problem.batch % n == 0]
     for tensor, stages in product(
@@ -84,38 +59,37 @@ def ways(problem: LayoutProblem) -> Iterator[Way]:
             shares = [n for n in range(1, experts + 1) if experts % n == 0]
             for e, b, v in product(shares, sizes, range(1, count // p + 1)):
                 for order in permutations(used):
-                    pool = [k for k in order for _ in range(stages[k])]
-                    way = Way(tuple(pool), tuple(tensor[k] for k in pool), d, c, e, b, v)
-                    if misfits(problem, way.plan([1] * (p * v - 1) + [count - p * v + 1], [(0, 0)] * p)):
+                    way = Family(tuple(Segment(k, tensor[k], stages[k]) for k in order), d, c, e, b, v)
+                    if misfits(problem, way.plan([1] * (p * v - 1) + [count - p * v + 1], [0] * p, [0] * p)):
                         break
                     cuts = (False, True) if problem.zero_bubble and p > 1 and v == 1 else (False,)
                     yield from (way._replace(zero=zero, zero_bubble=cut) for zero in range(4) for cut in cuts)
 
 
-def _cuts(count: int, way: Way) -> Iterator[list[int]]:
+def _cuts(count: int, way: Family) -> Iterator[list[int]]:
     """Yield the blocks of each chunk, all ways."""
-    for ends in combinations(range(1, count), len(way.pool) * way.virtual - 1):
+    for ends in combinations(range(1, count), way.stages * way.virtual - 1):
         yield np.diff([0, *ends, count]).tolist()
 
 
-def _seconds(problem: LayoutProblem, way: Way, blocks: list[int]) -> float:
+def _seconds(problem: LayoutProblem, way: Family, blocks: list[int]) -> float:
     """Return the least seconds of a step with given degrees and chunks, infinite if it does not fit."""
-    p = len(way.pool)
+    p = way.stages
     layers = [sum(blocks[s::p]) - (s == 0) - (s == (len(blocks) - 1) % p) for s in range(p)]
     some = isinstance(problem.model, Transformer)  # measured layers compute all again, or nothing
     options = [[(i, n) for n in range(max(0, x) + 1) for i in range(some * (max(0, x) - n) + 1)] for x in layers]
     chosen: list[tuple[float, tuple[int, int]]] = [(inf, (0, 0))] * p
     for nth in range(max(map(len, options))):
         again = [x[min(nth, len(x) - 1)] for x in options]
-        found = verify(problem, way.plan(blocks, again))
+        found = verify(problem, way.plan(blocks, *zip(*again, strict=True)))
         if any(not words.startswith("memory") for words in found.violations):  # not measured
             return inf
-        for s, pool in enumerate(way.pool):
+        for s, (pool, *_) in enumerate(way.of_stage):
             if found.memory[:, s].sum() <= problem.pools[pool].memory * (1 + TOLERANCE):
                 chosen[s] = min(chosen[s], (float(found.seconds[:8, s].sum()), again[s]))
     if any(busy == inf for busy, _ in chosen):
         return inf
-    seconds = verify(problem, way.plan(blocks, [again for _, again in chosen])).objective
+    seconds = verify(problem, way.plan(blocks, *zip(*(again for _, again in chosen), strict=True))).objective
     return inf if seconds is None else seconds
 
 
@@ -130,10 +104,7 @@ def random_problem(seed: int, variant: str = "", *, layers: int = 4) -> LayoutPr
         layers: of the model, at most.
     """
     rng = np.random.default_rng(seed)
-
-    def pick(*values: Any) -> Any:
-        return values[int(rng.integers(len(values)))]
-
+    pick = partial(_pick, rng)
     unlike = rng.random() < 0.35
     counts = [int(rng.integers(1, 4)) for _ in range(2)] if unlike else [int(rng.integers(1, 7))]
     batch, sequence, precision = pick(1, 2, 3, 4, 4, 6), pick(4, 6, 7, 8), pick(*PRECISIONS)
@@ -154,10 +125,12 @@ def random_problem(seed: int, variant: str = "", *, layers: int = 4) -> LayoutPr
     )  # fmt: skip
 
 
-def _transformer(rng: np.random.Generator, layers: int) -> Transformer:
-    def pick(*values: Any) -> Any:
-        return values[int(rng.integers(len(values)))]
+def _pick(rng: np.random.Generator, *values: Any) -> Any:
+    return values[int(rng.integers(len(values)))]
 
+
+def _transformer(rng: np.random.Generator, layers: int) -> Transformer:
+    pick = partial(_pick, rng)
     heads, n = pick(1, 2, 3, 4, 6), int(rng.integers(1, layers + 1))
     experts = pick(0, 0, 2, 3, 4)
     more: dict[str, Any] = {}

@@ -7,43 +7,35 @@ one with most FLOP/s.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import product
 from math import exp, inf, log
 from typing import Any
 
 import numpy as np
 
-from gangplan.instances.layout.measured import MeasuredLayers
 from gangplan.instances.layout.problem import LayoutPlan, LayoutProblem
+from gangplan.instances.layout.transformer import Transformer
 from gangplan.instances.verify import verify
 from gangplan.instances.verify.layout import misfits
 
 from ..run import Run
 from .family import Family, Segment
-from .prepare import PreparedLayout
-from .space import divisors
-from .split import Splitter, stage_tables
+from .space import Space, divisors
+from .split import stage_tables
 
 _SEQUENCE = 8192
 """Tokens of a GPU up to which NVIDIA's guide leaves sequences whole."""
 _STEPS, _HOT, _COLD = 4000, 0.3, 0.003
 """Moves of annealing, and its first and its last temperature: what of a step it may lose with a chance of 1 / e."""
-_DEGREES = "tensor", "stages", "data", "context", "expert", "micro_batch", "virtual"
-
-Degrees = dict[str, int]
 
 
-def _family(pool: int, x: Degrees) -> Family:
-    segments = (Segment(pool, x["tensor"], x["stages"]),)
-    return Family(segments, x["data"], x["context"], x["expert"], x["micro_batch"], x["virtual"], x["zero"])
-
-
-def even(splitter: Splitter, family: Family) -> LayoutPlan | None:
+def even(space: Space, family: Family) -> LayoutPlan | None:
     """Return the layout of a family of one pool with equal layers, `None` if it has none or that does not fit.
 
     Embedding and head count as layers if that divides them all, else they are in the first and last chunk besides.
     """
-    problem, kinds, (segment,) = splitter.problem, splitter.costs.kinds, family.segments
+    problem, kinds, (segment,) = space.problem, space.kinds, family.segments
     p, parts = segment.stages, segment.stages * family.virtual
     if parts > len(kinds) - 2 or problem.batch % (family.data * family.micro_batch):
         return None
@@ -53,19 +45,19 @@ def even(splitter: Splitter, family: Family) -> LayoutPlan | None:
     blocks[0] += besides
     blocks[-1] += besides
     plan = family.plan(blocks, [0] * p, [0] * p)
-    if misfits(problem, plan) or (chain := splitter.costs.chain(segment.pool, family.degrees(segment))) is None:
+    if misfits(problem, plan) or (costs := space.blocks(segment.pool, family.degrees(segment))) is None:
         return None
     where = plan.chunks() % p
     counts = np.stack([np.bincount(kinds[where == s], minlength=int(kinds.max()) + 1) for s in range(p)])
-    rows = [stage_tables(problem, chain, family, segment, [s], counts[s : s + 1], [0.0])[0] for s in range(p)]
+    rows = [stage_tables(problem, costs, family, segment, [s], counts[s : s + 1], [0.0])[0] for s in range(p)]
     if any(row.seconds[0] == inf for row in rows):
         return None
     return family.plan(blocks, [int(row.selective[0]) for row in rows], [int(row.full[0]) for row in rows])
 
 
-def _price(run: Run, splitter: Splitter, family: Family, by: str) -> float:
+def _price(run: Run, space: Space, family: Family, by: str) -> float:
     """Offer the even layout of a family; return its seconds."""
-    plan = even(splitter, family)
+    plan = even(space, family)
     seconds = None if plan is None else verify(run.problem, plan).objective
     if plan is None or seconds is None:
         return inf
@@ -82,7 +74,7 @@ def _powers(most: int) -> list[int]:
     return [1 << i for i in range(most.bit_length())]
 
 
-def megatron_rule(run: Run, prepared: PreparedLayout) -> None:
+def megatron_rule(run: Run, space: Space) -> None:
     """Offer what NVIDIA's guide says: as little model parallelism as fits, tensor parallelism within a node first.
 
     Experts are spread over as many GPUs of a node as they can, sequences shared from `_SEQUENCE` tokens on, stages
@@ -90,45 +82,40 @@ def megatron_rule(run: Run, prepared: PreparedLayout) -> None:
     again only where no micro-batch fits without. Of micro-batches that are powers of two the best is taken.
     """
     for families in _by_rule(run.problem):
-        found = [(x, even(prepared.splitter, x)) for x in families if not run.stopped]
+        found = [(x, even(space, x)) for x in families if not run.stopped]
         plans = [(x, plan) for x, plan in found if plan is not None]
         plain = [(x, plan) for x, plan in plans if not (plan.full.any() or plan.selective.any())]
         for x, _ in plain or plans:
-            _price(run, prepared.splitter, x, "megatron_rule")
+            _price(run, space, x, "megatron_rule")
         if plain or run.stopped:
             return
 
 
 def _by_rule(problem: LayoutProblem) -> Iterator[list[Family]]:
     """Yield families from little model parallelism to much, those that differ in their micro-batch together."""
-    k = _pool(problem)
-    pool, model = problem.pools[k], problem.model
-    node = min(pool.levels[0].span, 8)
-    experts = 1 if isinstance(model, MeasuredLayers) else max(1, model.experts)
-    layers = len(model.blocks) - 2 if isinstance(model, MeasuredLayers) else model.layers
+    k, model = _pool(problem), problem.model
+    pool, layers, computed = problem.pools[k], len(model.chain()) - 2, isinstance(model, Transformer)
     if layers < 1:
         return
-    c = 1 if isinstance(model, MeasuredLayers) else max(1, problem.sequence // _SEQUENCE)
+    node, experts = min(pool.levels[0].span, 8), max(1, getattr(model, "experts", 0))
+    c = max(1, problem.sequence // _SEQUENCE) if computed else 1
     ways = [(t, 1) for t in _powers(node)] + [(node, p) for p in _powers(min(pool.count // node, layers))[1:]]
     for t, p in ways:
-        d = pool.count // (t * c * p)
-        while d > 1 and problem.batch % d:
-            d -= 1
+        d = next((d for d in range(pool.count // (t * c * p), 0, -1) if problem.batch % d == 0), 0)
         e = max((e for e in divisors(experts) if e <= node and d and (t * c * d) % e == 0), default=1)
         found = []
-        for b in _powers(problem.batch // max(d, 1)) if d else ():
-            m = problem.batch // (d * b)
-            turns = p > 1 and m % p == 0 and not isinstance(model, MeasuredLayers)
+        for b in _powers(problem.batch // d) if d else ():
+            turns = p > 1 and problem.batch // (d * b) % p == 0 and computed
             equal = [v for n in (layers, layers + 2) if turns and n % p == 0 for v in divisors(n // p)]
             v = max(v for v in (1, *equal) if v * p <= layers)
             found.append(Family((Segment(k, t, p),), d, c, e, b, v, 1))
         yield found
 
 
-def equal_layers(run: Run, prepared: PreparedLayout) -> None:
+def equal_layers(run: Run, space: Space) -> None:
     """Offer the best layout of equal stages and degrees that are powers of two, the space of Alpa and of Galvatron."""
     problem, k = run.problem, _pool(run.problem)
-    pool, space = problem.pools[k], prepared.space
+    pool = problem.pools[k]
     for t, c, e in product(
         *(sorted({*x} & {*_powers(pool.count)}) for x in (space.tensors[k], space.contexts, space.experts))
     ):
@@ -136,32 +123,29 @@ def equal_layers(run: Run, prepared: PreparedLayout) -> None:
             d = 1 << ((pool.count // (t * c * p)).bit_length() - 1)
             if run.stopped:
                 return
-            _price(run, prepared.splitter, Family((Segment(k, t, p),), d, c, e, b, 1, zero), "equal_layers")
+            _price(run, space, Family((Segment(k, t, p),), d, c, e, b, 1, zero), "equal_layers")
 
 
-def annealing(run: Run, prepared: PreparedLayout) -> None:
-    """Anneal the degrees: each move multiplies one of them, divides another, or changes what replicas share."""
+def annealing(run: Run, space: Space) -> None:
+    """Anneal the degrees: each move multiplies some of them, divides others, or changes what replicas share."""
     rng, k = np.random.default_rng(run.seed), _pool(run.problem)
-    megatron_rule(run, prepared)
+    megatron_rule(run, space)
     plan: Any = run.plan
     if plan is None:
         return
-    now = {name: int(getattr(plan, name)) for name in ("data", "context", "expert", "micro_batch", "virtual", "zero")}
-    now |= {"tensor": int(plan.tensor[0]), "stages": len(plan.pool)}
-    known: dict[Family, float] = {}
+    now = [int(plan.tensor[0]), len(plan.pool)]
+    now += [plan.data, plan.context, plan.expert, plan.micro_batch, plan.virtual, plan.zero]
+    price = lru_cache(None)(lambda *x: _price(run, space, Family((Segment(k, *x[:2]),), *x[2:]), "annealing"))
     value = float(run.objective or inf)
     for step in range(_STEPS):
         if run.stopped:
             return
-        new = dict(now)
-        for name in rng.choice(_DEGREES, int(rng.integers(1, 4)), replace=False).tolist():
+        new = [*now]
+        for i in rng.choice(len(now) - 1, int(rng.integers(1, 4)), replace=False).tolist():
             factor = int(rng.choice([2, 2, 3, 5, 7]))
-            new[name] = max(1, new[name] // factor if rng.random() < 0.5 else new[name] * factor)
+            new[i] = max(1, new[i] // factor if rng.random() < 0.5 else new[i] * factor)
         if rng.random() < 0.2:
-            new["zero"] = int(rng.integers(1, 4))
-        family = _family(k, new)
-        if family not in known:
-            known[family] = _price(run, prepared.splitter, family, "annealing")
-        seconds, heat = known[family], _HOT * (_COLD / _HOT) ** (step / _STEPS)
+            new[-1] = int(rng.integers(1, 4))
+        seconds, heat = price(*new), _HOT * (_COLD / _HOT) ** (step / _STEPS)
         if seconds < inf and rng.random() < exp(min(0.0, log(value / seconds) / heat)):
             now, value = new, seconds

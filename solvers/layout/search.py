@@ -5,53 +5,59 @@ from __future__ import annotations
 from heapq import heappop, heappush
 from itertools import count
 from math import inf
+from operator import itemgetter
 from typing import Any
 
-from gangplan.instances.verify import verify
+from gangplan.instances.layout.flags import again
+from gangplan.instances.layout.problem import LayoutPlan
 
 from ..run import Run
+from .family import Combination, Family
 from .nearest import nearest
-from .prepare import PreparedLayout
 from .rivals import megatron_rule
-from .space import Combination, Space
+from .space import Space
+from .split import equal, split
+from .wish import ANY
 
 _DIVES = 24
 """Combinations, the best first, of which the best families are split before all else."""
-_TRIES = 6
-"""Families of each of these."""
+_TRIES, _MORE = 6, 24
+"""Families of each of these, and where a framework has to run the layouts, which fit less often."""
 _SAFE = 1 - 1e-9
 """What bounds are multiplied with: they are sums of floats in another order than the verifier's."""
 
 Node = tuple[float, int, Any]
-"""A bound, a number that tells nodes of one bound apart, and a combination or a family."""
+"""A bound, a number that tells nodes of one bound apart, and a combination, a family, or, alone in a tuple, one whose
+best layout the framework does not run."""
 
 
-def dive(run: Run, prepared: PreparedLayout) -> None:
-    """Offer the best layout among the most promising ones."""
-    _dive(run, prepared, _nodes(run, prepared.space, count())[:_DIVES])
-
-
-def _nodes(run: Run, space: Space, number: count[int]) -> list[Node]:
-    """Return all combinations, the most promising first."""
-    found: list[Node] = []
-    for x in space.combinations():
+def dive(run: Run, space: Space) -> None:
+    """Offer the best layout of the most promising families of the most promising combinations."""
+    unequal, tries = list[tuple[float, Family]](), _MORE if space.framework else _TRIES
+    for _, x in space.nodes(lambda: run.stopped)[:_DIVES]:
         if run.stopped:
-            raise TimeoutError
-        if (bound := space.bound(x)) < inf:
-            found.append((bound, next(number), x))
-    return sorted(found)
+            break
+        for least, family in sorted(space.families(x, _best(run)), key=itemgetter(0))[:tries]:
+            plan, value = split(space, family, _best(run)) if least < _best(run) else (None, inf)
+            if plan is not None and not _offered(run, space, plan):
+                unequal.append((value, family))
+    for value, family in sorted(unequal, key=itemgetter(0))[:_DIVES]:
+        if value < _best(run) and not run.stopped and (plan := equal(space, family, _best(run))[0]):
+            run.offer(plan, "branch")
 
 
-def branch(run: Run, prepared: PreparedLayout) -> None:
+def branch(run: Run, space: Space) -> None:
     """Offer the best layout of all, and raise the bound to what is left."""
-    space, number = prepared.space, count()
-    heap = _nodes(run, space, number)
+    heap: list[Node] = [(bound, i, x) for i, (bound, x) in enumerate(space.nodes(lambda: run.stopped))]
+    number, free = count(len(heap)), (space.wish, space.framework) == (ANY, "")
     if not space.whole:
         run.note("bound withheld: only layouts of one chunk a stage are looked at, the model has many kinds of layers")
-    megatron_rule(run, prepared)
-    best = _dive(run, prepared, heap[:_DIVES])
+    if free:
+        megatron_rule(run, space)
+    dive(run, space)
     while heap and not run.stopped:
         bound, _, x = heappop(heap)
+        best = _best(run)
         if space.whole:
             run.raise_bound(min(bound, best) * _SAFE, "branch")
         if bound >= best:
@@ -59,36 +65,30 @@ def branch(run: Run, prepared: PreparedLayout) -> None:
         if isinstance(x, Combination):
             for least, family in space.families(x, best):
                 heappush(heap, (max(least, bound), next(number), family))
-        elif (plan := prepared.splitter.split(x, best).plan) is not None:
-            best = min(best, _offer(run, plan))
+        elif isinstance(x, Family):
+            plan, value = split(space, x, best)
+            if plan is not None and not _offered(run, space, plan):
+                heappush(heap, (max(value * _SAFE, bound), next(number), (x,)))
+        elif (plan := equal(space, x[0], best)[0]) is not None:
+            run.offer(plan, "branch")
     if not heap and not run.stopped and space.whole:
-        _end(run, best)
+        _end(run, free)
 
 
-def _dive(run: Run, prepared: PreparedLayout, nodes: list[Node]) -> float:
-    """Return the seconds of the best layout among the most promising families of the most promising combinations."""
-    best = inf if run.objective is None else run.objective
-    for _, _, x in nodes:
-        if run.stopped:
-            break
-        for least, family in sorted(prepared.space.families(x, best), key=lambda pair: pair[0])[:_TRIES]:
-            if least < best and (plan := prepared.splitter.split(family, best).plan) is not None:
-                best = min(best, _offer(run, plan))
-    return best
-
-
-def _offer(run: Run, plan: Any) -> float:
-    """Offer a plan; return its seconds."""
-    run.offer(plan, "branch")
-    found = verify(run.problem, plan).objective
-    assert found is not None, "a split is within memory"
-    return float(found)
-
-
-def _end(run: Run, best: float) -> None:
+def _end(run: Run, free: bool) -> None:
     """Say what it means that nothing is left."""
     if run.plan is not None:
-        run.raise_bound(best * _SAFE, "branch")
+        run.raise_bound(_best(run) * _SAFE, "branch")
     else:
-        found = nearest(run.problem, lambda: run.stopped)
-        run.prove_infeasible("branch", found.words() if found else "")
+        near = nearest(run.problem, lambda: run.stopped) if free else None
+        run.prove_infeasible("branch", near.words() if near else "")
+
+
+def _offered(run: Run, space: Space, plan: LayoutPlan) -> bool:
+    """Offer a plan if the framework runs it; return whether it does."""
+    runs = not space.framework or again(plan, space.framework) is not None
+    return runs and (run.offer(plan, "branch") or True)
+
+
+def _best(run: Run) -> float:
+    return inf if run.objective is None else run.objective

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from gangplan.instances.arrays import IntArray
 
-_FEW = 6
+FEW = 6
 """Layers without experts whose places among interleaved chunks are all tried."""
 
 
@@ -49,7 +49,7 @@ def _first(kinds: IntArray) -> int:
 
 def scattered(kinds: IntArray) -> bool:
     """Return whether there are too many kinds of layer, or layers of the first, for interleaved chunks."""
-    return len({*kinds[1:-1].tolist()}) > 2 or _first(kinds) > _FEW
+    return len({*kinds[1:-1].tolist()}) > 2 or _first(kinds) > FEW
 
 
 class First(NamedTuple):
@@ -113,24 +113,21 @@ def interleaved(kinds: IntArray, most: int, stage: int, stages: int, virtual: in
     return Shapes(counts, of)
 
 
-def chunks(sizes: list[int], virtual: int, first: First = UNSPREAD) -> IntArray:
+def chunks(sizes: Sequence[int], virtual: int, first: First = UNSPREAD) -> IntArray:
     """Return the blocks of each chunk of stages with so many blocks, int32 (virtual p,), as even as can be."""
-    rows = np.zeros((virtual, len(sizes)), dtype=np.int32)
-    for s, size in enumerate(sizes):
-        layers, begun = first.of(s, len(sizes))
-        later = virtual - begun
-        begins = layers + (s == 0)
-        if begun:
-            rows[:begun, s] = _even(begins, begun)
-        if s == first.last % len(sizes):  # this chunk may have others too
-            more = (
-                min(size - begins - later, max(0, -(-size // virtual) - rows[begun - 1, s])) if later else size - begins
-            )
-            rows[begun - 1, s] += more
-            begins += more
-        if later:
-            rows[begun:, s] = _even(size - begins, later)
-    return rows.ravel()
+    return np.stack([column(n, s, len(sizes), virtual, first) for s, n in enumerate(sizes)], axis=1).ravel()
+
+
+def column(size: int, stage: int, stages: int, virtual: int, first: First = UNSPREAD) -> IntArray:
+    """Return the blocks of each chunk of a stage, int32 (virtual,)."""
+    layers, begun = first.of(stage, stages)
+    begins, later = layers + (stage == 0), virtual - begun
+    early = _even(begins, begun)
+    if stage == first.last % stages:  # this chunk may have others too
+        more = min(size - begins - later, max(0, -(-size // virtual) - int(early[-1])) if later else size)
+        early[-1] += more
+        begins += more
+    return np.concatenate([early, _even(size - begins, later)])
 
 
 def _even(number: int, parts: int) -> IntArray:

@@ -7,44 +7,35 @@ equally among its stages, with what it sends once a step, bounds a family.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from copy import copy
+from functools import lru_cache
 from itertools import permutations, product
-from math import gcd, inf
+from math import inf
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray
-from gangplan.instances.layout.costs import BlockCosts, Degrees
+from gangplan.instances.layout.costs import BlockCosts, Degrees, block_costs
+from gangplan.instances.layout.flags import shares
 from gangplan.instances.layout.measured import MeasuredLayers
 from gangplan.instances.layout.problem import LayoutProblem
 from gangplan.instances.layout.stage import ZERO_BUBBLE, stage_memory
-from gangplan.instances.layout.transformer import Transformer
 from gangplan.instances.verify import TOLERANCE
 from gangplan.instances.verify.layout import undivided
 
-from .family import Costs, Family, Segment
-from .shapes import scattered
+from ..run import never
+from .family import Combination, Family, Segment
+from .shapes import intervals, scattered
+from .wish import ANY, Wish
 
 
 def divisors(n: int) -> list[int]:
     """Return the divisors of a number, ascending."""
     small = [k for k in range(1, int(n**0.5) + 1) if n % k == 0]
     return sorted({*small, *(n // k for k in small)})
-
-
-class Combination(NamedTuple):
-    """Degrees of tensor parallelism by pool (0: the pool is not used), of the others, and the micro-batch."""
-
-    tensor: tuple[int, ...]
-    context: int
-    expert: int
-    micro_batch: int
-
-    def degrees(self, pool: int, data: int = 0, zero: int = 1) -> Degrees:
-        """Return the degrees of a stage on a pool, by default with the fewest replicas that share all experts."""
-        least = self.expert // gcd(self.expert, self.tensor[pool] * self.context)
-        return Degrees(self.tensor[pool], self.context, self.expert, data or least, self.micro_batch, zero)
 
 
 class Sums(NamedTuple):
@@ -70,40 +61,62 @@ class Sums(NamedTuple):
 
 
 class Space:
-    """All layouts of a problem.
+    """All layouts of a problem, or those `within` some limits.
 
     Args:
         problem: what is split.
-        costs: of its blocks.
 
     Attributes:
+        kinds: of the blocks of the chain.
+        wish, framework: the degrees that are wished for, and what has to run the layouts, if that is not empty.
         virtual: the most chunks of a stage.
         whole: whether it has every layout that the verifier admits, those apart that cost at least as much.
     """
 
-    def __init__(self, problem: LayoutProblem, costs: Costs) -> None:
-        self.problem, self.costs, self.count = problem, costs, len(costs.kinds)
-        self.virtual = 1 if scattered(costs.kinds) else max(1, self.count // 2)
+    def __init__(self, problem: LayoutProblem) -> None:
+        self.problem, self.kinds = problem, (kinds := problem.model.chain())
+        self.wish, self.framework = ANY, ""
+        self.bound, self.blocks = lru_cache(None)(self._bound), lru_cache(None)(self._blocks)
+        self.shortest = lru_cache(4096)(self._shortest)
+        self.intervals = lru_cache(None)(lambda most: intervals(kinds, most))
+        self.count = len(kinds)
+        self.virtual = 1 if scattered(kinds) else max(1, self.count // 2)
         self.whole = self.virtual > 1 or self.count < 4 or isinstance(problem.model, MeasuredLayers)
-        self.total = sum(pool.count for pool in problem.pools)
         model, measured = problem.model, isinstance(problem.model, MeasuredLayers)
-        self.has_experts = isinstance(model, Transformer) and model.experts > 0
         # without sharing states twice the gradients are sent, with it also weights
         self.zeros = (*((0,) if problem.width > problem.gradient_bytes else ()), 1, *(() if measured else (2, 3)))
-        self.number = np.bincount(costs.kinds)
+        self.number = np.bincount(kinds)
+        self.has_experts = getattr(model, "experts", 0) > 0
+        self.contexts, self.experts = [1], divisors(getattr(model, "experts", 0) or 1)
         if isinstance(model, MeasuredLayers):
-            self.tensors = [
-                sorted({t for gpu, t in zip(model.gpu, model.tensor.tolist(), strict=True) if gpu == pool.gpu})
-                for pool in problem.pools
-            ]
-            self.contexts, self.experts = [1], [1]
-            self.micro_batches = sorted({b for b in model.micro_batch.tolist() if problem.batch % b == 0})
-        else:
-            self.tensors = [tensors(model, pool.count) for pool in problem.pools]
-            halves = problem.sequence // 2 if problem.sequence % 2 == 0 else 1
-            self.contexts = [c for c in divisors(halves) if c <= self.total] if halves > 1 else [1]
-            self.experts = divisors(model.experts) if model.experts else [1]
-            self.micro_batches = divisors(problem.batch)
+            rows = [[gpu == pool.gpu for gpu in model.gpu] for pool in problem.pools]
+            self.tensors = [np.unique(model.tensor[row]).tolist() for row in rows]
+            self.micro_batches = [b for b in np.unique(model.micro_batch).tolist() if problem.batch % b == 0]
+            return
+        some = [t for t in divisors(model.heads) if not undivided(model, t)]
+        self.tensors = [[t for t in some if t <= pool.count] for pool in problem.pools]
+        self.micro_batches = divisors(problem.batch)
+        if problem.sequence % 2 == 0:
+            total = sum(pool.count for pool in problem.pools)
+            self.contexts = [c for c in divisors(problem.sequence // 2) if c <= total]
+
+    def within(self, wish: Wish = ANY, framework: str = "") -> Space:
+        """Return those layouts that have some degrees, and that a framework runs."""
+        space = copy(self)
+        space.wish, space.framework = wish, framework
+        return space
+
+    def nodes(self, stopped: Callable[[], bool] = never) -> list[tuple[float, Combination]]:
+        """Return all combinations with their bounds, the most promising first; `TimeoutError` if it is stopped."""
+        wish, framework = self.wish, self.framework
+        found = list[tuple[float, Combination]]()
+        for x in self.combinations():
+            if stopped():
+                raise TimeoutError
+            alike = not framework or len({*x.tensor} - {0}) == 1
+            if alike and wish.allows(x) and (bound := self.bound(x)) < inf:
+                found.append((bound, x))
+        return sorted(found, key=itemgetter(0))
 
     def combinations(self) -> Iterator[Combination]:
         """Yield every combination that one stage has GPUs for."""
@@ -115,10 +128,10 @@ class Space:
                 if all(x.degrees(k).ranks <= self.problem.pools[k].count for k in used):
                     yield x
 
-    def bound(self, x: Combination) -> float:
+    def _bound(self, x: Combination) -> float:
         """Return the seconds a step if all GPUs were busy: sequences over what all pools compute in a second."""
         used = [k for k, t in enumerate(x.tensor) if t]
-        costs = [self.costs.blocks(k, x.degrees(k)) for k in used]
+        costs = [self.blocks(k, x.degrees(k)) for k in used]
         if None in costs:
             return inf
         replicas = np.array([self.problem.pools[k].count / (x.tensor[k] * x.context) for k in used])
@@ -128,6 +141,7 @@ class Space:
     def families(self, x: Combination, below: float) -> list[tuple[float, Family]]:
         """Return the families of a combination whose bound is below some seconds, with it."""
         used = [k for k, t in enumerate(x.tensor) if t]
+        wish, framework = self.wish, self.framework
         found: list[tuple[float, Family]] = []
         for d in divisors(self.problem.batch // x.micro_batch):
             m = self.problem.batch // (d * x.micro_batch)
@@ -135,7 +149,7 @@ class Space:
             most = [min(self.problem.pools[k].count // r, self.count) for k, r in zip(used, ranks, strict=True)]
             if not min(most) or any(r % x.expert for r in ranks):
                 continue
-            costs = [c for k in used if (c := self.costs.blocks(k, x.degrees(k, d))) is not None]
+            costs = [c for k in used if (c := self.blocks(k, x.degrees(k, d))) is not None]
             sums = self._sums([c.seconds()[0] for c in costs])
             stages = np.stack([g.ravel() for g in np.meshgrid(*(np.arange(1, n + 1) for n in most), indexing="ij")])
             stages = stages[:, stages.sum(axis=0) <= self.count]
@@ -147,8 +161,9 @@ class Space:
             slowest = np.maximum(1 / sums.stages(stages) + often * handed, sums.largest + (p > 1) * handed)
             every = sums.least + 2 * (p - 1) * handed
             shared = x.context * d > 1 or (self.has_experts and max(ranks) > x.expert)
-            cuts = (False, True) if self.problem.zero_bubble else (False,)
-            for zero, cut in product(self.zeros if shared else (1,), cuts):
+            cuts = (False, True) if self.problem.zero_bubble and framework != "megatron" else (False,)
+            zeros = range(4) if framework else self.zeros if shared else (1,)
+            for zero, cut in product(zeros, cuts):
                 room = self._room(x, used, costs, d, zero, stages)
                 share = ZERO_BUBBLE if cut else 1 / v
                 least = (m - share) * slowest + every * share + self._end(x, used, costs, d, zero) / p
@@ -159,17 +174,26 @@ class Space:
                     for order in permutations(each):
                         segments = tuple(Segment(*part) for part in order)
                         family = Family(segments, d, x.context, x.expert, x.micro_batch, int(v[i, 0]), zero, cut)
-                        found.append((float(least[i, j]), family))
+                        if wish.is_met(family) and (not framework or zero in shares(framework, family.stages)):
+                            found.append((float(least[i, j]), family))
         return found
 
     def share(self, x: Combination, family: Family) -> float:
         """Return the bytes of weights, and all that goes with them, of a GPU if stages have equal parts."""
         pool = family.segments[0].pool
         at = x.degrees(pool, family.data, family.zero)
-        if (costs := self.costs.blocks(pool, at)) is None:
+        if (costs := self.blocks(pool, at)) is None:
             return inf
         own, experts = costs.weights @ self.number, costs.expert_weights @ self.number
         return float(sum(stage_memory(self.problem, at, own, experts, 0.0, 0.0)) / family.stages)
+
+    def _blocks(self, pool: int, at: Degrees) -> BlockCosts | None:
+        return block_costs(self.problem, self.problem.pools[pool], at)
+
+    def _shortest(self, costs: BlockCosts) -> FloatArray:
+        """Return the least seconds of a micro-batch of so many blocks in a row, from one on, float64 (L,)."""
+        total = np.concatenate([[0.0], np.cumsum(costs.seconds()[0][self.kinds])])
+        return np.array([(total[n:] - total[:-n]).min() for n in range(1, len(total))])
 
     def _sums(self, rows: Sequence[FloatArray]) -> Sums:
         """Return sums along the chain of what each kind of block is on each pool."""
@@ -200,8 +224,3 @@ class Space:
             rows.append(np.asarray(sum(memory) - memory.buffers))
             room.append(max(0.0, self.problem.pools[k].memory * (1 + TOLERANCE) - memory.buffers))
         return self._sums(rows).stages(stages, np.array(room))
-
-
-def tensors(model: Transformer, most: int) -> list[int]:
-    """Return the degrees of tensor parallelism that divide a model."""
-    return [t for t in divisors(model.heads) if t <= most and not undivided(model, t)]

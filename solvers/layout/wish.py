@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from gangplan.instances.arrays import require_number
 from gangplan.instances.errors import InstanceError, unknown
 from gangplan.instances.layout.problem import LayoutProblem
-from gangplan.instances.layout.transformer import Transformer
 from gangplan.instances.verify.layout import misfits
 
-from .family import Family, Segment
-from .shapes import UNSPREAD, chunks
-from .space import Combination
+from .family import Combination, Family, Segment
+from .shapes import chunks
 
 
 class Wish(NamedTuple):
@@ -41,6 +39,10 @@ class Wish(NamedTuple):
         return ", ".join(f"{name} {value}" for name, value in self._asdict().items() if value is not None)
 
 
+ANY = Wish()
+"""No wish."""
+
+
 def wish(degrees: dict[str, int]) -> Wish:
     """Return the degrees that somebody names, in capitals or not.
 
@@ -58,19 +60,13 @@ def wish(degrees: dict[str, int]) -> Wish:
 def contradiction(problem: LayoutProblem, wanted: Wish) -> InstanceError:
     """Return why there is no layout with such degrees, whether it fits into memory or not."""
     model, p, v = problem.model, wanted.PP or 1, wanted.VP or 1
-    count = len(model.chain() if isinstance(model, Transformer) else model.blocks)
+    count = len(model.chain())
     if p * v > count:
         return InstanceError("explain", f"{wanted}: the model has {count} blocks, embedding and head included")
-    family = Family(
-        (Segment(0, wanted.TP or 1, p),),
-        data=wanted.DP or 1,
-        context=wanted.CP or 1,
-        expert=wanted.EP or 1,
-        micro_batch=wanted.MB or 1,
-        virtual=v,
-        zero=1 if wanted.ZERO is None else wanted.ZERO,
-    )
+    degrees: Any = *(x or 1 for x in (wanted.DP, wanted.CP, wanted.EP, wanted.MB)), v
+    degrees += (1 if wanted.ZERO is None else wanted.ZERO,)
+    family = Family((Segment(0, wanted.TP or 1, p),), *degrees)
     sizes = [count // p + (s < count % p) for s in range(p)]
-    words = misfits(problem, family.plan(chunks(sizes, v, UNSPREAD), [0] * p, [0] * p))
+    words = misfits(problem, family.plan(chunks(sizes, v), [0] * p, [0] * p))
     open_ = "the degrees that are left open cannot be chosen so that it works"
     return InstanceError("explain", f"{wanted}: {'; '.join(words) or open_}")

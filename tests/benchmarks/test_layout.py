@@ -14,7 +14,8 @@ from gangplan.instances.layout.models import MODELS
 from gangplan.instances.layout.pool import gpu_pool
 from gangplan.instances.layout.problem import LayoutPlan, LayoutProblem
 from gangplan.instances.verify.layout import verify_layout
-from gangplan.solvers.layout.prepare import PreparedLayout
+from gangplan.solvers.layout.space import Space
+from gangplan.solvers.layout.split import split
 
 
 def test_rank_counts_all() -> None:
@@ -22,11 +23,11 @@ def test_rank_counts_all() -> None:
     problem = LayoutProblem(MODELS["llama-3-8b"], (gpu_pool("H100", 1, 4),), 4, 4096)
     plan = LayoutPlan(*np.array([[0, 0], [2, 2], [17, 17], [0, 0], [0, 0]]))
     found = layout.rank(problem, plan)
-    prepared = PreparedLayout(problem)
-    every = [x for c in prepared.space.combinations() for _, x in prepared.space.families(c, inf)]
-    plans = [split.plan for x in every if (split := prepared.splitter.split(x)).plan is not None]
+    space = Space(problem)
+    every = [x for c in space.combinations() for _, x in space.families(c, inf)]
+    plans = [best for x in every if (best := split(space, x)[0]) is not None]
     seconds = np.array([verify_layout(problem, x).objective for x in plans])
-    own = verify_layout(problem, prepared.splitter.split(layout.family(plan)).plan).objective
+    own = verify_layout(problem, split(space, layout.family(plan))[0]).objective
     assert found["own"] == pytest.approx(own) and found["best"] == pytest.approx(seconds.min())
     assert found["rank"] == 1 + (seconds < own * (1 - 1e-9)).sum() and found["cut"] == 0
     assert found["near"] == (seconds <= layout.NEAR * seconds.min()).sum()

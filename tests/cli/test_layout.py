@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +66,24 @@ def test_explain(config: Path, cli: Any) -> None:
     assert done.code == 0 and "TP 4 across nodes costs" in done.out
 
 
+def test_idle_gpus_count(config: Path, cli: Any) -> None:
+    """Tokens a second are told for a GPU in use, and for a GPU of all where some are idle."""
+    done = cli("layout", config, "--cluster", "1x3", "--gpu", "h100", "--batch", "8", "--sequence", "1024")
+    assert done.code == 0 and "2 of 3 GPUs" in done.out
+    used, every = re.findall(r"([0-9,]+) tokens/s a GPU in use, ([0-9,]+) a GPU of all", done.out)[0]
+    assert int(every.replace(",", "")) == pytest.approx(int(used.replace(",", "")) * 2 / 3, abs=1)
+
+
+@pytest.mark.parametrize("framework", ["megatron", "torchtitan"])
+def test_flags_within_what_runs(config: Path, cli: Any, framework: str) -> None:
+    """Flags are of the best layout that the framework runs, which is said with its gap to the best of all."""
+    done = cli("layout", config, *HOW, "--flags", framework, "--gpu-memory", "5e9")
+    assert done.code == 0 and f"Within what {framework} runs no such layout takes less" in done.out
+    assert "# of degrees alone" in done.out and max(map(len, done.out.splitlines())) <= 80
+    found = json.loads(cli("layout", config, *HOW, "--flags", framework, "--gpu-memory", "5e9", "--json").out)
+    assert found["flags"]["proved"] and found["flags"]["objective"] >= found["objective"]
+
+
 def test_pools(config: Path, cli: Any) -> None:
     """GPUs of several types are taken, with or without a cluster of one."""
     done = cli("layout", config, *HOW, "--pool", "1x2:A100", "--flags", "torchtitan")
@@ -76,8 +96,9 @@ def test_models_by_name(cli: Any) -> None:
     """Some models need no file; another name is told with those that there are."""
     done = cli("layout", "gpt-neo-2.7b", "--cluster", "1x2", "--gpu", "H200", "--batch", "2", "--sequence", "512")
     assert done.code == 0 and "gpt-neo-2.7b, 2.6" in done.out
-    done = cli("layout", "gpt-neo", *HOW)
-    assert done.code == 2 and "model: 'gpt-neo' is not one of" in done.err
+    done = cli("layout", "llama-3.1-70b", *HOW)
+    assert done.code == 2 and "model: 'llama-3.1-70b' is no file, nor one of " in done.err
+    assert "did you mean llama-3-70b or llama-3.1-405b or llama-3-8b?" in done.err
 
 
 def test_measured_rows(config: Path, tmp_path: Path, cli: Any) -> None:
@@ -118,6 +139,16 @@ def test_bad_input(arguments: tuple[str, ...], words: str, config: Path, cli: An
     """Whatever is wrong is named in a line, with exit code 2: what does not fit, by how much, or what divides what."""
     done = cli("layout", config, *arguments)
     assert (done.code, done.out) == (2, "") and words in done.err and done.err.count("\n") == 1
+
+
+def test_errors_fit_a_terminal(cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error is one line for programs, and lines of at most 80 columns for people."""
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr(sys.stderr.__class__, "isatty", lambda self: True)
+    done = cli("layout", "llama-3.1-70b", *HOW)
+    lines = done.err.splitlines()
+    assert done.code == 2 and len(lines) > 2 and max(map(len, lines)) <= 80
+    assert "qwen3-30b-a3b, qwen3-235b-a22b, mixtral-8x22b" in " ".join(done.err.split())
 
 
 def test_bad_config(tmp_path: Path, cli: Any) -> None:

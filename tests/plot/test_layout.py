@@ -9,7 +9,7 @@ import pytest
 
 from gangplan.instances import verify
 from gangplan.instances.layout import LayoutPlan, LayoutProblem, Transformer, gpu_pool
-from gangplan.instances.timeline.layout import passes
+from gangplan.plot.layout import first_passes
 
 MODEL = Transformer("small", 14, 2048, 16, 8, 128, 32000, 8192)
 
@@ -25,31 +25,31 @@ CASES = [([4] * 4, 4, 6), ([16], 1, 3), ([2] * 8, 4, 8), ([4] * 4, 2, 4)]
 
 @pytest.mark.parametrize(("blocks", "stages", "batch"), CASES)
 def test_passes(blocks: list[int], stages: int, batch: int) -> None:
-    """All passes run once, after what they need, and end when 1F1B of equal stages does."""
+    """The order is one that the verifier takes, and ends when 1F1B of equal stages does."""
     problem = LayoutProblem(MODEL, (gpu_pool("H100", 1),), batch, 2048)
     plan = layout(blocks, stages, virtual=len(blocks) // stages)
     verdict = verify(problem, plan)
     verdict = replace(verdict, seconds=np.ones_like(verdict.seconds))  # stages that take equally long
-    found = passes(problem, plan, verdict)
-    chunks = len(blocks)
-    assert found.shown == found.all == batch and len(found.start) == 2 * batch * chunks
-    start, finish = (np.full((2, batch, chunks), np.nan) for _ in range(2))
-    where = found.backward.astype(int), found.micro_batch, found.chunk * stages + found.stage
-    start[where], finish[where] = found.start, found.finish
-    assert not np.isnan(start).any()
-    assert (start[0, :, 1:] >= finish[0, :, :-1]).all() and (start[1, :, :-1] >= finish[1, :, 1:]).all()
-    assert (start[1, :, -1] >= finish[0, :, -1]).all()
-    for s in range(stages):
-        mine = found.stage == s
-        order = np.argsort(found.start[mine])
-        assert (found.start[mine][order][1:] >= found.finish[mine][order][:-1] - 1e-12).all()
+    found = first_passes(problem, plan, verdict)
+    assert found.problem.micro_batches == batch and found.problem.stages == len(blocks) and not found.told
     each = 8 / batch  # seconds of a micro-batch on a stage
-    assert found.finish.max() == pytest.approx((batch + (stages - 1) / plan.virtual) * each)
+    assert found.seconds == pytest.approx((batch + (stages - 1) / plan.virtual) * each)
+
+
+def test_zero_bubble() -> None:
+    """Backward passes that are cut in two are drawn as ZB-H1, which idles for a third of what 1F1B does."""
+    problem = LayoutProblem(MODEL, (gpu_pool("H100", 1),), 8, 2048, zero_bubble=True)
+    plan = replace(layout([4] * 4, 4), zero_bubble=True)
+    verdict = verify(problem, plan)
+    parts = np.zeros_like(verdict.seconds)
+    parts[:2] = [[8.0], [16.0]]
+    found = first_passes(problem, plan, replace(verdict, seconds=parts))
+    assert found.problem.split and found.seconds == pytest.approx(8 * 3 + 3)
 
 
 def test_only_the_first_are_shown() -> None:
     """Of many micro-batches the first are drawn."""
     problem = LayoutProblem(MODEL, (gpu_pool("H100", 1),), 64, 2048)
     plan = layout([4] * 4, 4)
-    found = passes(problem, plan, verify(problem, plan))
-    assert (found.shown, found.all) == (8, 64)
+    found = first_passes(problem, plan, verify(problem, plan))
+    assert (found.problem.micro_batches, found.told) == (8, "the first 8 of 64 micro-batches")
