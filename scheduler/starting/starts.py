@@ -56,11 +56,15 @@ class Start:
 
 @dataclass(slots=True)
 class HeldUp:
-    """A waiting job that others may not delay; `strict`: nor those that can be stopped; `nodes`: that it may use."""
+    """A waiting job that others may not delay.
+
+    `strict`: nor those that can be stopped; `nodes`: that it may use; `borrows`: it would take its guarantee over.
+    """
 
     gang: GangJob
     strict: bool
     nodes: np.ndarray
+    borrows: bool
     reservation: Reservation | None = None
 
 
@@ -162,7 +166,7 @@ class StartRound:
             state.begin(RunningJob(request, degree, state.now, end, dict(sorted(seats.items())), slower, least))
             self.starts.append(Start(name, degree, named, tier, lasts, servers_of(request.job, named)))
             self.waits.pop(name, None)
-            if any(held.strict and held.gang.name == name for held in self._held):
+            if any(held.strict and (held.gang.name == name or self._turned(held)) for held in self._held):
                 self._hold_next()
             return True
         why = why or limit or HELD  # with other workers it may start once there is room
@@ -414,7 +418,8 @@ class StartRound:
         """
         degree, state = request.job.workers[0], self._state
         if not (self._needless(request, strict) or self._later(request, degree)):
-            self._held.append(HeldUp(state.placed(request, degree), strict, state.ground(request, degree).nodes))
+            nodes, borrows = state.ground(request, degree).nodes, state.borrows(request)
+            self._held.append(HeldUp(state.placed(request, degree), strict, nodes, borrows))
 
     def _needless(self, request: Request, strict: bool) -> bool:
         """Return whether a job needs no room that nobody else keeps, or never has it."""
@@ -434,9 +439,16 @@ class StartRound:
         gang, total = state.placed(request, degree), state.ground(request, degree).total
         return total < gang.workers[0] or (bool(state.calendar.windows) and reserve(state, gang).time == np.inf)
 
+    def _turned(self, held: HeldUp) -> bool:
+        """Return whether a job has come to borrow since it was held: those within their guarantees go before it."""
+        request = self._state.waiting.get(held.gang.name)
+        turned = request is not None and not held.borrows and self._state.borrows(request)
+        held.borrows |= turned
+        return turned
+
     def _hold_next(self) -> None:
-        """Let nobody delay the first that is due, now that the one before it started."""
-        head = QueueWalk(self._state.due, self._ripe()).next()
+        """Let nobody delay the first that is due, now that the one before it started, or borrows."""
+        head = QueueWalk(self._state.due, self._state.due.ripe(self._state.now)).next()
         request = self._state.waiting[head[1]] if head else None
         if request and request.due <= self._state.now:
             self.hold(request, strict=True)
