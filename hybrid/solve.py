@@ -335,7 +335,7 @@ def _stamped(run: Run) -> Any:
 def versions() -> dict[str, str]:
     """Return the versions of everything that can change a result, looked up once: that takes milliseconds."""
     found = {"python": platform.python_version()}
-    for name in ("gangplan", "numpy", "ortools", "pulp", "highspy", "networkx"):
+    for name in ("gangplan", "numpy", "ortools", "highspy", "networkx"):
         try:
             found[name] = version(name)
         except PackageNotFoundError:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict
-from importlib.util import find_spec
 from typing import Annotated, Any
 
-from gangplan.instances.errors import InstanceError, extra, in_file
+from gangplan.instances.errors import in_file
 from gangplan.instances.readers.measured import Pairs, Servers, read_measured
 from gangplan.instances.readers.together import Together
 from gangplan.learned.speed import Fit, fit_duty, fit_pairs, fit_servers, fit_steps
@@ -24,8 +23,6 @@ def fit(
 
     To a table of jobs alone and together, learned models of interference are fitted; whole combinations are held out.
     """
-    if find_spec("scipy") is None:
-        raise InstanceError("fit", f"needs scipy; {extra('fit')}")
     found: list[Fit] = []
     judged: list[dict[str, Any]] = []
     with progress("fitting") as bar:

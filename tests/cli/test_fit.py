@@ -12,8 +12,6 @@ import pytest
 from gangplan.instances.readers.measured import read_measured
 from gangplan.instances.readers.together import Together
 
-pytest.importorskip("scipy")
-
 
 def test_fit(data: Path, cli: Any) -> None:
     """Every fit of every file has a row, in the table and in JSON."""
