@@ -25,10 +25,10 @@ from gangplan.hybrid import portfolio
 from gangplan.hybrid.processes import guarded
 from gangplan.hybrid.table import own
 from gangplan.instances import InstanceError, verify
-from gangplan.learned.offline.lessons import label_of, problem_of, task_of
 from gangplan.learned.offline.policy import OfflinePolicy
 from gangplan.learned.offline.task import SAMPLES, candidates
 from gangplan.learned.policy.weights import FOLDER
+from gangplan.learned.training.offline.lessons import label_of, problem_of, task_of
 from gangplan.solvers.method import suite
 from gangplan.solvers.placement.methods import BATCH_POLICIES
 from gangplan.solvers.run import Run

@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 
 from gangplan.instances.readers.measured import Pairs, read_measured
-from gangplan.learned.interference.judge import LEVELS, hold_out, judge
-from gangplan.learned.interference.models import MODELS, fit
-from gangplan.learned.interference.samples import Samples
+from gangplan.learned.training.interference.judge import LEVELS, hold_out, judge
+from gangplan.learned.training.interference.models import MODELS, fit
+from gangplan.learned.training.interference.samples import Samples
 from gangplan.simulator.metrics import interval
 from gangplan.systems.interference.baselines import ScoreRule, load_balance
 from gangplan.systems.interference.cases import TRAINING, poisson

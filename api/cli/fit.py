@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from gangplan.instances.errors import in_file
 from gangplan.instances.readers.measured import Pairs, Servers, read_measured
 from gangplan.instances.readers.together import Together
-from gangplan.learned.speed import Fit, fit_duty, fit_pairs, fit_servers, fit_steps
+from gangplan.learned.training.speed import Fit, fit_duty, fit_pairs, fit_servers, fit_steps
 
 from .output import Told, listed, progress, tell
 
@@ -47,8 +47,8 @@ def fit(
 
 def _learned(data: Pairs | Together, seed: int, bar: Callable[[float], None]) -> list[dict[str, Any]]:
     """Return what each learned model that is installed comes to on combinations held out."""
-    from gangplan.learned.interference.judge import hold_out, judge
-    from gangplan.learned.interference.models import available, fit
+    from gangplan.learned.training.interference.judge import hold_out, judge
+    from gangplan.learned.training.interference.models import available, fit
     from gangplan.systems.interference.samples import pair_samples, table_samples
 
     fitted, held_out = hold_out(pair_samples(data) if isinstance(data, Pairs) else table_samples(data), seed)

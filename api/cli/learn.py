@@ -73,7 +73,7 @@ def train(
     refuse((missing, (trace is None) != (cluster is None), "is missing: --trace and --cluster go together"))
     own: dict[str, Any] = {}
     if trace is not None:
-        from gangplan.learned.online.own import OWN
+        from gangplan.learned.training.online.own import OWN
 
         own = {**OWN, "trace": trace, "cluster": cluster}
     done = training.begin(train_policy, "training", config, training.out, instead=own)
@@ -111,7 +111,7 @@ def evolve(
     Needs the extra learn. Ctrl-C ends it after the update under way, and --resume goes on to the same curve. Exit
     code: 0 when it has ended, 130 after Ctrl-C, 2 for bad input.
     """
-    from gangplan.learned.online.evolve import search
+    from gangplan.learned.training.online.evolve import search
 
     found = training.begin(search, "searching", training.out, data, updates=updates)
     rows = [(x["ground"], f"{x['patient']:.5g}", _share(x["above"], x["margin"])) for x in found["grounds"]]

@@ -24,9 +24,9 @@ from .checkpoint import locked, read_checkpoint, under
 from .loop import INTERRUPTED, StageReport, TrainingStage, train_stages
 
 RECIPES: dict[str, str] = {
-    "offline-throughput": "gangplan.learned.offline.recipe:THROUGHPUT",
-    "offline-placement": "gangplan.learned.offline.recipe:PLACEMENT",
-    "gnn": "gangplan.learned.online.recipe:RECIPE",
+    "offline-throughput": "gangplan.learned.training.offline.recipe:THROUGHPUT",
+    "offline-placement": "gangplan.learned.training.offline.recipe:PLACEMENT",
+    "gnn": "gangplan.learned.training.online.recipe:RECIPE",
 }
 """Policies by name: where the recipe is. Importing one loads no heavy package. `gangplan.systems` enters its own when
 it is imported, and that of `gnn` with the ground on which that is judged."""

@@ -22,7 +22,7 @@ from gangplan.instances.arrays import FloatArray, require_number
 from gangplan.instances.placement import Fleet
 from gangplan.instances.readers.measured import Pairs
 from gangplan.instances.readers.together import Together
-from gangplan.learned.interference.samples import KnownSetting, Samples
+from gangplan.learned.training.interference.samples import KnownSetting, Samples
 from gangplan.simulator.snapshots import Long, Snapshots
 
 from .baselines import Places

@@ -37,7 +37,7 @@ def test_bad_file(tmp_path: Path, cli: Any) -> None:
 
 def test_table_of_jobs_together(tmp_path: Path, cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A table of one's own gets a row for each model, judged on combinations held out; the page's example is one."""
-    from gangplan.learned.interference import models
+    from gangplan.learned.training.interference import models
 
     page = (Path(__file__).parents[2] / "docs" / "speeds.md").read_text()
     example = re.search(r"```csv\n(.*?)```", page, re.DOTALL)
