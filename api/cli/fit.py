@@ -48,8 +48,8 @@ def fit(
 def _learned(data: Pairs | Together, seed: int, bar: Callable[[float], None]) -> list[dict[str, Any]]:
     """Return what each learned model that is installed comes to on combinations held out."""
     from gangplan.learned.training.interference.judge import hold_out, judge
+    from gangplan.learned.training.interference.measured import pair_samples, table_samples
     from gangplan.learned.training.interference.models import available, fit
-    from gangplan.systems.interference.samples import pair_samples, table_samples
 
     fitted, held_out = hold_out(pair_samples(data) if isinstance(data, Pairs) else table_samples(data), seed)
     found, names = [], available()

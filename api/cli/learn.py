@@ -20,9 +20,8 @@ from gangplan.instances.intake import parse_json
 from gangplan.instances.published import DATA
 from gangplan.learned.policy import find, read_card, shipped
 from gangplan.learned.policy.settings import shipped_configs
-from gangplan.learned.training.recipe import recipe, train_policy
+from gangplan.learned.training.recipe import RECIPES, recipe, train_policy
 from gangplan.simulator.metrics.compare import interval
-from gangplan.systems import RECIPES
 
 from ..early import INTERRUPTED
 from .app import commands

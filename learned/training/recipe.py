@@ -12,6 +12,7 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
 
+from gangplan.instances.addons import plugged
 from gangplan.instances.errors import InstanceError, extra, in_file
 from gangplan.instances.intake import read_json
 from gangplan.instances.outlet import write_whole
@@ -28,8 +29,10 @@ RECIPES: dict[str, str] = {
     "offline-placement": "gangplan.learned.training.offline.recipe:PLACEMENT",
     "gnn": "gangplan.learned.training.online.recipe:RECIPE",
 }
-"""Policies by name: where the recipe is. Importing one loads no heavy package. `gangplan.systems` enters its own when
-it is imported, and that of `gnn` with the ground on which that is judged."""
+for _more in plugged("recipes").values():
+    RECIPES.update(_more)
+"""Policies by name: where the recipe is. Importing one loads no heavy package. Add-ons plug in their own, and that of
+`gnn` with the ground on which that is judged."""
 SEEDS = {"training": "from 2000000", "validation": "from 1000000"}
 """Of the workloads of every policy, for model cards; those below a million are for tests."""
 

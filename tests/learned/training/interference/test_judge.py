@@ -7,9 +7,9 @@ import pytest
 
 from gangplan.instances.readers.measured import Pairs
 from gangplan.learned.training.interference.judge import judge
+from gangplan.learned.training.interference.measured import pair_samples
 from gangplan.learned.training.interference.models import SpeedPredictor
 from gangplan.learned.training.interference.samples import Samples
-from gangplan.systems.interference.samples import pair_samples
 
 
 def test_score() -> None:

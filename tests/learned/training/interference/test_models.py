@@ -10,9 +10,9 @@ import pytest
 from gangplan.instances import InstanceError
 from gangplan.instances.readers.measured import Pairs
 from gangplan.learned.training.interference.judge import hold_out, judge
+from gangplan.learned.training.interference.measured import pair_samples
 from gangplan.learned.training.interference.models import MODELS, available, fit
 from gangplan.learned.training.interference.samples import Samples
-from gangplan.systems.interference.samples import pair_samples
 
 pytest.importorskip("torch_geometric")
 
