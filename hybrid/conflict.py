@@ -35,7 +35,7 @@ _MANY = 1000
 """Parts of a problem from which on to list what it requires takes time."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Requirement:
     """One thing the plan has to respect, and the problem without it.
 
@@ -55,12 +55,16 @@ def conflict(run: Run) -> tuple[str, ...]:
 
     None of them can be left out, unless the time ended before that was known: then a note says so.
     """
-    if run.remaining() <= 0 and parts(run.problem) > _MANY:
+    with run.phase("conflict"):
+        if run.remaining() > 0 or parts(run.problem) <= _MANY:
+            return tuple(part.words for part in _smallest(run, requirements(run.problem)))
         run.note("no time to say which requirements contradict one another")
         return ()
-    everything = requirements(run.problem)
-    kept = list(range(len(everything)))
-    size = max(1, len(kept) // 2)
+
+
+def _smallest(run: Run, kept: list[Requirement]) -> list[Requirement]:
+    """Return those of requirements that contradict one another without the rest."""
+    everything, size = kept, max(1, len(kept) // 2)
     sure, quickest = True, 0.0
     while True:
         start = 0
@@ -69,10 +73,10 @@ def conflict(run: Run) -> tuple[str, ...]:
             # what a test has taken at the least, the next one takes too
             if before <= quickest:
                 run.note("the conflict may not be minimal: out of time")
-                return tuple(everything[i].words for i in kept)
+                return kept
             trial = kept[:start] + kept[start + size :]
             left = set(trial)
-            answer = _without(run, [part for i, part in enumerate(everything) if i not in left])
+            answer = _without(run, [part for part in everything if part not in left])
             took = before - run.remaining()
             quickest = min(quickest, took) if quickest else took
             if answer:
@@ -85,7 +89,7 @@ def conflict(run: Run) -> tuple[str, ...]:
         size = max(1, min(size, len(kept)) // 2)
     if not sure:
         run.note("the conflict may not be minimal: not every smaller one could be decided in time")
-    return tuple(everything[i].words for i in kept)
+    return kept
 
 
 def requirements(problem: Any) -> list[Requirement]:
