@@ -20,10 +20,11 @@ from gangplan.instances.placement import Fleet, GangJob, PlacementProblem
 from gangplan.instances.quantities import quantity
 from gangplan.instances.schedule import Pool, ScheduleProblem, total
 from gangplan.solvers import Run
+from gangplan.solvers.method import suite
 from gangplan.solvers.run import in_time
 
-from .portfolio import decide_here
-from .table import parts
+from .processes import guarded
+from .table import parts, suited
 
 if TYPE_CHECKING:
     from gangplan.instances.layout.problem import LayoutProblem
@@ -121,8 +122,12 @@ def _without(run: Run, dropped: list[Requirement]) -> bool | None:
         workers=run.workers,
         callbacks=(lambda child: child.plan is not None,),
     )
-    with in_time(child):
-        decide_here(child)
+    with in_time(child):  # here, without policies: it is one of many small questions
+        prepared = suite(problem.objective).prepare(child)
+        entries = [x for x in suited(problem) if not x.added and not x.learned and x.does.suits(prepared)]
+        for entry in entries:
+            if not child.stopped:
+                guarded(child, entry if entry is not entries[-1] else replace(entry, share=1.0), prepared)
     if child.failure is not None:
         raise child.failure
     return True if child.infeasible else False if child.plan is not None else None

@@ -51,19 +51,6 @@ def run_methods(run: Run, method: str) -> None:
             tools.draft(run, prepared)
 
 
-def decide_here(run: Run) -> None:
-    """Run the methods that decide whether there is a plan, one after the other in this process: no policies.
-
-    It is for many small questions about one problem, for each of which a process would take too long.
-    """
-    prepared = suite(run.problem.objective).prepare(run)
-    entries = [x for x in suited(run.problem) if not x.added and not x.learned and x.does.suits(prepared)]
-    for entry in entries:
-        if run.stopped:
-            return
-        guarded(run, entry if entry is not entries[-1] else TimetableSlot(entry, share=1.0).given, prepared)
-
-
 def can_run_here(method: Method) -> bool:
     """Return whether `method` can begin at once and looks at the clock all the time, as solvers do not."""
     ours = not method.exact and method.library in ("", "numba", "torch")
