@@ -207,9 +207,12 @@ def _variant(problem: GraphProblem) -> Iterator[Requirement]:
 
 
 def _pools(problem: LayoutProblem) -> Iterator[Requirement]:
+    def unlimited(i: int, problem: LayoutProblem) -> LayoutProblem:
+        return replace(problem, pools=_at(problem.pools, i, memory=_ANY_SIZE))
+
     for i, pool in enumerate(problem.pools):
         words = f"memory: {pool.gpu} has {quantity(pool.memory, 'B')}"
-        yield Requirement(words, lambda p, i=i: replace(p, pools=_at(p.pools, i, memory=_ANY_SIZE)))
+        yield Requirement(words, partial(unlimited, i))
 
 
 def _few(names: Sequence[str], members: Sequence[int], most: int = 4) -> str:

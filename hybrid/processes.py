@@ -81,6 +81,15 @@ def book(run: Run, slot: TimetableSlot, since: float) -> float:
     return spent
 
 
+def run_here(run: Run, slot: TimetableSlot, entry: Entry, prepared: Any, *, named: bool = False) -> None:
+    """Run a method in this process and book its time; what it raises is the caller's who has asked for it by name."""
+    since = time.perf_counter()
+    try:
+        (execute if named else guarded)(run, entry, prepared)
+    finally:
+        book(run, slot, since)
+
+
 def listen(processes: Sequence[Process]) -> None:
     """Wait a moment for what any of the processes says, and take it."""
     heard = [process for process in processes if not process.done]
@@ -298,9 +307,7 @@ class Process:
             elif not threads and entry.does.library not in _WITHOUT_THREADS:
                 run.leave_out(entry.name, f"no threads for {entry.does.library} to start", late=True)
             else:
-                since = time.perf_counter()
-                guarded(run, entry, self._prepared)
-                book(run, replace(slots[i], where=HERE, why="no process to be had"), since)
+                run_here(run, replace(slots[i], where=HERE, why="no process to be had"), entry, self._prepared)
 
     def _believe(self, entry: Entry, kind: str, *what: Any) -> None:
         """Take a plan, a bound, a proof or an error of a method; claims of strangers are noted, and no more."""
