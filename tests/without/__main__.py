@@ -87,5 +87,7 @@ def play(addon: str, *more: str) -> int:
 
 
 if __name__ == "__main__":
-    asked = ADDONS if sys.argv[1] == "all" else [sys.argv[1]]
+    asked = ADDONS if sys.argv[1:2] == ["all"] else {x: ADDONS[x] for x in sys.argv[1:2] if x in ADDONS}
+    if not asked:
+        sys.exit(f"say which add-on: all, or one of {', '.join(ADDONS)}")
     sys.exit(max(play(addon, *sys.argv[2:]) for addon in asked))
