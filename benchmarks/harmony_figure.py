@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray
-from gangplan.learned.interference.models import fit
+from gangplan.learned.training.interference.models import fit
 from gangplan.plot.colours import mixed
 from gangplan.plot.scene import Axis, Boxes, Heat, Key, Panel, Scene, Words
 from gangplan.simulator.snapshots import Snapshots, Truth

@@ -22,13 +22,12 @@ from threadpoolctl import threadpool_limits
 
 import gangplan
 from gangplan.hybrid import portfolio
-from gangplan.hybrid.processes import guarded
 from gangplan.hybrid.table import own
 from gangplan.instances import InstanceError, verify
-from gangplan.learned.offline.lessons import label_of, problem_of, task_of
 from gangplan.learned.offline.policy import OfflinePolicy
 from gangplan.learned.offline.task import SAMPLES, candidates
 from gangplan.learned.policy.weights import FOLDER
+from gangplan.learned.training.offline.lessons import label_of, problem_of, task_of
 from gangplan.solvers.method import suite
 from gangplan.solvers.placement.methods import BATCH_POLICIES
 from gangplan.solvers.run import Run
@@ -216,7 +215,6 @@ def _searched(task: Task, problem: Any, prepared: Any, limit: float, shared: flo
     objective = task.case.split(", ")[0]
     if task.policy == AUTO:
         portfolio.can_serve = lambda: False  # type: ignore[attr-defined]
-        portfolio.guarded = guarded  # type: ignore[attr-defined]
         done = gangplan.solve(problem, time_limit=limit + shared, workers=1)
         return {"seconds": done.wall_seconds - shared, "value": done.objective}
     plan, clock = _classic(objective, int(task.case.split(", ")[1]), task.seed)[2], time.perf_counter

@@ -21,12 +21,12 @@ from gangplan.instances.placement import Fleet
 from gangplan.instances.placement.proximity import Proximity
 from gangplan.learned.online.candidates import MEAN, WAIT, scratch_of
 from gangplan.learned.online.episodes import NEVER, observe
-from gangplan.learned.online.exact import weigh_exactly
 from gangplan.learned.online.features import BY_RULE
 from gangplan.learned.online.graph import graph_room
 from gangplan.learned.online.policy import GnnPolicy
 from gangplan.learned.online.rollouts import weigh
 from gangplan.learned.policy.weights import FOLDER, find
+from gangplan.learned.training.online.exact import weigh_exactly
 from gangplan.simulator.gangs.arrays import State, begin, cluster_of, jobs_of
 from gangplan.simulator.gangs.formula import PATIENT as RULE
 from gangplan.simulator.gangs.mixes import VALIDATION, Mix

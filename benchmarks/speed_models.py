@@ -11,13 +11,14 @@ from pathlib import Path
 import numpy as np
 
 from gangplan.instances.readers.measured import Pairs, read_measured
-from gangplan.learned.interference.judge import LEVELS, hold_out, judge
-from gangplan.learned.interference.models import MODELS, fit
-from gangplan.learned.interference.samples import Samples
+from gangplan.learned.training.interference.judge import LEVELS, hold_out, judge
+from gangplan.learned.training.interference.measured import pair_samples
+from gangplan.learned.training.interference.models import MODELS, fit
+from gangplan.learned.training.interference.samples import Samples
 from gangplan.simulator.metrics import interval
 from gangplan.systems.interference.baselines import ScoreRule, load_balance
 from gangplan.systems.interference.cases import TRAINING, poisson
-from gangplan.systems.interference.samples import Log, log, log_samples, pair_samples
+from gangplan.systems.interference.samples import Log, log, log_samples
 
 from .found import Found, table
 from .rows import Task

@@ -7,7 +7,7 @@ few steps.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -20,10 +20,11 @@ from gangplan.instances.placement import Fleet, GangJob, PlacementProblem
 from gangplan.instances.quantities import quantity
 from gangplan.instances.schedule import Pool, ScheduleProblem, total
 from gangplan.solvers import Run
+from gangplan.solvers.method import suite
 from gangplan.solvers.run import in_time
 
-from .portfolio import decide_here
-from .table import parts
+from .processes import guarded
+from .table import parts, suited
 
 if TYPE_CHECKING:
     from gangplan.instances.layout.problem import LayoutProblem
@@ -35,7 +36,7 @@ _MANY = 1000
 """Parts of a problem from which on to list what it requires takes time."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Requirement:
     """One thing the plan has to respect, and the problem without it.
 
@@ -55,12 +56,16 @@ def conflict(run: Run) -> tuple[str, ...]:
 
     None of them can be left out, unless the time ended before that was known: then a note says so.
     """
-    if run.remaining() <= 0 and parts(run.problem) > _MANY:
+    with run.phase("conflict"):
+        if run.remaining() > 0 or parts(run.problem) <= _MANY:
+            return tuple(part.words for part in _smallest(run, requirements(run.problem)))
         run.note("no time to say which requirements contradict one another")
         return ()
-    everything = requirements(run.problem)
-    kept = list(range(len(everything)))
-    size = max(1, len(kept) // 2)
+
+
+def _smallest(run: Run, kept: list[Requirement]) -> list[Requirement]:
+    """Return those of requirements that contradict one another without the rest."""
+    everything, size = kept, max(1, len(kept) // 2)
     sure, quickest = True, 0.0
     while True:
         start = 0
@@ -69,10 +74,10 @@ def conflict(run: Run) -> tuple[str, ...]:
             # what a test has taken at the least, the next one takes too
             if before <= quickest:
                 run.note("the conflict may not be minimal: out of time")
-                return tuple(everything[i].words for i in kept)
+                return kept
             trial = kept[:start] + kept[start + size :]
             left = set(trial)
-            answer = _without(run, [part for i, part in enumerate(everything) if i not in left])
+            answer = _without(run, [part for part in everything if part not in left])
             took = before - run.remaining()
             quickest = min(quickest, took) if quickest else took
             if answer:
@@ -85,36 +90,23 @@ def conflict(run: Run) -> tuple[str, ...]:
         size = max(1, min(size, len(kept)) // 2)
     if not sure:
         run.note("the conflict may not be minimal: not every smaller one could be decided in time")
-    return tuple(everything[i].words for i in kept)
+    return kept
 
 
 def requirements(problem: Any) -> list[Requirement]:
     """Return what a plan of `problem` has to respect: memory, device support, colocation, the variant, ..."""
+    kinds: tuple[Callable[[Any], Iterator[Requirement]], ...] = (_colocation, _support, _memory, _variant)
     if isinstance(problem, PlacementProblem):
-        return [*_fleet(problem), *_types(problem), *_pinned(problem), *_wishes(problem), *_gangs(problem)]
-    if isinstance(problem, ScheduleProblem):
-        return _jobs(problem)
-    if problem.objective == "layout":
-        return [
-            Requirement(f"memory: {pool.gpu} has {quantity(pool.memory, 'B')}", partial(_of_any_size, i))
-            for i, pool in enumerate(problem.pools)
-        ]
-    if isinstance(problem, PipelineProblem):
-        return _rooms(problem)
-    if isinstance(problem, StagesProblem):
-        # a backward op is in the stage of its forward op: there is no such plan without that
-        words = "stashing: a stage keeps a version of its weights for each sample under way"
-        stashing = [Requirement(words, lambda p: replace(p, stashing=False))] if problem.stashing else []
-        return [*_support(problem), *_memory(problem), *stashing]
-    free = Requirement(f"variant: the plan is {problem.variant}", lambda p: replace(p, variant="free"))
-    variant = [] if problem.variant in ("", "free") else [free]
-    return [*_colocation(problem), *_support(problem), *_memory(problem), *variant]
-
-
-def _of_any_size(index: int, problem: LayoutProblem) -> LayoutProblem:
-    """Return the problem with as much memory as anybody could want on the GPUs of a pool."""
-    pools = [replace(x, memory=_ANY_SIZE) if i == index else x for i, x in enumerate(problem.pools)]
-    return replace(problem, pools=tuple(pools))
+        kinds = _fleet, _types, _pinned, _wishes, _gangs
+    elif isinstance(problem, ScheduleProblem):
+        kinds = (_jobs,)
+    elif isinstance(problem, PipelineProblem):
+        kinds = (_rooms,)
+    elif isinstance(problem, StagesProblem):
+        kinds = _support, _memory, _stashing
+    elif problem.objective == "layout":
+        kinds = (_pools,)
+    return [x for kind in kinds for x in kind(problem)]
 
 
 def _without(run: Run, dropped: list[Requirement]) -> bool | None:
@@ -130,8 +122,12 @@ def _without(run: Run, dropped: list[Requirement]) -> bool | None:
         workers=run.workers,
         callbacks=(lambda child: child.plan is not None,),
     )
-    with in_time(child):
-        decide_here(child)
+    with in_time(child):  # here, without policies: it is one of many small questions
+        prepared = suite(problem.objective).prepare(child)
+        entries = [x for x in suited(problem) if not x.added and not x.learned and x.does.suits(prepared)]
+        for entry in entries:
+            if not child.stopped:
+                guarded(child, entry if entry is not entries[-1] else replace(entry, share=1.0), prepared)
     if child.failure is not None:
         raise child.failure
     return True if child.infeasible else False if child.plan is not None else None
@@ -146,18 +142,21 @@ def _relaxed(problem: Any, dropped: Sequence[Requirement]) -> Any:
     return _without_classes(labels, problem) if labels else problem
 
 
-def _colocation(problem: GraphProblem) -> list[Requirement]:
+def _at(items: Sequence[Any], i: int, **change: Any) -> tuple[Any, ...]:
+    """Return the items with one of them changed."""
+    return (*items[:i], replace(items[i], **change), *items[i + 1 :])
+
+
+def _colocation(problem: GraphProblem) -> Iterator[Requirement]:
     graph = problem.graph
     order = np.argsort(graph.colocation, kind="stable")
     labels, starts, sizes = np.unique(graph.colocation[order], return_index=True, return_counts=True)
     needs = np.add.reduceat(graph.memory[order], starts)
-    parts = []
     for label, start, size, need in zip(labels.tolist(), starts.tolist(), sizes.tolist(), needs.tolist(), strict=True):
         if label >= 0 and size > 1:
             named = _few(graph.names, order[start : start + size].tolist())
             words = f"colocation: {named} share a device; together they need {_written(need)}"
-            parts.append(Requirement(words, partial(_without_classes, [label]), label))
-    return parts
+            yield Requirement(words, partial(_without_classes, [label]), label)
 
 
 def _without_classes(labels: list[int], problem: GraphProblem) -> GraphProblem:
@@ -165,29 +164,26 @@ def _without_classes(labels: list[int], problem: GraphProblem) -> GraphProblem:
     return replace(problem, graph=replace(problem.graph, colocation=kept))
 
 
-def _support(problem: GraphProblem) -> list[Requirement]:
+def _support(problem: GraphProblem) -> Iterator[Requirement]:
     def supported(name: str, problem: GraphProblem) -> GraphProblem:
         time = problem.graph.time.copy()
         row = time[problem.graph.device_types.index(name)]
         row[~np.isfinite(row)] = 0.0
         return replace(problem, graph=replace(problem.graph, time=time))
 
-    parts = []
     for kind, count, row in zip(problem.cluster.device_types, problem.cluster.counts(), problem.time(), strict=True):
         barred = np.flatnonzero(~np.isfinite(row))
         if count and len(barred):
             words = f"device type: {kind.name} cannot run {_few(problem.graph.names, barred.tolist())}"
-            parts.append(Requirement(words, partial(supported, kind.name)))
-    return parts
+            yield Requirement(words, partial(supported, kind.name))
 
 
-def _memory(problem: GraphProblem) -> list[Requirement]:
+def _memory(problem: GraphProblem) -> Iterator[Requirement]:
     def unlimited(t: int, problem: GraphProblem) -> GraphProblem:
-        kinds = problem.cluster.device_types
-        kinds = (*kinds[:t], replace(kinds[t], memory=None), *kinds[t + 1 :])
+        kinds = _at(problem.cluster.device_types, t, memory=None)
         return replace(problem, cluster=replace(problem.cluster, device_types=kinds))
 
-    need, cluster, parts = problem.graph.memory.sum(), problem.cluster, []
+    need, cluster = problem.graph.memory.sum(), problem.cluster
     for t, (kind, count) in enumerate(zip(cluster.device_types, cluster.counts().tolist(), strict=True)):
         if kind.memory is not None and count:
             words = f"memory: each of {count} {kind.name} has {_written(kind.memory)}; all ops need {_written(need)}"
@@ -195,8 +191,28 @@ def _memory(problem: GraphProblem) -> list[Requirement]:
                 more = float(problem.need()[1][0].sum())
                 kept = "activations and a version of the weights" if problem.stashing else "activations"
                 words += f", and {_written(more)} more, {kept}, for each further sample under way"
-            parts.append(Requirement(words, partial(unlimited, t)))
-    return parts
+            yield Requirement(words, partial(unlimited, t))
+
+
+def _stashing(problem: StagesProblem) -> Iterator[Requirement]:
+    if problem.stashing:
+        words = "stashing: a stage keeps a version of its weights for each sample under way"
+        yield Requirement(words, lambda p: replace(p, stashing=False))
+
+
+def _variant(problem: GraphProblem) -> Iterator[Requirement]:
+    """Return the variant, but of stages: a backward op is in that of its forward op, or there is no such plan."""
+    if problem.variant not in ("", "free"):
+        yield Requirement(f"variant: the plan is {problem.variant}", lambda p: replace(p, variant="free"))
+
+
+def _pools(problem: LayoutProblem) -> Iterator[Requirement]:
+    def unlimited(i: int, problem: LayoutProblem) -> LayoutProblem:
+        return replace(problem, pools=_at(problem.pools, i, memory=_ANY_SIZE))
+
+    for i, pool in enumerate(problem.pools):
+        words = f"memory: {pool.gpu} has {quantity(pool.memory, 'B')}"
+        yield Requirement(words, partial(unlimited, i))
 
 
 def _few(names: Sequence[str], members: Sequence[int], most: int = 4) -> str:
@@ -204,38 +220,29 @@ def _few(names: Sequence[str], members: Sequence[int], most: int = 4) -> str:
     return f"{', '.join(names[i] for i in members[:most])}{f' and {more} more' if more > 0 else ''}"
 
 
-def _fleet(problem: PlacementProblem) -> list[Requirement]:
+def _fleet(problem: PlacementProblem) -> Iterator[Requirement]:
     fleet, jobs = problem.fleet, problem.jobs
     usable = np.asarray(fleet.usable)
-    parts = []
     for field, name in (("gpus", "GPUs"), ("cpu", "cores"), ("memory", "bytes of memory")):
         has = getattr(fleet, field)[usable]
         need = sum(_need(job, field) for job in jobs if job.value is None)
         enough = sum(_need(job, field, most=True) for job in jobs)
         most = float(has.max(initial=0))
         words = f"{name}: {len(has)} nodes have {has.sum():.6g}, at most {most:.6g} each; all jobs need {need:.6g}"
-        parts.append(Requirement(words, _with_fleet(partial(_ample, field, enough))))
+        yield _with_fleet(words, partial(_ample, field, enough))
     if any(job.worker.nic or job.server.nic for job in jobs):
-        parts.append(_nics(problem))
+        level = fleet.topology.levels[0]
+        need = sum(_need(job, "nic") for job in jobs if job.value is None)
+        wide = max(level.bandwidth, sum(_need(job, "nic", most=True) for job in jobs))
+        nodes = f"NICs: {usable.sum()} nodes have {_written(level.bandwidth)}/s each"
+        yield _with_fleet(
+            f"{nodes}; all jobs need {_written(need)}/s",
+            lambda x: replace(x, topology=replace(x.topology, levels=_at(x.topology.levels, 0, bandwidth=wide))),
+        )
     down = int((~usable).sum())
     if down:
         words = f"nodes: {down} of {fleet.n_nodes} are not usable"
-        parts.append(Requirement(words, _with_fleet(lambda x: replace(x, usable=None))))
-    return parts
-
-
-def _nics(problem: PlacementProblem) -> Requirement:
-    """Return what NICs allow; without it, those of all nodes have room for everything."""
-    nodes, level = int(np.asarray(problem.fleet.usable).sum()), problem.fleet.topology.levels[0]
-    need = sum(_need(job, "nic") for job in problem.jobs if job.value is None)
-    enough = sum(_need(job, "nic", most=True) for job in problem.jobs)
-    words = f"NICs: {nodes} nodes have {_written(level.bandwidth)}/s each; all jobs need {_written(need)}/s"
-
-    def ample(fleet: Fleet) -> Fleet:
-        levels = replace(level, bandwidth=max(level.bandwidth, enough)), *fleet.topology.levels[1:]
-        return replace(fleet, topology=replace(fleet.topology, levels=levels))
-
-    return Requirement(words, _with_fleet(ample))
+        yield _with_fleet(words, lambda x: replace(x, usable=None))
 
 
 def _need(job: GangJob, field: str, most: bool = False) -> float:
@@ -252,66 +259,59 @@ def _ample(field: str, enough: float, fleet: Fleet) -> Fleet:
     return replace(fleet, **{field: more})
 
 
-def _with_fleet(change: Callable[[Fleet], Fleet]) -> Callable[[PlacementProblem], PlacementProblem]:
-    return lambda problem: replace(problem, fleet=change(problem.fleet))
+def _with_fleet(words: str, change: Callable[[Fleet], Fleet]) -> Requirement:
+    return Requirement(words, lambda problem: replace(problem, fleet=change(problem.fleet)))
 
 
-def _types(problem: PlacementProblem) -> list[Requirement]:
+def _types(problem: PlacementProblem) -> Iterator[Requirement]:
     def runs(t: int, k: int, problem: PlacementProblem) -> PlacementProblem:
         compute = problem.speeds.compute.copy()
         compute[t, k] = 1.0
         return replace(problem, speeds=replace(problem.speeds, compute=compute))
 
-    speeds, parts = problem.speeds, []
+    speeds = problem.speeds
     present = {problem.fleet.gpu_types[t] for t in np.unique(problem.fleet.gpu_type[problem.fleet.gpus > 0])}
     asked = {job.model for job in problem.jobs}
     for t, k in np.argwhere(~np.isfinite(speeds.compute)).tolist():
         if speeds.gpu_types[t] in present and speeds.models[k] in asked:
             words = f"GPU type: {speeds.models[k]} does not run on {speeds.gpu_types[t]}"
-            parts.append(Requirement(words, partial(runs, t, k)))
-    return parts
+            yield Requirement(words, partial(runs, t, k))
 
 
-def _pinned(problem: PlacementProblem) -> list[Requirement]:
+def _pinned(problem: PlacementProblem) -> Iterator[Requirement]:
     def without(name: str, problem: PlacementProblem) -> PlacementProblem:
         return replace(problem, running=tuple(run for run in problem.running if run.job != name))
 
-    return [
-        Requirement(
-            f"pinned: job {run.job} stays on {_few(run.nodes, range(len(run.nodes)))}", partial(without, run.job)
-        )
-        for run in problem.running
-        if not run.movable
-    ]
+    for run in problem.running:
+        if not run.movable:
+            words = f"pinned: job {run.job} stays on {_few(run.nodes, range(len(run.nodes)))}"
+            yield Requirement(words, partial(without, run.job))
 
 
-def _wishes(problem: PlacementProblem) -> list[Requirement]:
-    parts = []
+def _wishes(problem: PlacementProblem) -> Iterator[Requirement]:
     fleet = problem.fleet
     for job in problem.jobs:
         if job.requires:
             able = fleet.admits(job.requires, fleet.taints) & np.asarray(fleet.usable)
             words = f"selector: job {job.name} goes to nodes with {', '.join(job.requires)}: "
             words += f"{able.sum()} of {fleet.n_nodes}, with {fleet.gpus[able].sum()} GPUs"
-            parts.append(_wish(words, job, requires=()))
+            yield _wish(words, job, requires=())
         if taints := tuple(taint for taint in fleet.taints if taint not in job.tolerates):
             words = f"taints: job {job.name} stays off nodes with {', '.join(taints)}"
-            parts.append(_wish(words, job, tolerates=fleet.taints))
+            yield _wish(words, job, tolerates=fleet.taints)
         if job.gpu_types:
-            parts.append(_wish(f"types: job {job.name} runs on {', '.join(job.gpu_types)} alone", job, gpu_types=()))
+            yield _wish(f"types: job {job.name} runs on {', '.join(job.gpu_types)} alone", job, gpu_types=())
         for name in job.apart:
             rest = tuple(other for other in job.apart if other != name)
-            parts.append(_wish(f"apart: jobs {job.name} and {name} share no node", job, apart=rest))
+            yield _wish(f"apart: jobs {job.name} and {name} share no node", job, apart=rest)
         if job.most_per_node is not None:
             words = f"spread: job {job.name} has at most {job.most_per_node} of its {job.gang} workers on a node"
-            parts.append(_wish(words, job, most_per_node=None))
+            yield _wish(words, job, most_per_node=None)
         if job.whole_nodes:
-            parts.append(_wish(f"whole nodes: job {job.name} shares no node", job, whole_nodes=False))
-    return parts
+            yield _wish(f"whole nodes: job {job.name} shares no node", job, whole_nodes=False)
 
 
-def _gangs(problem: PlacementProblem) -> list[Requirement]:
-    parts = []
+def _gangs(problem: PlacementProblem) -> Iterator[Requirement]:
     for job in problem.jobs:
         if job.value is None:
             task, words = job.worker, f"gang: job {job.name} runs whole, {job.gang} workers of "
@@ -321,8 +321,7 @@ def _gangs(problem: PlacementProblem) -> list[Requirement]:
             if job.servers:
                 server = f"{job.server.cpu:g} cores and {_written(job.server.memory)}"
                 words += f", {job.servers} parameter servers of {server}"
-            parts.append(_wish(words, job, value=0.0))
-    return parts
+            yield _wish(words, job, value=0.0)
 
 
 def _wish(words: str, job: GangJob, **change: Any) -> Requirement:
@@ -339,34 +338,33 @@ def _wish(words: str, job: GangJob, **change: Any) -> Requirement:
     return Requirement(words, without)
 
 
-def _rooms(problem: PipelineProblem) -> list[Requirement]:
-    """Return the memory of each device."""
+def _rooms(problem: PipelineProblem) -> Iterator[Requirement]:
+    """Yield the memory of each device."""
     ample = float(problem.activation.sum()) * problem.micro_batches
 
-    def without(d: int) -> Callable[[PipelineProblem], PipelineProblem]:
-        return lambda p: replace(p, capacity=np.where(np.arange(p.devices) == d, ample, p.capacity))
+    def without(d: int, p: PipelineProblem) -> PipelineProblem:
+        return replace(p, capacity=np.where(np.arange(p.devices) == d, ample, p.capacity))
 
-    words = [f"memory: device {d} has {quantity(room, 'B', 6)}" for d, room in enumerate(problem.capacity.tolist())]
-    return [Requirement(x, without(d)) for d, x in enumerate(words)]
+    for d, room in enumerate(problem.capacity.tolist()):
+        yield Requirement(f"memory: device {d} has {_written(room)}", partial(without, d))
 
 
-def _jobs(problem: ScheduleProblem) -> list[Requirement]:
-    """Return what a schedule has to respect: the GPUs there are, deadlines, and that jobs run."""
+def _jobs(problem: ScheduleProblem) -> Iterator[Requirement]:
+    """Yield what a schedule has to respect: the GPUs there are, deadlines, and that jobs run."""
 
     def changed(j: int, **change: Any) -> Callable[[ScheduleProblem], ScheduleProblem]:
-        return lambda p: replace(p, jobs=(*p.jobs[:j], replace(p.jobs[j], **change), *p.jobs[j + 1 :]))
+        return lambda p: replace(p, jobs=_at(p.jobs, j, **change))
 
     ample = Pool(sum(job.degrees[-1] for job in problem.jobs))
-    parts = [Requirement(f"GPUs: there are {total(problem.capacity)}", lambda p: replace(p, capacity=ample))]
+    yield Requirement(f"GPUs: there are {total(problem.capacity)}", lambda p: replace(p, capacity=ample))
     for j, job in enumerate(problem.jobs):
         if problem.price(j) is not None:
             continue
         degrees = " or ".join(map(str, job.degrees))
-        parts.append(Requirement(f"run: job {job.name} must run, on {degrees} GPUs", changed(j, value=0.0)))
+        yield Requirement(f"run: job {job.name} must run, on {degrees} GPUs", changed(j, value=0.0))
         if job.deadline is not None:
             words = f"deadline: job {job.name} is due {job.deadline - job.release:.6g} s after its release"
-            parts.append(Requirement(words, changed(j, deadline=None)))
-    return parts
+            yield Requirement(words, changed(j, deadline=None))
 
 
 def _written(size: float) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from itertools import groupby
 from typing import Any
 
@@ -12,10 +11,10 @@ from gangplan.solvers.method import Method, suite
 from gangplan.solvers.run import Run, in_time
 
 from .compiling import complete
-from .processes import Process, book, guarded, listen
+from .processes import Process, listen, run_here
 from .table import Entry, installed, method_for, parts, suited
 from .timetable import ALONE, HERE, WORKER, Situation, Timetable, TimetableSlot, timetable, worth_a_worker
-from .worker import UNCOMPILED, draw_on, execute
+from .worker import UNCOMPILED, draw_on
 from .workers import can_serve
 
 _LARGE = 100_000
@@ -49,19 +48,6 @@ def run_methods(run: Run, method: str) -> None:
     if run.plan is None and not (run.infeasible or run.bare) and run.stop_reason in (None, "time limit"):
         with run.phase("draft"):
             tools.draft(run, prepared)
-
-
-def decide_here(run: Run) -> None:
-    """Run the methods that decide whether there is a plan, one after the other in this process: no policies.
-
-    It is for many small questions about one problem, for each of which a process would take too long.
-    """
-    prepared = suite(run.problem.objective).prepare(run)
-    entries = [x for x in suited(run.problem) if not x.added and not x.learned and x.does.suits(prepared)]
-    for entry in entries:
-        if run.stopped:
-            return
-        guarded(run, entry if entry is not entries[-1] else TimetableSlot(entry, share=1.0).given, prepared)
 
 
 def can_run_here(method: Method) -> bool:
@@ -141,7 +127,7 @@ class Crew:
                 done.append(slot.entry)
                 if where == HERE:
                     here.append(slot)
-                    self._run_here(slot, slot.given, prepared)
+                    run_here(run, slot, slot.given, prepared, named=self.named)
                 else:
                     self._others.append(Process(run, [slot], prepared))
                     self._attend(self._others[-1])
@@ -150,7 +136,7 @@ class Crew:
                 run.leave_out(name, why, late=True)
             self._hand_over(prepared)
         if self._main is None and not self.named:
-            draw_on(run, enumerate(x.given for x in here), lambda i, entry: self._run_here(here[i], entry, prepared))
+            draw_on(run, enumerate(x.given for x in here), lambda i, entry: run_here(run, here[i], entry, prepared))
         self._attend()
 
     def interrupt(self) -> None:
@@ -167,14 +153,6 @@ class Crew:
         for name, why in {**self.timetable.left_out, **self.timetable.late, **waiting}.items():
             if name not in ran:
                 self.run.left_out.setdefault(name, why)
-
-    def _run_here(self, slot: TimetableSlot, entry: Entry, prepared: Any) -> None:
-        """Run a method in this process; what it raises is the caller's who has asked for it by name."""
-        since = time.perf_counter()
-        try:
-            (execute if self.named else guarded)(self.run, entry, prepared)
-        finally:
-            book(self.run, slot, since)
 
     def _hand_over(self, prepared: Any) -> None:
         """Have workers run what is left of the timetable."""

@@ -81,6 +81,15 @@ def book(run: Run, slot: TimetableSlot, since: float) -> float:
     return spent
 
 
+def run_here(run: Run, slot: TimetableSlot, entry: Entry, prepared: Any, *, named: bool = False) -> None:
+    """Run a method in this process and book its time; what it raises is the caller's who has asked for it by name."""
+    since = time.perf_counter()
+    try:
+        (execute if named else guarded)(run, entry, prepared)
+    finally:
+        book(run, slot, since)
+
+
 def listen(processes: Sequence[Process]) -> None:
     """Wait a moment for what any of the processes says, and take it."""
     heard = [process for process in processes if not process.done]
@@ -115,10 +124,9 @@ class Process:
         self.done = slots is None
         self._silent, self._at = 0, -1
         self._since: float | None = None
-        self._until = float("inf")
+        self._until = inf
         self._child: Worker | Child | None = None
-        self._slots: Sequence[TimetableSlot] = ()
-        self._entries: dict[int, Entry] | None = None
+        self._slots: Sequence[TimetableSlot] | None = None
         if slots is None:
             self._begin()
         else:
@@ -127,8 +135,7 @@ class Process:
     def order(self, slots: Sequence[TimetableSlot], prepared: Any) -> None:
         """Decide what the process runs."""
         self._slots, self._prepared = slots, prepared
-        self._entries = {i: slot.given for i, slot in enumerate(slots)}
-        self._left = dict(self._entries)
+        self._left = {i: slot.given for i, slot in enumerate(slots)}
         self.done = not slots
         if self.ready:
             self._send()
@@ -140,7 +147,7 @@ class Process:
         child = self._child
         if child is None:
             return
-        waits = self._entries is None
+        waits = self._slots is None
         try:
             while not self.run.stopped and (waits or not self.done) and self.inbox.poll():
                 self.take(*self._message())
@@ -164,7 +171,7 @@ class Process:
         """Do what a message says; plans and bounds are believed no more than anybody's."""
         if kind == "ready":
             self.ready = True
-            if self._entries is not None:
+            if self._slots is not None:
                 self._send()
         elif kind == "done":
             self.done = True
@@ -178,7 +185,7 @@ class Process:
             over, *books = what
             self._left.pop(over, None)
             self._take_books(*books)
-            self.done = not self._left and all(entry.added for entry in (self._entries or {}).values())
+            self.done = not self._left and all(slot.entry.added for slot in self._slots or ())
         elif self._entry is not None:
             self._believe(self._entry, kind, *what)
 
@@ -228,16 +235,16 @@ class Process:
     @property
     def _entry(self) -> Entry | None:
         """The method at work."""
-        return (self._entries or {}).get(self._at)
+        return self._slots[self._at].given if self._slots and 0 <= self._at < len(self._slots) else None
 
     def _begin(self) -> None:
-        self._at, self._until = -1, float("inf")
+        self._at, self._until = -1, inf
         self._since, self.ready = None, False
         try:
             if self._silent > 1:
                 raise OSError("it ends at once")
             alone = forks()
-            if self._entries is not None and (alone or self._packed() is None):
+            if self._slots is not None and (alone or self._packed() is None):
                 self._fork()
             elif not alone:
                 library = self.named.does.library if self.named else ""
@@ -245,8 +252,8 @@ class Process:
                 self.inbox = self._child.inbox
         except OSError as error:
             self._child = None
-            if self._entries is not None:
-                self._stay(error)
+            if self._slots is not None:
+                self._stay(self._slots, error)
 
     def _packed(self) -> bytes | None:
         """Return the orders as they are sent, `None` if they cannot be."""
@@ -286,7 +293,7 @@ class Process:
         finally:
             outbox.close()
 
-    def _stay(self, error: OSError) -> None:
+    def _stay(self, slots: Sequence[TimetableSlot], error: OSError) -> None:
         """Run methods in this process when no other one can be had, if they can be stopped without one."""
         run = self.run
         self.done = True
@@ -300,9 +307,7 @@ class Process:
             elif not threads and entry.does.library not in _WITHOUT_THREADS:
                 run.leave_out(entry.name, f"no threads for {entry.does.library} to start", late=True)
             else:
-                since = time.perf_counter()
-                guarded(run, entry, self._prepared)
-                book(run, replace(self._slots[i], where=HERE, why="no process to be had"), since)
+                run_here(run, replace(slots[i], where=HERE, why="no process to be had"), entry, self._prepared)
 
     def _believe(self, entry: Entry, kind: str, *what: Any) -> None:
         """Take a plan, a bound, a proof or an error of a method; claims of strangers are noted, and no more."""
@@ -348,11 +353,11 @@ class Process:
         for phase, seconds in phases.items():
             run.phases[phase] = run.phases.get(phase, 0.0) + seconds
         self._book(told=True)
-        self._until = float("inf")
+        self._until = inf
 
     def _book(self, *, told: bool = False) -> None:
         """Book the time of the method at work, also as a phase if it has not told how it spent it."""
-        if self._since is not None and self._entry is not None:
+        if self._since is not None and self._slots and self._entry is not None:
             name, spent = self._entry.name, book(self.run, self._slots[self._at], self._since)
             if not told:
                 self.run.phases[name] = self.run.phases.get(name, 0.0) + spent

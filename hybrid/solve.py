@@ -134,16 +134,18 @@ def solve(
             _work(run, method, initial)
             if method == "auto" and run.stop_reason == "claimed":
                 proved, witnesses = _proved(run)
-            _explain(run)
+            if run.infeasible:
+                from .conflict import conflict
+
+                run.conflict = conflict(run)
     except KeyboardInterrupt:
         run.stop_reason = "interrupted"
     if run.failure is not None:
         raise run.failure
     if certify and proved is None:
         proved = _certified(run, time_limit)
-    result = replace(_result(run, method), witnesses=witnesses, certified=0 if certify else None)
-    if proved is not None:
-        result = replace(result, **proved.as_fields())
+    certificate = proved.as_fields() if proved is not None else {"certified": 0 if certify else None}
+    result = _result(run, method, witnesses=witnesses, **certificate)
     if result.stop_reason == "claimed" and "claimed" not in result.standing:
         result = replace(result, stop_reason="proved")
     if log:
@@ -174,15 +176,6 @@ def _proved(run: Run) -> tuple[Proved | None, tuple[str, ...]]:
     if run.stop_reason is None and run.remaining() > 0:
         run_methods(run, "auto")
     return found
-
-
-def _explain(run: Run) -> None:
-    """Say why there is no plan."""
-    if run.infeasible:
-        with run.phase("conflict"):
-            from .conflict import conflict
-
-            run.conflict = conflict(run)
 
 
 def _repaired(run: Run, initial: Any, why: str) -> Any:
@@ -287,7 +280,7 @@ def _checked(
     return instance
 
 
-def _result(run: Run, method: str) -> Result:
+def _result(run: Run, method: str, **proof: Any) -> Result:
     bound, wall = run.bound, run.seconds()
     if run.objective is not None and bound is not None:
         # bounds are proved in floating point: never report one above a verified plan
@@ -317,6 +310,7 @@ def _result(run: Run, method: str) -> Result:
         conflict=run.conflict,
         zero=run.zero,
         bound_by=run.bound_by,
+        **proof,
     )
 
 
@@ -335,7 +329,7 @@ def _stamped(run: Run) -> Any:
 def versions() -> dict[str, str]:
     """Return the versions of everything that can change a result, looked up once: that takes milliseconds."""
     found = {"python": platform.python_version()}
-    for name in ("gangplan", "numpy", "ortools", "pulp", "highspy", "networkx"):
+    for name in ("gangplan", "numpy", "ortools", "highspy", "networkx"):
         try:
             found[name] = version(name)
         except PackageNotFoundError:

@@ -17,7 +17,7 @@ def addons() -> dict[str, dict[str, Any]]:
 
 def plugged(hook: str) -> dict[str, Any]:
     """Return what add-ons that are installed plug in there, by the add-on's name."""
-    return {name: addon[hook] for name, addon in addons().items() if hook in addon and _installed(addon)}
+    return {name: addon[hook] for name, addon in addons().items() if hook in addon and _installed(name)}
 
 
 def offered(hook: str) -> Any:
@@ -25,8 +25,12 @@ def offered(hook: str) -> Any:
     return next((resolve_name(home) for home in plugged(hook).values()), None)
 
 
-def _installed(addon: dict[str, Any]) -> bool:
-    """Return whether its first path is there; no package is imported for that, as `importlib.util.find_spec` does."""
+def _installed(name: str) -> bool:
+    """Return whether the first path of an add-on is there, and those of others that it needs.
+
+    No package is imported for that, as `importlib.util.find_spec` does.
+    """
+    addon = addons()[name]
     name, where = "gangplan", sys.modules["gangplan"].__path__
     parts = addon["paths"][0].removesuffix(".py").split("/")
     for part in parts[parts[0] == "api" :]:
@@ -35,4 +39,4 @@ def _installed(addon: dict[str, Any]) -> bool:
         if spec is None:
             return False
         where = spec.submodule_search_locations or []
-    return True
+    return all(map(_installed, addon.get("needs", ())))

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from importlib import import_module
 
 from gangplan.instances.arrays import require_choice
-from gangplan.learned.training.recipe import RECIPES as RECIPES
 from gangplan.simulator.ground import Ground
 
 
@@ -48,16 +47,6 @@ SYSTEMS = {
     ),
 }
 """By name. Importing a ground loads no heavy package."""
-_RECIPES = {
-    "pacml": "pacml.learned.recipe",
-    "pacml-published": "pacml.published.recipe",
-    "topdrl": "topdrl.published.recipe",
-    "gnn": "topdrl.ground",
-    "harmony": "harmony.recipe",
-    "colocate": "harmony.colocate.recipe",
-    "marl": "marl.recipe",
-}
-RECIPES.update({name: f"{__name__}.{module}:RECIPE" for name, module in _RECIPES.items()})
 
 
 def ground_of(name: str) -> type[Ground]:

@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -148,27 +149,105 @@ def test_core_knows_no_addon() -> None:
     assert known == []
 
 
-ALONE = """
+BROUGHT = {"PIL": "matplotlib", "pydantic": "fastapi", "sklearn": "scikit-learn", "starlette": "fastapi"} | {
+    "threadpoolctl": "scikit-learn", "torch_geometric": "torch-geometric", "urllib3": "kubernetes",
+}  # fmt: skip
+"""Packages that are not called like what brings them."""
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+
+def brought(requirements: list[str]) -> set[str]:
+    """Return the names of what is required, without versions."""
+    return {re.split(r"[\[<>=]", x)[0] for x in requirements}
+
+
+CORE = brought(PROJECT["dependencies"])
+EXTRAS = {name: brought(x) for name, x in PROJECT["optional-dependencies"].items()}
+
+
+def packages(modules: list[str]) -> set[str]:
+    """Return what brings the packages that modules import, those aside that come with Python."""
+    names = {x.split(".")[0] for m in modules for _, x in imports(ast.parse((ROOT / m).read_text())) if x[0] != "."}
+    return {BROUGHT.get(x, x) for x in names - {"gangplan", "typing_extensions"} - sys.stdlib_module_names}
+
+
+def modules_of(addon: str | None) -> list[str]:
+    """Return the modules of an add-on, or of the core."""
+    modules = (x.relative_to(ROOT).as_posix() for folder in ORDER for x in sorted((ROOT / folder).rglob("*.py")))
+    return [x for x in modules if addon_of(x) == addon]
+
+
+def test_dependencies_of_the_core_are_its_own() -> None:
+    """The core imports each of its dependencies, and else what an extra brings."""
+    used = packages(modules_of(None))
+    assert used >= CORE and used <= CORE.union(*EXTRAS.values())
+
+
+@pytest.mark.parametrize("addon", addons())
+def test_extras_of_addons_are_theirs(addon: str) -> None:
+    """The extras of an add-on bring what it imports besides the core's dependencies."""
+    extras = addons()[addon].get("extras", [])
+    assert packages(modules_of(addon)) <= CORE.union(*(EXTRAS[x] for x in extras))
+
+
+def module(path: str) -> str:
+    """Return the name of the module or package at a path."""
+    parts = ["gangplan", *Path(path).with_suffix("").parts[path.startswith("api") :]]
+    return ".".join(parts).removesuffix(".__init__")
+
+
+def run_without(gone: list[str], program: str, folder: Path, *given: str) -> str:
+    """Return what a program prints where modules are hidden."""
+    surroundings = os.environ | {"PYTHONPATH": str(ROOT / "tests" / "without"), "GANGPLAN_WITHOUT": " ".join(gone)}
+    call = [sys.executable, "-c", program, *given]
+    done = subprocess.run(call, check=False, cwd=folder, env=surroundings, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+WITHOUT = """
 import io, sys
 from contextlib import redirect_stdout
-from gangplan.instances.addons import addons, plugged
+from importlib import import_module
 
-GONE = {
-    "gangplan." + path.removesuffix(".py").removeprefix("api/").replace("/", ".")
-    for addon in addons().values() for path in addon["paths"]
-}
-
-class Without:
-    def __init__(self, finder):
-        self.finder = finder
-
-    def find_spec(self, name, path=None, target=None):
-        gone = any(name == x or name.startswith(x + ".") for x in GONE)
-        return None if gone else self.finder.find_spec(name, path, target)
-
-sys.meta_path[:] = map(Without, sys.meta_path)
+for name in sys.argv[1:]:
+    import_module(name)
 import gangplan
 from gangplan.cli import main
+from gangplan.cli.app import COMMANDS
+from gangplan.solvers.method import OBJECTIVES, suite
+
+for objective in OBJECTIVES:
+    problem = suite(objective).random_problem(0, suite(objective).variants[0])
+    result = gangplan.solve(problem, 30, workers=1)
+    assert result.status in ("OPTIMAL", "INFEASIBLE"), (objective, result)
+for command in COMMANDS:
+    with redirect_stdout(io.StringIO()):
+        assert main([command, "--help"]) == 0
+print(*COMMANDS)
+"""
+
+
+def needed(addon: str) -> set[str]:
+    """Return an add-on and all that it needs."""
+    return {addon}.union(*map(needed, addons()[addon].get("needs", ())))
+
+
+@pytest.mark.parametrize("addon", addons())
+def test_the_core_runs_without(addon: str, tmp_path: Path) -> None:
+    """With no module of an add-on to be had, all of the core are, it solves each objective, and each command helps."""
+    core = [module(x) for x in modules_of(None) if not x.endswith("__main__.py")]
+    commands = run_without([*map(module, addons()[addon]["paths"])], WITHOUT, tmp_path, *core).split()
+    for name, other in addons().items():
+        assert all((x in commands) is (addon not in needed(name)) for x in other.get("commands", ()))
+
+
+ALONE = """
+import io
+from contextlib import redirect_stdout
+import gangplan
+from gangplan.cli import main
+from gangplan.instances.addons import plugged
 
 assert not plugged("commands") and not plugged("certify")
 problem = gangplan.generate("gpt", devices=2)
@@ -187,10 +266,12 @@ print("serve" in out.getvalue(), "simulate" in out.getvalue())
 """
 
 
-def test_the_core_runs_without_addons(tmp_path: Path) -> None:
-    """With no module of an add-on to be had, it solves, decides by the network, and lists the commands left."""
-    done = subprocess.run([sys.executable, "-c", ALONE], check=False, cwd=tmp_path, capture_output=True, text=True)
-    assert (done.stdout, done.returncode) == ("False True\n", 0), done.stderr
+def test_the_core_runs_alone(tmp_path: Path) -> None:
+    """With no add-on and no extra to be had, it solves, decides by the network, and lists the commands left."""
+    names = {value: key for key, value in BROUGHT.items()}
+    extra = [names.get(x, x) for x in set[str]().union(*EXTRAS.values()) - CORE]
+    gone = [module(path) for addon in addons().values() for path in addon["paths"]]
+    assert run_without([*gone, *extra], ALONE, tmp_path) == "False True\n"
 
 
 DOORS = {"instances/intake.py"}

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict
-from importlib.util import find_spec
 from typing import Annotated, Any
 
-from gangplan.instances.errors import InstanceError, extra, in_file
+from gangplan.instances.errors import in_file
 from gangplan.instances.readers.measured import Pairs, Servers, read_measured
 from gangplan.instances.readers.together import Together
-from gangplan.learned.speed import Fit, fit_duty, fit_pairs, fit_servers, fit_steps
+from gangplan.learned.training.speed import Fit, fit_duty, fit_pairs, fit_servers, fit_steps
 
 from .output import Told, listed, progress, tell
 
@@ -24,8 +23,6 @@ def fit(
 
     To a table of jobs alone and together, learned models of interference are fitted; whole combinations are held out.
     """
-    if find_spec("scipy") is None:
-        raise InstanceError("fit", f"needs scipy; {extra('fit')}")
     found: list[Fit] = []
     judged: list[dict[str, Any]] = []
     with progress("fitting") as bar:
@@ -50,9 +47,9 @@ def fit(
 
 def _learned(data: Pairs | Together, seed: int, bar: Callable[[float], None]) -> list[dict[str, Any]]:
     """Return what each learned model that is installed comes to on combinations held out."""
-    from gangplan.learned.interference.judge import hold_out, judge
-    from gangplan.learned.interference.models import available, fit
-    from gangplan.systems.interference.samples import pair_samples, table_samples
+    from gangplan.learned.training.interference.judge import hold_out, judge
+    from gangplan.learned.training.interference.measured import pair_samples, table_samples
+    from gangplan.learned.training.interference.models import available, fit
 
     fitted, held_out = hold_out(pair_samples(data) if isinstance(data, Pairs) else table_samples(data), seed)
     found, names = [], available()

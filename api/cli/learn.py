@@ -20,9 +20,8 @@ from gangplan.instances.intake import parse_json
 from gangplan.instances.published import DATA
 from gangplan.learned.policy import find, read_card, shipped
 from gangplan.learned.policy.settings import shipped_configs
-from gangplan.learned.training.recipe import recipe, train_policy
+from gangplan.learned.training.recipe import RECIPES, recipe, train_policy
 from gangplan.simulator.metrics.compare import interval
-from gangplan.systems import RECIPES
 
 from ..early import INTERRUPTED
 from .app import commands
@@ -73,7 +72,7 @@ def train(
     refuse((missing, (trace is None) != (cluster is None), "is missing: --trace and --cluster go together"))
     own: dict[str, Any] = {}
     if trace is not None:
-        from gangplan.learned.online.own import OWN
+        from gangplan.learned.training.online.own import OWN
 
         own = {**OWN, "trace": trace, "cluster": cluster}
     done = training.begin(train_policy, "training", config, training.out, instead=own)
@@ -111,7 +110,7 @@ def evolve(
     Needs the extra learn. Ctrl-C ends it after the update under way, and --resume goes on to the same curve. Exit
     code: 0 when it has ended, 130 after Ctrl-C, 2 for bad input.
     """
-    from gangplan.learned.online.evolve import search
+    from gangplan.learned.training.online.evolve import search
 
     found = training.begin(search, "searching", training.out, data, updates=updates)
     rows = [(x["ground"], f"{x['patient']:.5g}", _share(x["above"], x["margin"])) for x in found["grounds"]]

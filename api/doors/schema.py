@@ -30,7 +30,6 @@ _KINDS: dict[str, tuple[tuple[type, ...], str, str]] = {
     "bool": ((bool,), "true or false", "boolean"),
 }
 """Types of values, words and JSON Schema, by the name of a type."""
-ALWAYS = ("event", "now", "id")
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,14 +32,14 @@ import torch
 
 import gangplan
 from gangplan.learned.graph.compiled import score
-from gangplan.learned.graph.network import GraphNetwork, Packed
 from gangplan.learned.graph.schema import Schema
 from gangplan.learned.offline.graphs import assemble
-from gangplan.learned.offline.lessons import problem_of
 from gangplan.learned.offline.placement import TASK
 from gangplan.learned.offline.policy import OfflinePolicy, OfflineSettings
 from gangplan.learned.offline.task import SAMPLES, drawn, solve_by
-from gangplan.learned.offline.training import SHARP, TIMES, Training, listwise
+from gangplan.learned.training.network import GraphNetwork, Packed
+from gangplan.learned.training.offline.lessons import problem_of
+from gangplan.learned.training.offline.training import SHARP, TIMES, Training, listwise
 from gangplan.learned.training.trainer import start
 from gangplan.simulator.metrics import interval
 from gangplan.solvers.method import suite

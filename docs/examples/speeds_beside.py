@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from gangplan.learned.interference.models import fit
+from gangplan.learned.training.interference.models import fit
 from gangplan.systems.interference.baselines import ScoreRule, load_balance
 from gangplan.systems.interference.cases import TRAINING, poisson
 from gangplan.systems.interference.samples import log, log_samples

@@ -20,7 +20,7 @@ class GnnSettings(Checked):
         messages: whether it sends any.
         labels: decisions that the teacher labels.
         tries, futures, ahead: candidates of a decision that it tries, futures in which, and arrivals in each.
-        exact: share of the labels whose futures CP-SAT solves, see `gangplan.learned.online.exact`.
+        exact: share of the labels whose futures CP-SAT solves, see `gangplan.learned.training.online.exact`.
         exact_updates: of imitation of these alone, which comes first.
         updates, rate: of imitation of all.
         minibatch: decisions.
@@ -34,7 +34,7 @@ class GnnSettings(Checked):
         scale: share of the corrections that are left before.
         rl_pairs, rl_jobs: pairs of opposite networks of an update, and jobs that arrive in each of their runs.
         rl_spread: how far apart they are, in deviations of the weights.
-        trace, cluster: jobs and cluster of one's own to learn from, see `gangplan.learned.online.own.OwnCluster`.
+        trace, cluster: jobs and cluster of one's own to learn from: `gangplan.learned.training.online.own.OwnCluster`.
         start: weights to begin with.
         validate_every: updates from one validation to the next.
         validation_seeds: workloads of each ground.

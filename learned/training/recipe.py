@@ -12,6 +12,7 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
 
+from gangplan.instances.addons import plugged
 from gangplan.instances.errors import InstanceError, extra, in_file
 from gangplan.instances.intake import read_json
 from gangplan.instances.outlet import write_whole
@@ -24,12 +25,14 @@ from .checkpoint import locked, read_checkpoint, under
 from .loop import INTERRUPTED, StageReport, TrainingStage, train_stages
 
 RECIPES: dict[str, str] = {
-    "offline-throughput": "gangplan.learned.offline.recipe:THROUGHPUT",
-    "offline-placement": "gangplan.learned.offline.recipe:PLACEMENT",
-    "gnn": "gangplan.learned.online.recipe:RECIPE",
+    "offline-throughput": "gangplan.learned.training.offline.recipe:THROUGHPUT",
+    "offline-placement": "gangplan.learned.training.offline.recipe:PLACEMENT",
+    "gnn": "gangplan.learned.training.online.recipe:RECIPE",
 }
-"""Policies by name: where the recipe is. Importing one loads no heavy package. `gangplan.systems` enters its own when
-it is imported, and that of `gnn` with the ground on which that is judged."""
+for _more in plugged("recipes").values():
+    RECIPES.update(_more)
+"""Policies by name: where the recipe is. Importing one loads no heavy package. Add-ons plug in their own, and that of
+`gnn` with the ground on which that is judged."""
 SEEDS = {"training": "from 2000000", "validation": "from 1000000"}
 """Of the workloads of every policy, for model cards; those below a million are for tests."""
 

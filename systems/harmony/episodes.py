@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from gangplan.instances.arrays import FloatArray
-from gangplan.learned.interference.models import MODELS, SpeedPredictor
+from gangplan.learned.training.interference.models import MODELS, SpeedPredictor
 from gangplan.simulator.snapshots import Snapshots
 
 from ..interference.baselines import Places

@@ -11,11 +11,11 @@ import torch
 from torch import Tensor, nn
 
 from gangplan.instances.arrays import FloatArray
-from gangplan.learned.interference.models import SpeedPredictor
 from gangplan.learned.policy.weights import Tensors
 from gangplan.learned.training.actor_critic import ActorCritic, Lesson
 from gangplan.learned.training.checkpoint import prefixed, under
 from gangplan.learned.training.imitation import Imitation
+from gangplan.learned.training.interference.models import SpeedPredictor
 from gangplan.learned.training.trainer import Trainer
 
 from ..interference.case import InterferenceCase

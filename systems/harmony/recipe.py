@@ -36,8 +36,8 @@ class HarmonySettings:
         jobs: of an episode.
         slots, running: waiting and running jobs in sight.
         width, heads: of layers, and of attention.
-        reward_model: one of `gangplan.learned.interference.models.MODELS`; or ``off``: the true cluster pays, in no
-            more intervals than made the log.
+        reward_model: one of `gangplan.learned.training.interference.models.MODELS`; or ``off``: the true cluster pays,
+            in no more intervals than made the log.
         samples, noise: of the log, and of the speeds in it.
         explore: probability of an exploratory action, packing or balancing load at random.
         replay, replays: updates that are kept, and how many of them each update learns from again; 0 leaves it out.
@@ -83,7 +83,7 @@ class HarmonySettings:
     validation_seeds: int = limited(8, positive=True)
 
     def __post_init__(self) -> None:
-        from gangplan.learned.interference.models import MODELS
+        from gangplan.learned.training.interference.models import MODELS
 
         from ..interference.baselines import SCORES
         from ..interference.cases import CASES, DATA_CASES

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from gangplan.instances.arrays import FloatArray
-from gangplan.learned.interference.models import SpeedPredictor
 from gangplan.learned.training.actor_critic import ActorCritic, Lesson
 from gangplan.learned.training.imitation import Imitation
+from gangplan.learned.training.interference.models import SpeedPredictor
 from gangplan.learned.training.ppo import CLIP, advantages
 from gangplan.learned.training.ragged import segment_sum
 from gangplan.learned.training.trainer import Trainer

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from gangplan.instances.arrays import BoolArray, FloatArray
-from gangplan.learned.interference.models import SpeedPredictor
 from gangplan.learned.policy.network import NetworkPolicy
+from gangplan.learned.training.interference.models import SpeedPredictor
 from gangplan.solvers.processes import one_thread
 
 from ..harmony.episodes import end_intervals

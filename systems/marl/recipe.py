@@ -29,7 +29,7 @@ class MarlSettings:
         servers, jobs: of an episode.
         types: of jobs.
         width: of layers.
-        reward_model: one of `gangplan.learned.interference.models.MODELS`.
+        reward_model: one of `gangplan.learned.training.interference.models.MODELS`.
         samples, noise: of the log of each case, and of the speeds in it.
         rounds, imitation_updates, imitation_rate, minibatch, labels: of imitation of a market, see `Teacher`; steps in
             a minibatch, and intervals of a cluster with labels. In the first round the market decides, then also the
@@ -69,7 +69,7 @@ class MarlSettings:
     validation_seeds: int = limited(2, positive=True)
 
     def __post_init__(self) -> None:
-        from gangplan.learned.interference.models import MODELS
+        from gangplan.learned.training.interference.models import MODELS
 
         from ..interference.cases import CENTRES
 

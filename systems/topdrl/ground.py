@@ -16,7 +16,7 @@ from gangplan.instances.intake import cluster_sizes
 from gangplan.instances.placement import Fleet
 from gangplan.instances.published import DATA
 from gangplan.instances.workload import Workload
-from gangplan.learned.online.recipe import RECIPE as GNN
+from gangplan.learned.training.online.recipe import RECIPE as GNN
 from gangplan.simulator.ground import Figure, Ground, Maker, refuse, setting
 from gangplan.simulator.picking import WAIT, DecisionView, Picks, ask, refuse_to_wait
 

@@ -12,8 +12,6 @@ import pytest
 from gangplan.instances.readers.measured import read_measured
 from gangplan.instances.readers.together import Together
 
-pytest.importorskip("scipy")
-
 
 def test_fit(data: Path, cli: Any) -> None:
     """Every fit of every file has a row, in the table and in JSON."""
@@ -39,7 +37,7 @@ def test_bad_file(tmp_path: Path, cli: Any) -> None:
 
 def test_table_of_jobs_together(tmp_path: Path, cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A table of one's own gets a row for each model, judged on combinations held out; the page's example is one."""
-    from gangplan.learned.interference import models
+    from gangplan.learned.training.interference import models
 
     page = (Path(__file__).parents[2] / "docs" / "speeds.md").read_text()
     example = re.search(r"```csv\n(.*?)```", page, re.DOTALL)

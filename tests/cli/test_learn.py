@@ -119,7 +119,7 @@ def test_interrupted_and_resumed(config: Path, tmp_path: Path, cli: Any, listens
 
 def test_evolve(tmp_path: Path, cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A search prints the rule in words and what it comes to on each ground, goes on, and refuses what is wrong."""
-    from gangplan.learned.online import evolve
+    from gangplan.learned.training.online import evolve
 
     monkeypatch.setattr(evolve, "TRAIN", evolve.TRAIN[:1])
     monkeypatch.setattr(evolve, "VALIDATE", evolve.VALIDATE[:1])

@@ -369,7 +369,7 @@ def _read_config(content: bytes) -> None:
 
     from gangplan.instances.typed import SETTINGS
     from gangplan.learned.policy.settings import read_config
-    from gangplan.systems import RECIPES
+    from gangplan.learned.training.recipe import RECIPES
 
     Path("config.toml").write_bytes(content)
     policy, table = read_config("config.toml")

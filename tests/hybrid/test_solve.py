@@ -70,7 +70,7 @@ def test_result_is_consistent(method: str, variant: str) -> None:
     assert sum(result.phases.values()) == pytest.approx(result.wall_seconds, rel=1e-9)
     assert min(result.phases.values()) >= 0
     assert (result.method, result.seed, result.workers) == (method, 3, 1)
-    assert {"gangplan", "python", "ortools", "highspy", "pulp", "numpy"} <= set(result.versions)
+    assert {"gangplan", "python", "ortools", "highspy", "numpy"} <= set(result.versions)
     assert "not installed" not in result.versions.values()
 
 

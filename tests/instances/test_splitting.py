@@ -10,11 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gangplan.instances import InstanceError, OpGraph
+from gangplan.instances.arrays import IntArray, ranges
 from gangplan.instances.generators import generate
 from gangplan.instances.graph import with_backward
 from gangplan.instances.readers import parse, read
 from gangplan.instances.readers.pipedream import listed_order
-from gangplan.instances.splitting import SplitGraph, expand, split, split_copies
+from gangplan.instances.splitting import SplitGraph, split, split_copies
 
 PROFILE = """\
 node3 -- Linear -- forward_compute_time=4.0, backward_compute_time=8.0, activation_size=300.0, parameter_size=100.0
@@ -101,6 +102,52 @@ def test_order_of_the_cuts_decides_edge_bytes() -> None:
     # node3 before node2: mem(3)/16 both ways; all else as before
     assert by_file.edge_bytes.tolist() == [15.0, 25.0, 15.0, 25.0, 25.0]
     assert split(graph, 4, order=np.array([2])).edge_bytes.tolist() == by_file.edge_bytes.tolist()
+
+
+def expand(split: SplitGraph) -> OpGraph:
+    """Return the graph of all sub-ops, ``<name>/<i>`` for sub-op i of an op that is split.
+
+    Sub-op i of a backward op is the twin of sub-op i of its forward op, and the two share a colocation class. The
+    gradient exchange between siblings goes both ways, so it is no part of an acyclic graph.
+    """
+    graph, copies, first = split.graph, split.copies, split.first
+    op = np.repeat(np.arange(graph.n_ops), copies)
+    index = np.arange(split.n_sub_ops) - first[op]
+    twin = np.where(graph.twin[op] >= 0, first[graph.twin[op]] + index, -1)
+    # classes of sub-ops: by the class of the op and the index of the sub-op
+    colocation = np.full(len(op), -1)
+    classed = graph.colocation[op] >= 0
+    label = graph.colocation[op].astype(np.int64) * split.degree + index
+    _, colocation[classed] = np.unique(label[classed], return_inverse=True)
+    source, target, edge = replicated_edges(split)
+    return OpGraph(
+        names=tuple(
+            f"{graph.names[i]}/{j}" if copies[i] > 1 else graph.names[i] for i, j in zip(op, index, strict=True)
+        ),
+        device_types=graph.device_types,
+        time=graph.time[:, op] / copies[op],
+        memory=split.memory[op],
+        parameter_bytes=graph.parameter_bytes[op] / copies[op],
+        activation_bytes=graph.activation_bytes[op] / copies[op],
+        source=source,
+        target=target,
+        edge_bytes=split.edge_bytes[edge],
+        colocation=colocation,
+        twin=twin,
+        backward=graph.backward[op],
+    )
+
+
+def replicated_edges(split: SplitGraph) -> tuple[IntArray, IntArray, IntArray]:
+    """Return the ends of each replicated edge and the edge it comes from: int32 (E,) each, edge by edge."""
+    u, v = split.graph.source, split.graph.target
+    wide = split.copies[v]
+    count = split.copies[u] * wide
+    edge = np.repeat(np.arange(len(u)), count)
+    nth = ranges(0 * count, count)
+    source = split.first[u[edge]] + nth // wide[edge]
+    target = split.first[v[edge]] + nth % wide[edge]
+    return source.astype(np.int32), target.astype(np.int32), edge.astype(np.int32)
 
 
 @given(GRAPHS, DEGREES)

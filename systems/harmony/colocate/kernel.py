@@ -1,6 +1,6 @@
 """The speeds that an ensemble of `pressure` models predicts, compiled: decisions need no torch.
 
-The formulas are those of `gangplan.learned.interference.pressure`, which a test holds this to.
+The formulas are those of `gangplan.learned.training.interference.pressure`, which a test holds this to.
 """
 
 from __future__ import annotations

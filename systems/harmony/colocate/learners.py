@@ -11,10 +11,10 @@ from torch import Tensor, nn
 from torch.nn.functional import huber_loss, softplus
 
 from gangplan.instances.arrays import FloatArray
-from gangplan.learned.interference.networks import RowBatch, batch_of
-from gangplan.learned.interference.pressure import Pressure
-from gangplan.learned.interference.samples import KnownSetting, Samples
 from gangplan.learned.training.imitation import Imitation
+from gangplan.learned.training.interference.networks import RowBatch, batch_of
+from gangplan.learned.training.interference.pressure import Pressure
+from gangplan.learned.training.interference.samples import KnownSetting, Samples
 from gangplan.learned.training.trainer import Trainer
 from gangplan.solvers.processes import one_thread
 

@@ -142,7 +142,7 @@ class ColocatePolicy(NetworkPolicy):
     @classmethod
     def build(cls, settings: ColocateSettings, tensors: Tensors) -> Ensemble:
         """Return an ensemble for the cluster and the types of the weights."""
-        from gangplan.learned.interference.samples import KnownSetting
+        from gangplan.learned.training.interference.samples import KnownSetting
 
         from .learners import Ensemble
 

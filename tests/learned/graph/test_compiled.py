@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from gangplan.learned.graph.compiled import Graph, room, score, shapes, strange
-from gangplan.learned.graph.network import GraphNetwork, Packed
 from gangplan.learned.graph.schema import Schema
+from gangplan.learned.training.network import GraphNetwork, Packed
 
 Graphs = Callable[[int, int], tuple[Schema, list[Graph]]]
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from gangplan.learned.graph.network import GraphNetwork
 from gangplan.learned.offline import policy
-from gangplan.learned.offline.lessons import task_of
 from gangplan.learned.policy.weights import Card, save
+from gangplan.learned.training.network import GraphNetwork
+from gangplan.learned.training.offline.lessons import task_of
 
 
 @pytest.fixture

@@ -17,8 +17,8 @@ from gangplan.cli import main
 from gangplan.hybrid.table import own
 from gangplan.instances import InstanceError, dump, verify
 from gangplan.learned.graph.compiled import score
-from gangplan.learned.offline.lessons import problem_of, task_of
 from gangplan.learned.offline.policy import OfflinePolicy
+from gangplan.learned.training.offline.lessons import problem_of, task_of
 from gangplan.solvers.check import check_solver
 from gangplan.solvers.method import suite
 from gangplan.solvers.run import Run
@@ -154,7 +154,7 @@ def test_without_torch() -> None:
     program = (
         "import sys; sys.modules['torch'] = None\n"
         "from gangplan.hybrid.table import own\n"
-        "from gangplan.learned.offline.lessons import problem_of\n"
+        "from gangplan.learned.training.offline.lessons import problem_of\n"
         "from gangplan.solvers.method import suite\n"
         "from gangplan.solvers.run import Run\n"
         "for name in ('throughput', 'placement'):\n"

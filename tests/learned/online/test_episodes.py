@@ -22,7 +22,7 @@ from gangplan.simulator.gangs.step import advance, start
 from gangplan.simulator.gangs.traffic import TRAIN, episode
 from gangplan.systems.topdrl.rules import Patient
 
-from .conftest import GnnSettings, World, drawn, world_of
+from ..conftest import GnnSettings, World, drawn, world_of
 
 NAMES, SIZES = ("small", "expensive", "loaded", "uncertain", "mixed"), ("2x4x4", "4x8x8", "unequal")
 FLEETS = {"2x4x4": Fleet.regular(2, 4, 4), "4x8x8": Fleet.regular(4, 8, 8)}

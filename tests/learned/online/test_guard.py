@@ -29,7 +29,7 @@ from gangplan.simulator.gangs.formula import finish
 from gangplan.simulator.gangs.mixes import VALIDATION
 from gangplan.simulator.gangs.traffic import VALIDATE
 
-from .conftest import SMALL, drawn
+from ..conftest import SMALL, drawn
 
 
 def contrary() -> GnnPolicy:

@@ -20,7 +20,7 @@ from gangplan.learned.online.settings import GnnSettings
 from gangplan.simulator.gangs.mixes import Mix
 from gangplan.systems.topdrl.simulate import simulate
 
-from .conftest import SMALL, drawn
+from ..conftest import SMALL, drawn
 
 
 def renamed(seen: Observation, rng: np.random.Generator) -> tuple[Observation, np.ndarray]:

@@ -20,8 +20,7 @@ from gangplan.learned.policy import Card, find, load, read_card, save, shipped
 from gangplan.learned.policy.settings import read_config, shipped_configs
 from gangplan.learned.policy.weights import match
 from gangplan.learned.training import TrainingStage
-from gangplan.learned.training.recipe import SEEDS, Recipe, recipe, train_policy
-from gangplan.systems import RECIPES
+from gangplan.learned.training.recipe import RECIPES, SEEDS, Recipe, recipe, train_policy
 
 TENSORS = {"net.weight": torch.arange(6.0).reshape(2, 3), "net.bias": torch.tensor([0.5, -0.5])}
 CARD = Card("small", "toy", "adds", "numbers", {"training": 3, "validation": [1, 2]}, "abc", {"width": 2}, {"score": 1})

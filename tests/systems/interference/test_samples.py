@@ -6,7 +6,7 @@ import numpy as np
 
 from gangplan.systems.interference.baselines import ScoreRule
 from gangplan.systems.interference.cases import TRAINING, poisson
-from gangplan.systems.interference.samples import Log, log, named_features, type_features
+from gangplan.systems.interference.samples import Log, log
 
 
 def test_speeds_are_those_of_the_snapshots() -> None:
@@ -27,11 +27,3 @@ def test_limit_and_noise() -> None:
     plain, noisy = log(case, ScoreRule("lb"), limit=300), log(case, ScoreRule("lb"), limit=300, noise=0.1)
     assert 300 <= len(plain.speed) == len(noisy.speed) < 312
     assert 0.08 < np.log(noisy.speed / plain.speed).std() < 0.12
-
-
-def test_features() -> None:
-    """Types of one name have its column, and logarithms that are centred within it."""
-    found = named_features(["A (batch size 2)", "A (batch size 8)", "B3"])
-    half = np.log(2)
-    assert np.allclose(found, [[1, 0, -half, -half, 0], [1, 0, half, half, 0], [0, 1, 0, 0, 0]])
-    assert np.allclose(type_features(["A", "A", "B3"], [[2], [8], []])[:2], found[:2])

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from gangplan import Run
-from gangplan.hybrid.bench.peers.plain import cbc, cpsat, highs
+from gangplan.hybrid.bench.peers.cbc import solve as cbc
+from gangplan.hybrid.bench.peers.plain import cpsat, highs
 from gangplan.solvers.method import OBJECTIVES, suite
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from gangplan.learned.interference.networks import batch_of
+from gangplan.learned.training.interference.networks import batch_of
 from gangplan.systems.harmony.colocate.learners import Ensemble, arrays, log_of
 from gangplan.systems.harmony.colocate.policy import Speeds
 from gangplan.systems.harmony.colocate.recipe import ColocateSettings

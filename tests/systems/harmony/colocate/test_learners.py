@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gangplan.learned.interference.samples import Samples
+from gangplan.learned.training.interference.samples import Samples
 from gangplan.learned.training.trainer import start
 from gangplan.systems.harmony.colocate.learners import EnsembleFit, Training, log_of, unseen
 from gangplan.systems.harmony.colocate.policy import WAYS

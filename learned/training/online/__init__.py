@@ -1,0 +1,1 @@
+"""Train and judge what decides online."""

@@ -1,0 +1,176 @@
+"""What trains the graph policy: imitation of what every candidate comes to, again with itself in the futures."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch_geometric.data import HeteroData
+
+from gangplan.instances.arrays import FloatArray
+from gangplan.simulator.gangs.formula import FORMULAS, PATIENT, finish
+from gangplan.simulator.gangs.mixes import VALIDATION
+from gangplan.simulator.gangs.traffic import VALIDATE, Draw, Episode, episode, grounds
+
+from ...graph.compiled import Graph, widened
+from ...online.candidates import CandidateScratch, scratch_of
+from ...online.episodes import BOUND, play
+from ...online.features import BY_RULE
+from ...online.graph import SCHEMA, graph_room
+from ...online.guard import EVERYTHING
+from ...online.settings import GnnSettings
+from ...policy.weights import find, load
+from ..imitation import Imitation
+from ..network import GraphNetwork, Packed
+from ..ragged import expected_regret, segment_log_softmax
+from ..trainer import Trainer, start
+from .labels import DecisionLabel, make_labels
+from .own import OwnCluster
+from .reinforced import Reinforced, large
+
+AVERAGED, LASTING = 0.995, 0.95
+"""Of the average of the weights, that is left after an update of imitation and of reinforcement."""
+FIRST = 70_000
+"""Number of the first episode whose labels are exact."""
+JUDGED = 600
+"""Jobs that arrive in a workload of a validation."""
+CAP = 5.0
+"""Regret that counts at most, in mean lengths of a job."""
+
+
+class Lessons:
+    """Labels as minibatches.
+
+    Args:
+        labels: all of them.
+    """
+
+    def __init__(self, labels: list[DecisionLabel]) -> None:
+        self.packed = Packed(SCHEMA, [x.graph for x in labels])
+        self.count = len(labels)
+        self._tried = [x.tried for x in labels]
+        self._beyond = [x.regret - x.regret[np.argmax(x.graph.x[x.tried, BY_RULE])] for x in labels]
+
+    def loss(self, network: GraphNetwork, chosen: np.ndarray, settings: GnnSettings) -> Tensor:
+        """Return the loss of some decisions.
+
+        What is minimised is the regret that a draw from the network's softmax has beyond that of the rule's candidate,
+        as far as it is more than noise, with the Kullback-Leibler divergence from the rule's softmax: where labels say
+        little, the rule stays. Regrets enter linearly, so that their noise averages out over decisions.
+        """
+        batch = self.packed.batch(chosen)
+        first = np.append(0, np.cumsum(np.diff(self.packed.first(SCHEMA.scored))[chosen]))
+        rows = torch.from_numpy(np.concatenate([first[i] + self._tried[d] for i, d in enumerate(chosen)]))
+        index = torch.from_numpy(np.repeat(np.arange(len(chosen)), [len(self._tried[d]) for d in chosen]))
+        beyond = torch.from_numpy(np.concatenate([self._beyond[d] for d in chosen]))
+        beyond = beyond.sign() * (beyond.abs() - settings.noise).clamp(min=0)
+        rule, scores = batch[SCHEMA.scored].x[rows, BY_RULE], corrected(network, batch)[rows]
+        own, usual = (segment_log_softmax(settings.sharp * x, index, len(chosen)) for x in (scores, rule))
+        regret = expected_regret(settings.sharp * scores, index, beyond, len(chosen), cap=CAP)
+        return regret + settings.anchor * (usual.exp() * (usual - own)).sum() / len(chosen)
+
+
+def corrected(network: GraphNetwork, batch: HeteroData) -> Tensor:
+    """Return the scores of all candidates, (A,), as `gangplan.learned.online.episodes.rate_candidates` writes them."""
+    return BOUND * torch.tanh(network(batch)[:, 0] / BOUND) + batch[SCHEMA.scored].x[:, BY_RULE]
+
+
+class Judged:
+    """Workloads with validation seeds, on which networks are compared with the rule.
+
+    Args:
+        seeds: workloads of each ground.
+        draw: them.
+        rule: that is corrected.
+    """
+
+    def __init__(self, seeds: int, draw: Draw = episode, rule: FloatArray = PATIENT) -> None:
+        self._rule = rule
+        self._cases: list[tuple[Episode, CandidateScratch, Graph, float]] = []
+        for number in range(seeds * len(grounds(VALIDATE))):
+            given = draw(number, JUDGED, VALIDATION)
+            scratch, state = scratch_of(given.cluster), given.begin()
+            finish(given.jobs, given.cluster, state, rule)
+            self._cases.append((given, scratch, graph_room(given.cluster, scratch), given.mean_jct(state)))
+
+    def judge(self, network: GraphNetwork) -> dict[str, float]:
+        """Return the mean JCT over that by the rule, of each ground, and their geometric mean as ``score``."""
+        weights, ratios = network.compiled(), dict[str, list[float]]()
+        for given, scratch, graph, base in self._cases:
+            state = given.begin()
+            play(given.jobs, given.cluster, state, scratch, graph, weights, self._rule, True, EVERYTHING, EVERYTHING)
+            ratios.setdefault(given.ground, []).append(given.mean_jct(state) / base)
+        found = {kind: float(np.exp(np.mean(np.log(values)))) for kind, values in ratios.items()}
+        return {"score": float(np.exp(np.mean(np.log(list(found.values()))))), **found}
+
+
+class Training(Trainer[GnnSettings]):
+    """Imitation of exact plans, of rollouts by the rule, of rollouts by the network itself; then reinforcement."""
+
+    def __init__(self, settings: GnnSettings, seed: int) -> None:
+        super().__init__(settings, seed)
+        self._draw: Draw = OwnCluster(settings.trace, settings.cluster).episode if settings.trace else episode
+        self._judged = Judged(settings.validation_seeds, self._draw, FORMULAS[settings.rule])
+
+    def network(self) -> GraphNetwork:
+        """Return the network of the settings."""
+        of = self.settings
+        network = GraphNetwork(SCHEMA, of.width, of.rounds, messages=of.messages, ranged=True)
+        if of.start:
+            wanted = {name: tuple(x.shape) for name, x in network.state_dict().items()}
+            arrays = {name: x.numpy() for name, x in load(find(of.start))[0].items()}
+            network.load_state_dict({name: torch.from_numpy(x) for name, x in widened(arrays, wanted).items()})
+        return network
+
+    def validate(self, network: GraphNetwork) -> dict[str, float]:
+        """See `Judged`."""
+        return self._judged.judge(network)
+
+    @cached_property
+    def _solved(self) -> list[DecisionLabel]:
+        """Labels of decisions that the rule comes to, whose futures CP-SAT plans."""
+        of = replace(self.settings, exact=1.0)
+        count = round(self.settings.exact * of.labels)
+        net = start(self.network, self.seed, None).compiled()
+        return make_labels(of, net, self.seed, count, first=FIRST, draw=self._draw) if count else []
+
+    def exact(self, network: GraphNetwork) -> Imitation:
+        """Return what trains a network on the labels whose futures CP-SAT plans, alone."""
+        return self._imitation(network, Lessons(self._solved), self.settings.rate, self.settings.exact_updates)
+
+    def rollouts(self, network: GraphNetwork) -> Imitation:
+        """Return what trains a network on these and on labels whose futures the rule plays."""
+        of, solved = replace(self.settings, exact=0.0), self._solved
+        played = make_labels(of, network.compiled(), self.seed, of.labels - len(solved), draw=self._draw)
+        return self._imitation(network, Lessons([*solved, *played]), of.rate, of.updates)
+
+    def iterated(self, network: GraphNetwork) -> Imitation:
+        """Return what trains it on labels of decisions that it comes to, and whose futures it plays itself."""
+        of = self.settings
+        given = of, network.compiled(), self.seed, of.iterated
+        lessons = Lessons(
+            make_labels(*given, depth=of.depth, futures=of.iterated_futures, first=50_000, draw=self._draw)
+        )
+        return self._imitation(network, lessons, of.iterated_rate, of.iterated_updates)
+
+    def rl(self, network: GraphNetwork) -> Reinforced:
+        """Return what trains it by what whole runs pay, from a share of what it corrects so far."""
+        of = self.settings
+        with torch.no_grad():
+            network.last.weight.mul_(of.scale)
+        rates = {"rate": of.rl_rate, "updates": of.rl_updates, "seed": self.seed, "average": LASTING}
+        return Reinforced(network, self.validate, of, self._draw if of.trace else large, **rates)
+
+    def _imitation(self, network: GraphNetwork, lessons: Lessons, rate: float, updates: int) -> Imitation:
+        of = self.settings
+
+        network.note_ranges(lessons.packed.ranges())
+
+        def draw(rng: np.random.Generator) -> Tensor:
+            return lessons.loss(network, rng.integers(0, lessons.count, of.minibatch), of)
+
+        given = (network, draw, self.validate)
+        return Imitation(*given, rate=rate, updates=updates, seed=self.seed, average=AVERAGED)
