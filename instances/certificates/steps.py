@@ -8,6 +8,8 @@ from fractions import Fraction
 from itertools import combinations, pairwise
 from typing import Any, ClassVar
 
+import numpy as np
+
 from ..errors import InstanceError
 from ..graph import grouped, one_machine
 from .classes import numbered
@@ -78,6 +80,8 @@ class Search:
         self.took = [int(Fraction(min(threshold, *(row[v] for row in rows))) * scale) for v in range(n)]
         # what is shorter may be within something else, as far as the verifier can tell
         self.busy = [x > self.goal * 2 * (n + 2) * SLACK for x in self.took]
+        able = np.isfinite(problem.time())[cluster.type_of]
+        self.device = [int(d[0]) if len(d) == 1 else None for d in map(np.flatnonzero, able.T)]
         self.of = numbered(graph.colocation.tolist())
         self.edges = sorted(set(zip(graph.source.tolist(), graph.target.tolist(), strict=True)))
         self.outputs = grouped(self.edges, n)
@@ -96,9 +100,20 @@ class Search:
 
     def refute(self, arcs: Arcs) -> None:
         """Raise unless no plan has all these arcs and ends before the goal."""
-        todo: list[Branch] = [(tuple((self.of, Apart()) for _ in self.rooms), arcs)]
+        todo: list[Branch] = [(self.settled(), arcs)]
         while todo:
             todo += self.split(*todo.pop())
+
+    def settled(self) -> tuple[View, ...]:
+        """Return the views before any choice: classes with an op that one device alone runs are there."""
+        home, first = dict[int, int](), dict[int, int]()
+        for g, device in zip(self.of, self.device, strict=True):
+            if device is not None:
+                home.setdefault(g, first.setdefault(device, g))
+        self.steps.take(len(first) ** 2)
+        of = tuple(home.get(g, g) for g in self.of)
+        apart = frozenset(pair_of(a, b) for a, b in combinations([home[g] for g in first.values()], 2))
+        return (of, apart), *((of, Apart()) for _ in self.rooms[1:])
 
     def part(self, pieces: list[Piece], share: Fraction) -> None:
         """Raise unless pieces take a share of the threshold in all: each on its own, from the end of its first op."""
@@ -113,6 +128,7 @@ class Search:
         own.busy = [self.busy[v] and x > 0 for v, x in zip(ops, own.took, strict=True)]
         # what ends a piece and begins another has its bytes once
         own.bytes = [self.bytes[v] if first.setdefault(v, i) == i else 0 for i, v in enumerate(ops)]
+        own.device = [self.device[v] for v in ops]
         own.of, own.goal = tuple(self.of[v] for v in ops), int(share * self.goal)
         own.rooms = [x._replace(delay=[x.delay[v] for v in ops]) for x in self.rooms]
         own.refute(tuple(chain))
@@ -216,8 +232,8 @@ class Search:
     ) -> tuple[list[tuple[int, int]], tuple[int, int] | None, int] | None:
         """Return which ops come first for certain, and the pair that is longest both ways; `None` if none can."""
         orders, pair, longest = list[tuple[int, int]](), None, -1
-        for ops in groups.values():
-            jobs = [v for v in ops if self.busy[v]]
+        machines = [jobs for ops in groups.values() if len(jobs := [v for v in ops if self.busy[v]]) > 1]
+        for jobs in machines:
             self.steps.left -= len(jobs) ** 2 // 2
             if one_machine([(head[v], self.took[v], tail[v]) for v in jobs]) >= self.goal:
                 return None
@@ -232,7 +248,32 @@ class Search:
                     orders.append((v, u) if forth >= self.goal else (u, v))
                 elif min(forth, back) > longest:
                     longest, pair = min(forth, back), (u, v)
+        if not orders:
+            orders = [arc for jobs in machines for arc in self.ends(jobs, head, tail) if not after[arc[0]] >> arc[1] & 1]
         return orders, pair, longest
+
+    def ends(self, jobs: list[int], head: list[int], tail: list[int]) -> set[tuple[int, int]]:
+        """Return pairs of ops, the first of which comes first, by edge finding (Carlier and Pinson 1989).
+
+        Let S be ops with heads of r and tails of q at least, and c another one. If c is not the last of these, one of S
+        is, and it takes min(r, head of c), the seconds of all, and q at least; as long as the goal, c comes after all
+        of S. Likewise with r and min(q, tail of c): c comes before all of S.
+        """
+        found = set[tuple[int, int]]()
+        for q in {tail[v] for v in jobs}:
+            inside, room = list[int](), self.goal - q
+            for w in sorted((v for v in jobs if tail[v] >= q), key=lambda v: -head[v]):
+                inside.append(w)
+                room -= self.took[w]
+                for c in jobs:
+                    if c in inside:
+                        continue
+                    if min(head[c], head[w]) + self.took[c] >= room:
+                        found.update((v, c) for v in inside)
+                    if head[w] + self.took[c] + min(tail[c] - q, 0) >= room:
+                        found.update((c, v) for v in inside)
+        self.steps.left -= len(jobs) ** 2
+        return found
 
     def clique(self, groups: dict[int, list[int]], apart: Apart) -> tuple[list[int], tuple[int, int] | None]:
         """Return groups that are on a device each, busiest first, and the first two of which that is not certain."""
@@ -254,8 +295,11 @@ class Search:
         ways: list[list[tuple[int, int]]] = [[] for _ in range(n)]
         waits = [0] * n
         for u, v in (*self.edges, *arcs):
-            away = (pair_of(of[u], of[v]) in apart for of, apart in views)
-            ways[u].append((v, max((x.delay[u] for x, far in zip(self.rooms, away, strict=True) if far), default=0)))
+            more = 0
+            for room, (of, apart) in zip(self.rooms, views, strict=True):
+                if room.delay[u] > more and pair_of(of[u], of[v]) in apart:
+                    more = room.delay[u]
+            ways[u].append((v, more))
             waits[v] += 1
         self.steps.take(len(self.edges) + len(arcs))
         head, tail, after = [0] * n, [0] * n, [0] * n
