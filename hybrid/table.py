@@ -257,7 +257,9 @@ def suited(problem: Problem) -> list[Entry]:
     entries = [
         replace(x, method=methods[x.name], least=max(x.least + x.each * size, _ENCODE * size * x.learned))
         for x in (*_ADDED, *ENTRIES)
-        if x.objective == problem.objective and (not x.variants or variants & {*x.variants}) and x.fewest <= size <= x.most
+        if x.objective == problem.objective
+        and (not x.variants or variants & {*x.variants})
+        and x.fewest <= size <= x.most
     ]
     return sorted(entries, key=lambda x: (not x.quick, not x.added, not x.learned))
 

@@ -249,7 +249,7 @@ class Search:
                 elif min(forth, back) > longest:
                     longest, pair = min(forth, back), (u, v)
         if not orders:
-            orders = [arc for jobs in machines for arc in self.ends(jobs, head, tail) if not after[arc[0]] >> arc[1] & 1]
+            orders = [x for jobs in machines for x in self.ends(jobs, head, tail) if not after[x[0]] >> x[1] & 1]
         return orders, pair, longest
 
     def ends(self, jobs: list[int], head: list[int], tail: list[int]) -> set[tuple[int, int]]:
@@ -259,18 +259,20 @@ class Search:
         is, and it takes min(r, head of c), the seconds of all, and q at least; as long as the goal, c comes after all
         of S. Likewise with r and min(q, tail of c): c comes before all of S.
         """
-        found = set[tuple[int, int]]()
+        found, first = set[tuple[int, int]](), sorted(jobs, key=lambda v: -head[v])
         for q in {tail[v] for v in jobs}:
-            inside, room = list[int](), self.goal - q
-            for w in sorted((v for v in jobs if tail[v] >= q), key=lambda v: -head[v]):
+            inside, room, others = list[int](), self.goal - q, set(jobs)
+            for w in first:
+                if tail[w] < q:
+                    continue
                 inside.append(w)
+                others.remove(w)
                 room -= self.took[w]
-                for c in jobs:
-                    if c in inside:
-                        continue
-                    if min(head[c], head[w]) + self.took[c] >= room:
+                for c in others:
+                    spare = room - self.took[c]
+                    if head[w] >= spare and head[c] >= spare:
                         found.update((v, c) for v in inside)
-                    if head[w] + self.took[c] + min(tail[c] - q, 0) >= room:
+                    if head[w] + min(tail[c] - q, 0) >= spare:
                         found.update((c, v) for v in inside)
         self.steps.left -= len(jobs) ** 2
         return found
@@ -307,13 +309,15 @@ class Search:
         for u in order:
             done = head[u] + self.took[u]
             for v, more in ways[u]:
-                head[v] = max(head[v], done + more)
+                if done + more > head[v]:
+                    head[v] = done + more
                 waits[v] -= 1
                 if not waits[v]:
                     order.append(v)
         for u in reversed(order):
             for v, more in ways[u]:
-                tail[u] = max(tail[u], more + self.took[v] + tail[v])
+                if more + self.took[v] + tail[v] > tail[u]:
+                    tail[u] = more + self.took[v] + tail[v]
                 after[u] |= after[v] | 1 << v
         if len(order) < n or max(map(sum, zip(head, self.took, tail, strict=True))) >= self.goal:
             return None
