@@ -117,9 +117,7 @@ class Crew:
             cores=self.run.workers,
             unfit=why,
             local=frozenset(
-                x.name
-                for x in self.entries
-                if x.name not in why and (can_run_here(x.does) or (x.alone and self.first))
+                x.name for x in self.entries if x.name not in why and (can_run_here(x.does) or (x.alone and self.first))
             ),
             serves=can_serve(),
             asked=self._main is not None,

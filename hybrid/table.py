@@ -129,7 +129,7 @@ ENTRIES = (
     # of list schedules, compiled, it is the first
     Entry("step", "heft", quick=True, stand_in=True),
     # of few ops on machines of their own it is over before another process has begun
-    Entry("step", "cpsat", variants=("shop",), share=0.1, least=2.0, most=_SHOP, quick=True, alone=True),
+    Entry("step", "cpsat", variants=("shop",), share=0.3, least=2.0, most=_SHOP, quick=True, alone=True),
     # bounds take tens of milliseconds
     Entry("step", "bounds", share=0.2, least=0.2, each=0.002, quick=True),
     Entry("step", "list_schedule", share=0.4, short=0.6, least=0.005, most=500),

@@ -309,15 +309,13 @@ class Search:
         for u in order:
             done = head[u] + self.took[u]
             for v, more in ways[u]:
-                if done + more > head[v]:
-                    head[v] = done + more
+                head[v] = max(head[v], done + more)
                 waits[v] -= 1
                 if not waits[v]:
                     order.append(v)
         for u in reversed(order):
             for v, more in ways[u]:
-                if more + self.took[v] + tail[v] > tail[u]:
-                    tail[u] = more + self.took[v] + tail[v]
+                tail[u] = max(tail[u], more + self.took[v] + tail[v])
                 after[u] |= after[v] | 1 << v
         if len(order) < n or max(map(sum, zip(head, self.took, tail, strict=True))) >= self.goal:
             return None
