@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..errors import InstanceError
-from ..graph import grouped, one_machine
+from ..graph import connected, grouped, one_machine
 from .classes import numbered
 from .document import Certificate
 from .exact import SLACK, Budget, exact
@@ -141,14 +141,8 @@ class Search:
         v are no earlier than the ends of u plus a delay copy by copy, that is so of the i-th earliest ones too.
         """
         size, time = problem.graph.output_bytes().tolist(), problem.time().T.tolist()
-        part, copies = [[v] for v in range(len(size))], dict[Any, list[list[int]]]()
-        for u, v in self.edges:
-            few, many = sorted((part[u], part[v]), key=len)
-            if few is not many:
-                many += few
-                for w in few:
-                    part[w] = many
-        for ops in map(sorted, {id(x): x for x in part}.values()):
+        copies = dict[Any, list[list[int]]]()
+        for ops in connected(len(size), self.edges):
             at = {v: i for i, v in enumerate(ops)}
             like = tuple((self.of[v], tuple(time[v]), size[v]) for v in ops)
             copies.setdefault((like, tuple((at[u], at[v]) for u in ops for v in self.outputs[u])), []).append(ops)

@@ -46,11 +46,15 @@ def read(path: str | PathLike[str], *, objective: str | None = None, **options: 
         InstanceError: naming file, field and the value found, whatever is wrong with the file or an option.
     """
     source = file_name(path)
-    load = {**LOADERS, ".fjs": shops.load_flexible}.get(PurePath(source).suffix.lower())
+    load = {**LOADERS, ".fjs": _flexible}.get(PurePath(source).suffix.lower())
     text = "" if load else read_text(path, limit=JSON_BYTES)
     given = {name: plain(value) for name, value in options.items()}
     with in_file(source):
         return _problem(load(source) if load else _loaded(text), objective=objective, **given)
+
+
+def _flexible(path: str) -> Loaded:
+    return Loaded(read_text(path), "a flexible job shop", shops.parse_flexible)
 
 
 def parse(text: str, **options: Any) -> Any:

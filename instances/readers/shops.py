@@ -15,7 +15,6 @@ from ..intake import read_text
 from ..outlet import write_whole
 from ..partition import StepProblem
 from .fields import as_number, whole_number
-from .models import Loaded
 
 Path = str | PathLike[str]
 Operation = dict[str, float]
@@ -86,11 +85,6 @@ def read_jobshop(path: Path, instance: str | None = None) -> StepProblem:
     text = read_text(path)
     with in_file(path):
         return (parse_flexible if str(path).endswith(".fjs") else parse_jobshop)(text, instance=instance)
-
-
-def load_flexible(path: str) -> Loaded:
-    """Load a flexible job shop."""
-    return Loaded(read_text(path), "a flexible job shop", parse_flexible)
 
 
 def recognises(text: str) -> bool:

@@ -12,6 +12,7 @@ import numpy as np
 
 from gangplan.instances import StepPlan
 from gangplan.instances.arrays import FloatArray, IntArray
+from gangplan.instances.graph import connected
 
 from ...cpsat_solver import cpsat_solver, minimise, start_from
 from ...run import OPTIMAL_GAP, Run, never
@@ -279,15 +280,8 @@ def equal_parts(p: Prepared) -> list[list[list[int]]]:
     long, send as much, and have the same edges. So if some schedule gives the i-th ops certain starts, they can be
     handed out in the order of the parts: sorting keeps every precedence and moves nothing on any device or link.
     """
-    part_of = [[v] for v in range(p.n)]
-    for u, v in zip(*(ends.tolist() for ends in p.edges), strict=True):
-        few, many = sorted((part_of[u], part_of[v]), key=len)
-        if few is not many:
-            many += few
-            for w in few:
-                part_of[w] = many
     families: dict[Hashable, list[list[int]]] = {}
-    for part in map(sorted, {id(x): x for x in part_of}.values()):
+    for part in connected(p.n, zip(*(ends.tolist() for ends in p.edges), strict=True)):
         place = {v: i for i, v in enumerate(part)}
         first, index = p.successors
         edges = tuple((i, place[w]) for i, v in enumerate(part) for w in index[first[v] : first[v + 1]].tolist())
