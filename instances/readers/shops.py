@@ -66,7 +66,7 @@ def chains(problem: StepProblem) -> list[list[tuple[str, str, float]]]:
     return found
 
 
-def read_jobshop(path: Path, instance: str | None = None) -> StepProblem:
+def read_jobshop(path: Path, shop: str | None = None) -> StepProblem:
     """Read a job shop as people write it; its objective is the makespan.
 
     A line has the numbers of jobs and machines. Standard (Fisher and Thompson 1963): then a line a job with machine,
@@ -77,14 +77,14 @@ def read_jobshop(path: Path, instance: str | None = None) -> StepProblem:
 
     Args:
         path: the file.
-        instance: its name, in a file with a line ``instance NAME`` before each, as the OR-Library's.
+        shop: its name, in a file with a line ``instance NAME`` before each, as the OR-Library's.
 
     Raises:
         InstanceError: naming file, line, field and value.
     """
     text = read_text(path)
     with in_file(path):
-        return (parse_flexible if str(path).endswith(".fjs") else parse_jobshop)(text, instance=instance)
+        return (parse_flexible if str(path).endswith(".fjs") else parse_jobshop)(text, shop=shop)
 
 
 def recognises(text: str) -> bool:
@@ -93,9 +93,9 @@ def recognises(text: str) -> bool:
     return bool(found) and all(len(x[0]) > 1 and all(word.isdigit() for _, word in x[0]) for x in found)
 
 
-def parse_jobshop(text: str, *, instance: str | None = None) -> StepProblem:
+def parse_jobshop(text: str, *, shop: str | None = None) -> StepProblem:
     """Return the job shop of a text in the standard format or Taillard's, see `read_jobshop`."""
-    n, m, lines = _head(text, instance)
+    n, m, lines = _head(text, shop)
     rows = [row for row in lines if not row[0][1].lower().startswith(("times", "machines"))]
     taillard = len(rows) == 2 * n
     if len(rows) < len(lines) and not lines[0][0][1].lower().startswith("times"):
@@ -109,9 +109,9 @@ def parse_jobshop(text: str, *, instance: str | None = None) -> StepProblem:
     return _shop([[_operation([x], m, int(taillard)) for x in zip(*job, strict=True)] for job in jobs], m)
 
 
-def parse_flexible(text: str, *, instance: str | None = None) -> StepProblem:
+def parse_flexible(text: str, *, shop: str | None = None) -> StepProblem:
     """Return the flexible job shop of a text, see `read_jobshop`."""
-    n, m, rows = _head(text, instance)
+    n, m, rows = _head(text, shop)
     if len(rows) != n:
         raise InstanceError("content", f"has {len(rows)} rows where {n} jobs are announced")
     jobs = []
@@ -145,15 +145,15 @@ def _instances(text: str) -> dict[str, list[list[Word]]]:
     return found
 
 
-def _head(text: str, instance: str | None) -> tuple[int, int, list[list[Word]]]:
+def _head(text: str, shop: str | None) -> tuple[int, int, list[list[Word]]]:
     """Return the numbers of jobs and machines of an instance, and its other lines."""
     found = _instances(text)
-    if instance is None and len(found) > 1:
-        raise InstanceError("instance", f"which of {', '.join(found)}?")
-    if instance is not None and instance not in found:
-        one = f"{instance!r} does not apply: the file has one without a name"
-        raise InstanceError("instance", one if "" in found else unknown(instance, found))
-    lines = found[next(iter(found)) if instance is None else instance]
+    if shop is None and len(found) > 1:
+        raise InstanceError("shop", f"which of {', '.join(found)}?")
+    if shop is not None and shop not in found:
+        one = f"{shop!r} does not apply: the file has one without a name"
+        raise InstanceError("shop", one if "" in found else unknown(shop, found))
+    lines = found[next(iter(found)) if shop is None else shop]
     if not lines:
         raise InstanceError("content", "there is no line with the numbers of jobs and machines")
     if len(lines[0]) < 2:

@@ -68,17 +68,17 @@ def test_read_takes_job_shops(tmp_path: Path) -> None:
     (tmp_path / "jobshop1.txt").write_text(LIBRARY)
     for name, text in (("ft06", FT06), ("tiny", TINY)):
         (tmp_path / "one.txt").write_text(text)
-        one, two = read(tmp_path / "one.txt"), read(tmp_path / "jobshop1.txt", instance=name)
+        one, two = read(tmp_path / "one.txt"), read(tmp_path / "jobshop1.txt", shop=name)
         assert one.objective == "step" and content_hash(one) == content_hash(two)
     for options, words in (
-        ({}, "jobshop1.txt: instance: which of ft06, tiny"),
-        ({"instance": "ft10"}, "instance: 'ft10' is not one of ft06, tiny"),
-        ({"instance": "tiny", "devices": 3}, "devices: 3 says not of which of 2 types"),
+        ({}, "jobshop1.txt: shop: which of ft06, tiny"),
+        ({"shop": "ft10"}, "shop: 'ft10' is not one of ft06, tiny"),
+        ({"shop": "tiny", "devices": 3}, "devices: 3 says not of which of 2 types"),
     ):
         with pytest.raises(InstanceError, match=words):
             read(tmp_path / "jobshop1.txt", **options)
-    with pytest.raises(InstanceError, match="instance: 'x' does not apply: the file has one without a name"):
-        read(tmp_path / "one.txt", instance="x")
+    with pytest.raises(InstanceError, match="shop: 'x' does not apply: the file has one without a name"):
+        read(tmp_path / "one.txt", shop="x")
 
 
 FLEXIBLE = "2 2 1.5\n2 2 1 3 2 5 1 2 2\n1 1 2 4\n"
