@@ -97,10 +97,11 @@ def _layouts(run: Run, left: Callable[[], float]) -> Iterator[Certificate]:
 
 
 def _step(run: Run, left: Callable[[], float]) -> Iterator[Certificate]:
-    threshold = Fraction(run.objective or 0) * (1 - _CLOSE)
+    threshold, others = Fraction(run.objective or 0) * (1 - _CLOSE), simple(run.problem)
+    yield next(others)  # a path
     if threshold and run.problem.is_shop():  # others show less then, and load HiGHS
         yield Together(threshold, int(_PATHS * min(left() * _SHARE, LONGEST)))
-    yield from simple(run.problem)
+    yield from others
     yield Rooms(int(_INPUTS * min(left(), LONGEST)))
     parts = () if run.plan is None else _parts(run)
     if threshold and len(parts) > 1:
