@@ -287,12 +287,12 @@ class Search:
 
         `None` if one is too long, or runs in a circle.
         """
-        n = len(self.took)
+        n, slow = len(self.took), [x for x in zip(self.rooms, views, strict=True) if any(x[0].delay)]
         ways: list[list[tuple[int, int]]] = [[] for _ in range(n)]
         waits = [0] * n
         for u, v in (*self.edges, *arcs):
             more = 0
-            for room, (of, apart) in zip(self.rooms, views, strict=True):
+            for room, (of, apart) in slow:
                 if room.delay[u] > more and pair_of(of[u], of[v]) in apart:
                     more = room.delay[u]
             ways[u].append((v, more))
