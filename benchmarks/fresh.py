@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from . import shops
 from .found import Found, table
 from .rows import Task
 from .study import Options, Study
@@ -92,6 +93,9 @@ STUDY = Study(
     ("seconds", "value", "bound", "zero"),
     tasks,
     measure,
-    more={"table": lambda options: print(compared(STUDY.found(options.rows)))},
+    more={
+        "table": lambda options: print(compared(STUDY.found(options.rows))),
+        "shops": lambda options: print(shops.compared(options.data, options.seeds or shops.ROUNDS)),
+    },
 )
 """Seconds, value, bound."""

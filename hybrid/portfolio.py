@@ -33,7 +33,8 @@ def run_methods(run: Run, method: str) -> None:
             if parts(run.problem) > _LARGE and not run.bare:
                 with run.phase("draft"):
                     tools.draft(run, None)
-            crew.ask()
+            if not crew.first:
+                crew.ask()
             with run.phase("prepare"):
                 prepared = tools.prepared(run)
             if not run.infeasible:
@@ -81,6 +82,8 @@ class Crew:
         if method is not None:
             added = [entry for entry in self.entries if entry.added and entry.name == name]
             self.entries = added or [Entry(run.problem.objective, name, method)]
+        self.first = any(entry.alone for entry in self.entries)
+        """Whether a worker is asked for only after what runs alone."""
         self._main: Process | None = None
         self._others: list[Process] = []
 
@@ -99,7 +102,9 @@ class Crew:
             self.entries,
             cores=self.run.workers,
             unfit=why,
-            local=frozenset(x.name for x in self.entries if x.name not in why and can_run_here(x.does)),
+            local=frozenset(
+                x.name for x in self.entries if x.name not in why and (can_run_here(x.does) or (x.alone and self.first))
+            ),
             serves=can_serve(),
             asked=self._main is not None,
             loaded=self.loaded if self._main is None else self._main.ready,
@@ -131,6 +136,10 @@ class Crew:
                 else:
                     self._others.append(Process(run, [slot], prepared))
                     self._attend(self._others[-1])
+            if self.first and not run.stopped:
+                self.first = False
+                self.ask()
+                situation = self.survey(prepared)
         if not run.stopped:
             for name, why in self.timetable.late.items():
                 run.leave_out(name, why, late=True)

@@ -24,6 +24,8 @@ LONG = 300
 FEW = 40
 """Jobs of a schedule up to which a search over starts has the time that annealing has of more jobs."""
 
+_SHOP = 80
+"""Ops of a shop up to which CP-SAT is often done within tenths of a second."""
 _ENCODE = 1e-4
 """Seconds for each part of a problem that a policy takes to encode it and to answer."""
 
@@ -39,8 +41,8 @@ class Entry:
         objective: ``throughput``, ``latency``, ``step``, ``stages``, ``placement``, ``schedule`` or ``pipeline``.
         name: of the method, as ``method=`` of `solve` takes it.
         method: the one of that name in the objective's suite by default; another one is given here.
-        variants: of the problem for which `auto` runs it, of step time ``contention`` or ``no contention``; none named
-            means all.
+        variants: of the problem for which `auto` runs it, of step time ``contention``, ``no contention`` or
+            ``shop``, see `StepProblem.is_shop`; none named means all.
         share: of the time left that it may take while others wait; the last one has all of it.
         short: the same where milliseconds are left, or it would be too small for anything.
         least: seconds left with which it is of use; with less it goes last, and a network is left out.
@@ -48,6 +50,7 @@ class Entry:
         each: the same for each part of the problem, see `parts`, besides.
         quick: it takes milliseconds and stops when told: it runs first, in the caller's process.
         stand_in: it is of use only as long as what is compiled for the others is not in memory.
+        alone: it is quick whatever its library: no worker is asked for before it is over.
         beside: it only proves bounds: with a second worker it is at work beside the others from the start.
         learned: it decides by a network, whose library takes seconds to import.
         added: by `register`.
@@ -65,6 +68,7 @@ class Entry:
     most: float = inf
     each: float = 0.0
     quick: bool = False
+    alone: bool = False
     stand_in: bool = False
     beside: bool = False
     learned: bool = False
@@ -124,6 +128,8 @@ ENTRIES = (
     Entry("stages", "chain"),
     # of list schedules, compiled, it is the first
     Entry("step", "heft", quick=True, stand_in=True),
+    # of few ops on machines of their own it is over before another process has begun
+    Entry("step", "cpsat", variants=("shop",), share=0.3, least=2.0, most=_SHOP, quick=True, alone=True),
     # bounds take tens of milliseconds
     Entry("step", "bounds", share=0.2, least=0.2, each=0.002, quick=True),
     Entry("step", "list_schedule", share=0.4, short=0.6, least=0.005, most=500),
@@ -244,13 +250,16 @@ def method_for(problem: Problem, name: Any) -> Method | None:
 
 def suited(problem: Problem) -> list[Entry]:
     """Return what `auto` runs on `problem`, with methods, in order: quick, added by others, learned, ours."""
-    methods, size, variant = named(problem.objective), parts(problem), str(problem.variant)
+    methods, size, variants = named(problem.objective), parts(problem), {str(problem.variant)}
     if isinstance(problem, StepProblem):
-        variant = "contention" if problem.contention else "no contention"
+        variants = {"contention" if problem.contention else "no contention"}
+        variants |= {"shop"} if size <= _SHOP and problem.is_shop() else set()
     entries = [
         replace(x, method=methods[x.name], least=max(x.least + x.each * size, _ENCODE * size * x.learned))
         for x in (*_ADDED, *ENTRIES)
-        if x.objective == problem.objective and (not x.variants or variant in x.variants) and x.fewest <= size <= x.most
+        if x.objective == problem.objective
+        and (not x.variants or variants & {*x.variants})
+        and x.fewest <= size <= x.most
     ]
     return sorted(entries, key=lambda x: (not x.quick, not x.added, not x.learned))
 

@@ -245,6 +245,7 @@ class Given:
 
     objective: Annotated[str | None, _OBJECTIVES, _PROBLEM] = None
     contention: Annotated[bool | None, "of a step: links carry one transfer at a time", _PROBLEM] = None
+    shop: Annotated[str | None, "of a file of several job shops: its name", _PROBLEM] = None
     variant: Annotated[str | None, "contiguous, convex or free  [default: the file's, or contiguous]", _PROBLEM] = None
     devices: Annotated[int | None, "accelerators (4 if the file has none)", _CLUSTER] = None
     cluster: Annotated[str | None, _GIVEN_CLUSTER, "NxM", _CLUSTER] = None

@@ -159,7 +159,7 @@ assert value >= 6.5, f"they prove {value:.3f}; mu is {short[who]:.2f} for {who}:
 
 # %% [markdown]
 # The bound as a function of the two prices, as the checker says: concave, with corners where another set of gangs
-# becomes the cheapest. A line is a price of language; point at it.
+# becomes the cheapest. A line is a price of language; point at it. Diamonds are the greatest bound.
 
 # %%
 from gangplan.plot.scene import Axis, Dots, Key, Lines, Panel, Scene
@@ -171,9 +171,13 @@ for y, shade in zip(axis[::4], shades, strict=True):
     texts = [f"vision {x:.2f}, language {y:.2f}: {bound:.3f}" for x, bound in line]
     marks += [Lines([line], shade, 1.6), Dots(np.array(line), shade, 5.0, texts=texts)]
     keys.append(Key(f"language {y:.1f}", (shade,), "line"))
-top = max(dots.at[:, 1].max() for dots in marks[1::2])
-up = Axis(top - 2, top + 0.1, "bound", grid=True)
-Scene("Prices", "what they prove", [[Panel("bound", Axis(0.78, 1.82, "price of vision"), up, marks, keys)]])
+points = np.concatenate([dots.at for dots in marks[1::2]])
+top = points[:, 1].max()
+marks.append(Dots(points[points[:, 1] > top - 1e-9], "black", 9.0, "D"))
+keys.append(Key(f"maximum {top:.2f}", ("black",), "D"))
+up = Axis(top - 2, top + 0.1, "bound, slowdowns in all", grid=True)
+along = Axis(0.78, 1.82, "price of a vision gang, slowdowns")
+Scene("Prices", "what they prove", [[Panel("bound", along, up, marks, keys)]])
 
 # %% [markdown]
 # ## The best prices

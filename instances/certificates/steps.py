@@ -8,8 +8,10 @@ from fractions import Fraction
 from itertools import combinations, pairwise
 from typing import Any, ClassVar
 
+import numpy as np
+
 from ..errors import InstanceError
-from ..graph import grouped, one_machine
+from ..graph import connected, grouped, one_machine
 from .classes import numbered
 from .document import Certificate
 from .exact import SLACK, Budget, exact
@@ -78,6 +80,8 @@ class Search:
         self.took = [int(Fraction(min(threshold, *(row[v] for row in rows))) * scale) for v in range(n)]
         # what is shorter may be within something else, as far as the verifier can tell
         self.busy = [x > self.goal * 2 * (n + 2) * SLACK for x in self.took]
+        able = np.isfinite(problem.time())[cluster.type_of]
+        self.device = [int(d[0]) if len(d) == 1 else None for d in map(np.flatnonzero, able.T)]
         self.of = numbered(graph.colocation.tolist())
         self.edges = sorted(set(zip(graph.source.tolist(), graph.target.tolist(), strict=True)))
         self.outputs = grouped(self.edges, n)
@@ -96,9 +100,20 @@ class Search:
 
     def refute(self, arcs: Arcs) -> None:
         """Raise unless no plan has all these arcs and ends before the goal."""
-        todo: list[Branch] = [(tuple((self.of, Apart()) for _ in self.rooms), arcs)]
+        todo: list[Branch] = [(self.settled(), arcs)]
         while todo:
             todo += self.split(*todo.pop())
+
+    def settled(self) -> tuple[View, ...]:
+        """Return the views before any choice: classes with an op that one device alone runs are there."""
+        home, first = dict[int, int](), dict[int, int]()
+        for g, device in zip(self.of, self.device, strict=True):
+            if device is not None:
+                home.setdefault(g, first.setdefault(device, g))
+        self.steps.take(len(first) ** 2)
+        of = tuple(home.get(g, g) for g in self.of)
+        apart = frozenset(pair_of(a, b) for a, b in combinations([home[g] for g in first.values()], 2))
+        return (of, apart), *((of, Apart()) for _ in self.rooms[1:])
 
     def part(self, pieces: list[Piece], share: Fraction) -> None:
         """Raise unless pieces take a share of the threshold in all: each on its own, from the end of its first op."""
@@ -113,6 +128,7 @@ class Search:
         own.busy = [self.busy[v] and x > 0 for v, x in zip(ops, own.took, strict=True)]
         # what ends a piece and begins another has its bytes once
         own.bytes = [self.bytes[v] if first.setdefault(v, i) == i else 0 for i, v in enumerate(ops)]
+        own.device = [self.device[v] for v in ops]
         own.of, own.goal = tuple(self.of[v] for v in ops), int(share * self.goal)
         own.rooms = [x._replace(delay=[x.delay[v] for v in ops]) for x in self.rooms]
         own.refute(tuple(chain))
@@ -125,14 +141,8 @@ class Search:
         v are no earlier than the ends of u plus a delay copy by copy, that is so of the i-th earliest ones too.
         """
         size, time = problem.graph.output_bytes().tolist(), problem.time().T.tolist()
-        part, copies = [[v] for v in range(len(size))], dict[Any, list[list[int]]]()
-        for u, v in self.edges:
-            few, many = sorted((part[u], part[v]), key=len)
-            if few is not many:
-                many += few
-                for w in few:
-                    part[w] = many
-        for ops in map(sorted, {id(x): x for x in part}.values()):
+        copies = dict[Any, list[list[int]]]()
+        for ops in connected(len(size), self.edges):
             at = {v: i for i, v in enumerate(ops)}
             like = tuple((self.of[v], tuple(time[v]), size[v]) for v in ops)
             copies.setdefault((like, tuple((at[u], at[v]) for u in ops for v in self.outputs[u])), []).append(ops)
@@ -216,8 +226,8 @@ class Search:
     ) -> tuple[list[tuple[int, int]], tuple[int, int] | None, int] | None:
         """Return which ops come first for certain, and the pair that is longest both ways; `None` if none can."""
         orders, pair, longest = list[tuple[int, int]](), None, -1
-        for ops in groups.values():
-            jobs = [v for v in ops if self.busy[v]]
+        machines = [jobs for ops in groups.values() if len(jobs := [v for v in ops if self.busy[v]]) > 1]
+        for jobs in machines:
             self.steps.left -= len(jobs) ** 2 // 2
             if one_machine([(head[v], self.took[v], tail[v]) for v in jobs]) >= self.goal:
                 return None
@@ -232,7 +242,34 @@ class Search:
                     orders.append((v, u) if forth >= self.goal else (u, v))
                 elif min(forth, back) > longest:
                     longest, pair = min(forth, back), (u, v)
+        if not orders:
+            orders = [x for jobs in machines for x in self.ends(jobs, head, tail) if not after[x[0]] >> x[1] & 1]
         return orders, pair, longest
+
+    def ends(self, jobs: list[int], head: list[int], tail: list[int]) -> set[tuple[int, int]]:
+        """Return pairs of ops, the first of which comes first, by edge finding (Carlier and Pinson 1989).
+
+        Let S be ops with heads of r and tails of q at least, and c another one. If c is not the last of these, one of S
+        is, and it takes min(r, head of c), the seconds of all, and q at least; as long as the goal, c comes after all
+        of S. Likewise with r and min(q, tail of c): c comes before all of S.
+        """
+        found, first = set[tuple[int, int]](), sorted(jobs, key=lambda v: -head[v])
+        for q in {tail[v] for v in jobs}:
+            inside, room, others = list[int](), self.goal - q, set(jobs)
+            for w in first:
+                if tail[w] < q:
+                    continue
+                inside.append(w)
+                others.remove(w)
+                room -= self.took[w]
+                for c in others:
+                    spare = room - self.took[c]
+                    if head[w] >= spare and head[c] >= spare:
+                        found.update((v, c) for v in inside)
+                    if head[w] + min(tail[c] - q, 0) >= spare:
+                        found.update((c, v) for v in inside)
+        self.steps.left -= len(jobs) ** 2
+        return found
 
     def clique(self, groups: dict[int, list[int]], apart: Apart) -> tuple[list[int], tuple[int, int] | None]:
         """Return groups that are on a device each, busiest first, and the first two of which that is not certain."""
@@ -250,12 +287,15 @@ class Search:
 
         `None` if one is too long, or runs in a circle.
         """
-        n = len(self.took)
+        n, slow = len(self.took), [x for x in zip(self.rooms, views, strict=True) if any(x[0].delay)]
         ways: list[list[tuple[int, int]]] = [[] for _ in range(n)]
         waits = [0] * n
         for u, v in (*self.edges, *arcs):
-            away = (pair_of(of[u], of[v]) in apart for of, apart in views)
-            ways[u].append((v, max((x.delay[u] for x, far in zip(self.rooms, away, strict=True) if far), default=0)))
+            more = 0
+            for room, (of, apart) in slow:
+                if room.delay[u] > more and pair_of(of[u], of[v]) in apart:
+                    more = room.delay[u]
+            ways[u].append((v, more))
             waits[v] += 1
         self.steps.take(len(self.edges) + len(arcs))
         head, tail, after = [0] * n, [0] * n, [0] * n

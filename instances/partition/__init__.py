@@ -199,6 +199,11 @@ class StepProblem(GraphProblem):
 
     objective: ClassVar[str] = "step"
 
+    def is_shop(self) -> bool:
+        """Return whether each op runs on one device alone, as in a job shop, and none sends anything."""
+        able = np.isfinite(self.time())[self.cluster.type_of].sum(axis=0)
+        return bool((able == 1).all()) and not self.graph.edge_bytes.any()
+
     def delay(self, op: IntArray, a: IntArray, b: IntArray) -> FloatArray:
         """Return the seconds to send the output of `op` from device `a` to `b`, elementwise; 0 on one device."""
         size = self.graph.output_bytes()[op]

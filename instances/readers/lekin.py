@@ -89,7 +89,7 @@ def _problem(jobs: list[_Block], centres: list[tuple[str, int]], due: str) -> Sc
             centre, *rest = (x.strip() for x in words.split(";"))
             if centre not in known:
                 raise InstanceError(f"line {at}: Oper", f"{centre!r} is not one of {', '.join(sorted(known))}")
-            route.append((centre, float(whole_number(rest[0] if rest else "", f"line {at}: Oper"))))
+            route.append({centre: float(whole_number(rest[0] if rest else "", f"line {at}: Oper"))})
         routes.append(route)
     if len(centres) > 1:
         late = next((job for job in jobs if job.numbers.get("Release")), None)
@@ -103,7 +103,7 @@ def _problem(jobs: list[_Block], centres: list[tuple[str, int]], due: str) -> Sc
             raise InstanceError(f"line {job.line}: Job", f"{job.name!r} has {len(route)} operations on one work centre")
         deadline = job.numbers.get("Due") if due == "deadline" else None
         release, weight = job.numbers.get("Release", 0.0), job.numbers.get("Weight", 1.0)
-        made.append(MoldableJob(job.name, (1,), (route[0][1],), release, weight, deadline))
+        made.append(MoldableJob(job.name, (1,), tuple(route[0].values()), release, weight, deadline))
     return ScheduleProblem(tuple(made), Pool(centres[0][1]))
 
 

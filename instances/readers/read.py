@@ -18,7 +18,7 @@ from ..graph import OpGraph
 from ..intake import file_name, parse_json, read_text
 from ..kinds import GRAPHS, PROBLEMS, with_objective
 from ..partition import GraphProblem, PartitionProblem, StagesProblem, megatron
-from . import dot, msr, networkx_graph, pipedream
+from . import dot, msr, networkx_graph, pipedream, shops
 from .models import LOADERS, Loaded
 from .overrides import arranged, shape, with_cluster, with_speeds
 
@@ -27,7 +27,8 @@ def read(path: str | PathLike[str], *, objective: str | None = None, **options: 
     """Read a problem from a file of any known format.
 
     Formats: a gangplan document of any problem, PipeDream's ``graph.txt``, the NeurIPS 2020 device-placement JSON,
-    networkx' JSON and GraphML, DOT; by their endings ``.onnx`` and ``.pt2``, what `torch.export.save` writes.
+    networkx' JSON and GraphML, DOT, job shops (see `shops.read_jobshop`); by their endings ``.fjs``, ``.onnx`` and
+    ``.pt2``, what `torch.export.save` writes.
     ``devices``, ``memory``, ``bandwidth`` and ``variant`` apply to all of a graph on devices;
     a batch of gangs, jobs over time and the layout of a model have no options.
 
@@ -39,17 +40,21 @@ def read(path: str | PathLike[str], *, objective: str | None = None, **options: 
             tensor parallelism for ``stages`` (see `megatron`); ``cluster``, e.g. ``2x8`` for two servers of eight
             devices, with a ``bandwidth`` for each level of links, the inner one first (see `arranged`); and keyword
             arguments of the format's own function: `from_gangplan`, `pipedream.from_pipedream`, `msr.from_msr`,
-            `networkx_graph.from_node_link`. One that is None is as if not given.
+            `networkx_graph.from_node_link`, `shops.parse_jobshop`. One that is None is as if not given.
 
     Raises:
         InstanceError: naming file, field and the value found, whatever is wrong with the file or an option.
     """
     source = file_name(path)
-    load = LOADERS.get(PurePath(source).suffix.lower())
+    load = {**LOADERS, ".fjs": _flexible}.get(PurePath(source).suffix.lower())
     text = "" if load else read_text(path, limit=JSON_BYTES)
     given = {name: plain(value) for name, value in options.items()}
     with in_file(source):
         return _problem(load(source) if load else _loaded(text), objective=objective, **given)
+
+
+def _flexible(path: str) -> Loaded:
+    return Loaded(read_text(path), "a flexible job shop", shops.parse_flexible)
 
 
 def parse(text: str, **options: Any) -> Any:
@@ -174,6 +179,7 @@ FORMATS: tuple[tuple[type, Callable[[Any], bool], str, Callable[..., OpGraph | G
     (dict, msr.recognises, "a NeurIPS 2020 placement input", msr.from_msr),
     (dict, networkx_graph.recognises, "a networkx graph", networkx_graph.from_node_link),
     (str, pipedream.recognises, "a PipeDream profile", pipedream.from_pipedream),
+    (str, shops.recognises, "a job shop", shops.parse_jobshop),
 )
 """Parsed or text, how it is recognised, what it is called, and what builds a graph or a problem of it."""
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from math import isnan
 from os import PathLike
 
 import numpy as np
 
 from ..cluster import Cluster, DeviceType
-from ..errors import InstanceError, in_file
+from ..errors import InstanceError, in_file, unknown
 from ..graph import OpGraph
 from ..intake import read_text
 from ..outlet import write_whole
@@ -17,21 +17,22 @@ from ..partition import StepProblem
 from .fields import as_number, whole_number
 
 Path = str | PathLike[str]
-Operation = tuple[str, float]
-"""Work centre and seconds."""
+Operation = dict[str, float]
+"""Seconds by work centre that can do it."""
 
 
 def shop(jobs: Sequence[tuple[str, Sequence[Operation]]], centres: Sequence[tuple[str, int]]) -> StepProblem:
     """Return a shop: each job, (name, operations), is a chain; each work centre, (name, machines), a device type."""
     kinds = tuple(name for name, _ in centres)
-    ops = [(f"{name}.{i}", *op) for name, chain in jobs for i, op in enumerate(chain)]
+    ops = [(f"{name}.{i}", op) for name, chain in jobs for i, op in enumerate(chain)]
     time, zero = np.full((len(kinds), len(ops)), np.inf), np.zeros(len(ops))
-    for v, (_, centre, seconds) in enumerate(ops):
-        time[kinds.index(centre), v] = seconds
+    for v, (_, op) in enumerate(ops):
+        for centre, seconds in op.items():
+            time[kinds.index(centre), v] = seconds
     ends = np.cumsum([len(chain) for _, chain in jobs])
     source = np.setdiff1d(np.arange(len(ops)), ends - 1)
     graph = OpGraph(
-        tuple(name for name, _, _ in ops), kinds, time, zero, zero, zero, source, source + 1, np.zeros(len(source))
+        tuple(name for name, _ in ops), kinds, time, zero, zero, zero, source, source + 1, np.zeros(len(source))
     )
     return StepProblem(graph, Cluster.flat(*((DeviceType(name), count) for name, count in centres), bandwidth=1.0))
 
@@ -53,83 +54,131 @@ def chains(problem: StepProblem) -> list[list[tuple[str, str, float]]]:
     for field, values in (("memory", graph.memory), ("edge_bytes", graph.edge_bytes)):
         if values.any():
             raise InstanceError(f"graph.{field}", f"{values.max():g} is not 0, as it is in a shop")
-    found: list[list[tuple[str, str, float]]] = []
+    kinds, able = [kind.name for kind in problem.cluster.device_types], np.isfinite(time)
+    for v in np.flatnonzero(able.sum(axis=0) != 1):
+        raise InstanceError("graph.time", f"op {graph.names[v]!r} has {able[:, v].sum()} work centres, not one")
+    found, of = list[list[tuple[str, str, float]]](), able.argmax(axis=0).tolist()
     for op in sorted(first):
-        chain: list[tuple[str, str, float]] = []
-        v: int | None = op
-        while v is not None:
-            able = np.flatnonzero(np.isfinite(time[:, v]))
-            if len(able) != 1:
-                raise InstanceError("graph.time", f"op {graph.names[v]!r} has {len(able)} work centres, not one")
-            kind = int(able[0])
-            chain.append((graph.names[v], problem.cluster.device_types[kind].name, float(time[kind, v])))
-            v = after.get(v)
-        found.append(chain)
+        chain = [op]
+        while chain[-1] in after:
+            chain.append(after[chain[-1]])
+        found.append([(graph.names[v], kinds[of[v]], float(time[of[v], v])) for v in chain])
     return found
 
 
-def read_jobshop(path: Path) -> StepProblem:
-    """Read a job shop in the standard format, or as Taillard wrote it; its objective is the makespan.
+def read_jobshop(path: Path, shop: str | None = None) -> StepProblem:
+    """Read a job shop as people write it; its objective is the makespan.
 
-    Standard (Fisher and Thompson 1963, in the OR-Library): a line with the numbers of jobs and machines, then a line a
-    job with machine, from 0 on, and time of each operation. Taillard (1993): that line, ``Times``, a row a job,
-    ``Machines``, a row a job, from 1 on. Lines that begin with ``#`` are comments.
+    A line has the numbers of jobs and machines. Standard (Fisher and Thompson 1963): then a line a job with machine,
+    from 0 on, and time of each operation. Taillard (1993): then a row of times a job and a row of machines a job, from
+    1 on, with or without the words ``Times`` and ``Machines``. Flexible (Brandimarte 1993), if the file ends with
+    ``.fjs``: then a line a job with the number of operations, and of each the number of machines that can do it, and
+    machine, from 1 on, and time on each. Lines that begin with ``#`` or ``+`` are comments, lines of words titles.
+
+    Args:
+        path: the file.
+        shop: its name, in a file with a line ``instance NAME`` before each, as the OR-Library's.
 
     Raises:
         InstanceError: naming file, line, field and value.
     """
     text = read_text(path)
     with in_file(path):
-        return parse_jobshop(text)
+        return (parse_flexible if str(path).endswith(".fjs") else parse_jobshop)(text, shop=shop)
 
 
-def parse_jobshop(text: str) -> StepProblem:
-    """Return the job shop of a text, see `read_jobshop`."""
-    lines = [(i, line.split()) for i, line in enumerate(text.splitlines(), 1)]
-    lines = [(i, words) for i, words in lines if words and not words[0].startswith("#")]
-    if lines and isnan(as_number(lines[0][1][0])):  # a title
-        lines = lines[1:]
-    if not lines:
-        raise InstanceError("content", "there is no line with the numbers of jobs and machines")
-    at, head = lines[0]
-    if len(head) < 2:
-        raise InstanceError(f"line {at}", f"{' '.join(head)!r} is not the numbers of jobs and machines")
-    n, m = (whole_number(x, f"line {at}: {name}", 1, 9) for x, name in zip(head, ("jobs", "machines"), strict=False))
-    rows = lines[1:]
-    taillard = bool(rows) and rows[0][1][0].lower().startswith("times")
-    if taillard:
-        cut = next((k for k, (_, words) in enumerate(rows) if words[0].lower().startswith("machines")), None)
-        if cut is None:
-            raise InstanceError("content", "has Times and no Machines")
-        times, machines = _matrix(rows[1:cut], n, m, "time"), _matrix(rows[cut + 1 :], n, m, "machine")
-        pairs = [[*zip(a, b, strict=True)] for a, b in zip(machines, times, strict=True)]
-    else:
-        pairs = [[*zip(row[::2], row[1::2], strict=True)] for row in _matrix(rows, n, 2 * m, "number")]
-    jobs = [(f"job{j}", list(_operations(row, m, int(taillard)))) for j, row in enumerate(pairs)]
-    return shop(jobs, [(f"machine{k}", 1) for k in range(m)])
+def recognises(text: str) -> bool:
+    """Return whether a text, or the instances in it, begin with the numbers of jobs and machines."""
+    found = [x for x in _instances(text).values() if len(x) > 1]
+    return bool(found) and all(len(x[0]) > 1 and all(word.isdigit() for _, word in x[0]) for x in found)
+
+
+def parse_jobshop(text: str, *, shop: str | None = None) -> StepProblem:
+    """Return the job shop of a text in the standard format or Taillard's, see `read_jobshop`."""
+    n, m, lines = _head(text, shop)
+    rows = [row for row in lines if not row[0][1].lower().startswith(("times", "machines"))]
+    taillard = len(rows) == 2 * n
+    if len(rows) < len(lines) and not lines[0][0][1].lower().startswith("times"):
+        raise InstanceError(f"line {lines[0][0][0]}", "times come before machines")
+    if len(rows) != n and not taillard:
+        raise InstanceError("content", f"has {len(rows)} rows where {n} jobs have {n}, or {2 * n} as Taillard has them")
+    for row in rows:
+        if len(row) != m * (2 - taillard):
+            raise InstanceError(f"line {row[0][0]}", f"has {len(row)} numbers where {m * (2 - taillard)} are expected")
+    jobs = [(rows[n + j], rows[j]) if taillard else (rows[j][::2], rows[j][1::2]) for j in range(n)]
+    return _shop([[_operation([x], m, int(taillard)) for x in zip(*job, strict=True)] for job in jobs], m)
+
+
+def parse_flexible(text: str, *, shop: str | None = None) -> StepProblem:
+    """Return the flexible job shop of a text, see `read_jobshop`."""
+    n, m, rows = _head(text, shop)
+    if len(rows) != n:
+        raise InstanceError("content", f"has {len(rows)} rows where {n} jobs are announced")
+    jobs = []
+    for row in rows:
+        job, at, i = list[Operation](), f"line {row[0][0]}", 1
+        for _ in range(whole_number(row[0][1], f"{at}: operations", 1, 9)):
+            ways = whole_number(row[i][1] if i < len(row) else "", f"{at}: machines of operation", 1, 9)
+            job.append(_operation([*zip(row[i + 1 :: 2], row[i + 2 :: 2], strict=False)][:ways], m, 1))
+            i += 1 + 2 * ways
+        if i != len(row):
+            raise InstanceError(at, f"has {len(row)} numbers where {i} are expected")
+        jobs.append(job)
+    return _shop(jobs, m)
 
 
 Word = tuple[int, str]
-"""A line and a word on it."""
+"""The number of its line, and the word."""
 
 
-def _matrix(rows: list[tuple[int, list[str]]], n: int, width: int, what: str) -> list[list[Word]]:
-    if len(rows) != n:
-        raise InstanceError("content", f"has {len(rows)} rows of a {what} each operation where {n} jobs are announced")
-    for at, words in rows:
-        if len(words) != width:
-            raise InstanceError(f"line {at}", f"has {len(words)} numbers where {width} are expected")
-    return [[(at, word) for word in words] for at, words in rows]
+def _instances(text: str) -> dict[str, list[list[Word]]]:
+    """Return the lines of each instance by its name, titles and comments aside; nameless if none has one."""
+    found: dict[str, list[list[Word]]] = {"": []}
+    lines = found[""]
+    for at, line in enumerate(text.splitlines(), 1):
+        words = line.split()
+        if len(words) == 2 and words[0] == "instance":
+            found.pop("", None)
+            lines = found[words[1]] = []
+        elif words and words[0][0] not in "#+" and (lines or not isnan(as_number(words[0]))):
+            lines.append([(at, word) for word in words])
+    return found
 
 
-def _operations(row: list[tuple[Word, Word]], m: int, base: int) -> Iterator[Operation]:
-    for (at, machine), (there, time) in row:
+def _head(text: str, shop: str | None) -> tuple[int, int, list[list[Word]]]:
+    """Return the numbers of jobs and machines of an instance, and its other lines."""
+    found = _instances(text)
+    if shop is None and len(found) > 1:
+        raise InstanceError("shop", f"which of {', '.join(found)}?")
+    if shop is not None and shop not in found:
+        one = f"{shop!r} does not apply: the file has one without a name"
+        raise InstanceError("shop", one if "" in found else unknown(shop, found))
+    lines = found[next(iter(found)) if shop is None else shop]
+    if not lines:
+        raise InstanceError("content", "there is no line with the numbers of jobs and machines")
+    if len(lines[0]) < 2:
+        raise InstanceError(f"line {lines[0][0][0]}", f"{lines[0][0][1]!r} is not the numbers of jobs and machines")
+    n, m = (
+        whole_number(x, f"line {at}: {of}", 1, 9) for of, (at, x) in zip(("jobs", "machines"), lines[0], strict=False)
+    )
+    return n, m, lines[1:]
+
+
+def _shop(jobs: list[list[Operation]], m: int) -> StepProblem:
+    return shop([(f"job{j}", job) for j, job in enumerate(jobs)], [(f"machine{k}", 1) for k in range(m)])
+
+
+def _operation(ways: list[tuple[Word, Word]], m: int, base: int) -> Operation:
+    found = dict[str, float]()
+    for (at, machine), (there, time) in ways:
         k = whole_number(machine, f"line {at}: machine", base, 9) - base
-        if k >= m:
-            raise InstanceError(f"line {at}: machine", f"{machine!r} is not one of {base} to {m - 1 + base}")
+        if k >= m or f"machine{k}" in found:
+            why = f"is not one of {base} to {m - 1 + base}" if k >= m else "is there twice"
+            raise InstanceError(f"line {at}: machine", f"{machine!r} {why}")
         if not 0 <= as_number(time) < 1e300:
             raise InstanceError(f"line {there}: time", f"{time!r} is not a number of 0 or more")
-        yield f"machine{k}", float(time)
+        found[f"machine{k}"] = float(time)
+    return found
 
 
 def write_jobshop(problem: StepProblem, path: Path) -> None:

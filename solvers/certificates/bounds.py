@@ -19,8 +19,6 @@ from gangplan.instances.certificates.under_way import UnderWay
 from gangplan.instances.certificates.windows import Windows, effort
 from gangplan.instances.graph import grouped, heaviest_path
 
-from .branch import loaded
-
 BELOW = Fraction(1, 2 * 10**6)
 """How far thresholds of searches are below the plan, as a share of what is above zero: half of `OPTIMAL_GAP`."""
 LONGEST = 60.0
@@ -56,6 +54,8 @@ def rounded(values: Any) -> tuple[Fraction, ...]:
 
 def _shares(problem: Any) -> Shares | None:
     """Solve the linear programme over shares of classes, and take its duals."""
+    from .branch import loaded  # HiGHS takes a tenth of a second to import
+
     classes = classes_of(problem)
     types = [t for t, count in enumerate(classes.count) if count]
     if not types or not all(classes.options):

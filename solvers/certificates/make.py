@@ -96,8 +96,25 @@ def _layouts(run: Run, left: Callable[[], float]) -> Iterator[Certificate]:
     yield Families(threshold, int(_STAGES * min(left(), LONGEST)))
 
 
+def _step(run: Run, left: Callable[[], float]) -> Iterator[Certificate]:
+    threshold, others = Fraction(run.objective or 0) * (1 - _CLOSE), simple(run.problem)
+    yield next(others)  # a path
+    if threshold and run.problem.is_shop():  # others show less then, and load HiGHS
+        yield Together(threshold, int(_PATHS * min(left() * _SHARE, LONGEST)))
+    yield from others
+    yield Rooms(int(_INPUTS * min(left(), LONGEST)))
+    parts = () if run.plan is None else _parts(run)
+    if threshold and len(parts) > 1:
+        yield Together(sum(parts, Fraction(0)), int(_PATHS * min(left() * _SHARE, LONGEST)), parts)
+    if threshold:
+        yield Together(threshold, int(_PATHS * min(left(), LONGEST)))
+
+
 def _made(run: Run, left: Callable[[], float]) -> Iterator[Certificate | Proved]:
     problem = run.problem
+    if problem.objective == "step":
+        yield from _step(run, left)
+        return
     yield from simple(problem)
     if problem.objective == "schedule":
         from .schedules import candidates
@@ -114,13 +131,6 @@ def _made(run: Run, left: Callable[[], float]) -> Iterator[Certificate | Proved]
         if run.objective and not problem.hosts().any():
             threshold = Fraction(run.objective) * (1 - _CLOSE)
             yield Grouped(threshold, int(_PAIRS * min(left(), LONGEST)))
-    if problem.objective == "step":
-        yield Rooms(int(_INPUTS * min(left(), LONGEST)))
-    if problem.objective == "step" and run.objective:
-        parts = () if run.plan is None else _parts(run)
-        if len(parts) > 1:
-            yield Together(sum(parts, Fraction(0)), int(_PATHS * min(left() * _SHARE, LONGEST)), parts)
-        yield Together(Fraction(run.objective) * (1 - _CLOSE), int(_PATHS * min(left(), LONGEST)))
     if problem.objective not in ("throughput", "stages") or not run.objective:
         return
     threshold = Fraction(run.objective) * (1 - BELOW)

@@ -16,6 +16,7 @@ from gangplan.hybrid.timetable import timetable
 from gangplan.instances import InstanceError
 from gangplan.instances.generators import generate
 from gangplan.instances.generators.families import make, seed_of
+from gangplan.instances.readers.shops import parse_jobshop
 from gangplan.solvers import Run, Turn
 from gangplan.solvers.method import Method, suite
 from gangplan.solvers.schedule import grain
@@ -165,3 +166,14 @@ def test_what_had_time_enough_keeps_its_turn(monkeypatch: pytest.MonkeyPatch) ->
     result = solve(small(), time_limit=0.45, workers=1)
     assert [turn.method for turn in result.turns] == ["a", "b", "c"]
     assert {turn.where for turn in result.turns} == {"here"}
+
+
+def test_a_small_shop_needs_no_worker() -> None:
+    """CP-SAT solves a small shop in this process before a worker is asked for, and a certificate proves it."""
+    problem = parse_jobshop("3 3\n0 3 1 2 2 2\n0 2 2 1 1 4\n1 4 2 3 0 1\n")
+    result = solve(problem, time_limit=20)
+    assert result.objective == suite("step").optimum(problem) and result.standing == "OPTIMAL (certified)"
+    assert {turn.where for turn in result.turns} == {"here"}
+    crew = portfolio.Crew(Run(problem, time_limit=20), "auto")
+    assert crew.first and not portfolio.Crew(Run(small(), time_limit=20), "auto").first
+    assert not portfolio.Crew(Run(problem, time_limit=20), "lns").first

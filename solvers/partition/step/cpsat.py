@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from itertools import pairwise
+from math import ceil
 from typing import Any
 
 import numpy as np
 
 from gangplan.instances import StepPlan
 from gangplan.instances.arrays import FloatArray, IntArray
+from gangplan.instances.graph import connected
 
 from ...cpsat_solver import cpsat_solver, minimise, start_from
-from ...run import Run, never
-from .. import components
+from ...run import OPTIMAL_GAP, Run, never
 from ..sizes import Covers, refine
 from .cpsat_model import StepModel, Transfers
 from .model import Prepared
@@ -69,8 +70,9 @@ class Formulation:
         found = segments(p)
         if not cut:
             found = type(found)((), np.zeros(p.n, dtype=np.int32), 1)
+        exact = np.array_equal(self.ticks.time, p.time) and np.array_equal(self.ticks.delay, p.delay)
         # ops and what lies between them, each rounded down by less than a tick
-        self._rounding = 2 * p.n + 1
+        self._rounding = 0 if exact else 2 * p.n + 2
         self.base = StepModel(self.ticks, found, int(self.ceiling * self.scale) + 1, covers=covers, stopped=stopped)
         self.sent = Transfers(self.base) if p.contention and not stopped() else None
         self.families = equal_parts(p) if symmetry else []
@@ -102,7 +104,8 @@ class Formulation:
 
     def at_least(self, bound: float) -> None:
         """Let the makespan be no less than `bound` seconds."""
-        self.base.model.add(sum(self.base.length) >= min(int(bound * self.scale) - self._rounding, self.base.ceiling))
+        ticks = ceil(bound * self.scale * (1 - OPTIMAL_GAP)) - self._rounding
+        self.base.model.add(sum(self.base.length) >= min(ticks, self.base.ceiling))
 
     def hint(self, plan: StepPlan) -> None:
         """Give every variable the value it has in `plan`, devices and parts renamed as (S) and (B) want them."""
@@ -194,10 +197,14 @@ def in_ticks(p: Prepared, ceiling: float) -> tuple[Prepared, float]:
     """Return the problem with all times in ticks, whole numbers rounded down, and the ticks of a second.
 
     As every time is rounded down, every schedule fits in as many ticks as it has seconds times the scale. The ceiling
-    is `floor(ceiling * scale)` ticks; what is longer counts as twice that, equally forbidden.
+    is `floor(ceiling * scale)` ticks; what is longer counts as twice that, equally forbidden. Where all is in whole
+    seconds, as in shops, a tick is one of them: far fewer are far sooner searched.
     """
     units = min(_FINENESS * (p.n + 1), MOST_TICKS)
     scale = units / ceiling if ceiling > 0 else 1.0
+    times = np.concatenate([p.time, p.delay])
+    if ceiling < units and (np.floor(times) == times).all():
+        units, scale = int(ceiling) + 1, 1.0
 
     def rounded(seconds: FloatArray) -> FloatArray:
         ticks = np.floor(np.minimum(seconds * scale, 2.0 * units))
@@ -273,11 +280,8 @@ def equal_parts(p: Prepared) -> list[list[list[int]]]:
     long, send as much, and have the same edges. So if some schedule gives the i-th ops certain starts, they can be
     handed out in the order of the parts: sorting keeps every precedence and moves nothing on any device or link.
     """
-    parts: dict[int, list[int]] = {}
-    for v, component in enumerate(components(*p.edges, p.n, "weak").tolist()):
-        parts.setdefault(component, []).append(v)
     families: dict[Hashable, list[list[int]]] = {}
-    for part in parts.values():
+    for part in connected(p.n, zip(*(ends.tolist() for ends in p.edges), strict=True)):
         place = {v: i for i, v in enumerate(part)}
         first, index = p.successors
         edges = tuple((i, place[w]) for i, v in enumerate(part) for w in index[first[v] : first[v + 1]].tolist())

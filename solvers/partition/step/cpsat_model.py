@@ -213,7 +213,7 @@ class StepModel:
                 here = [v for v in open_ if d in self.x[self.group[v]]]
                 if len(here) > 1:
                     self.model.add_no_overlap([self._interval(v, d) for v in here])
-            if len(open_) > self.p.n_devices > 1:
+            if len(open_) > self.p.n_devices > 1 and any(len(self.x[self.group[v]]) > 1 for v in open_):
                 least = [self.model.new_fixed_size_interval_var(self.start[v], self._least(v), "") for v in open_]
                 self.model.add_cumulative(least, [1] * len(least), self.p.n_devices)
 

@@ -14,6 +14,7 @@ import gangplan
 from gangplan.instances import Cluster, InstanceError, Level, OpGraph, StepProblem, TreeTopology
 from gangplan.instances.certificates import verify_bound
 from gangplan.instances.certificates.steps import Search, series_of
+from gangplan.instances.readers.shops import parse_jobshop
 from gangplan.solvers.method import suite
 
 EVERY = 10**5
@@ -161,3 +162,57 @@ def test_tiny_trees_copies_and_series_against_enumeration() -> None:
         series += len(series_of(problem)) > 1
         assert sum(shown(problem, best)) <= 1, seed
     assert tight > 20 and turns > 5 and series > 5
+
+
+FT06 = """6 6
+2 1 0 3 1 6 3 7 5 3 4 6
+1 8 2 5 4 10 5 10 0 10 3 4
+2 5 3 4 5 8 0 9 1 1 4 7
+1 5 0 5 2 5 3 3 4 8 5 9
+2 9 1 3 4 5 5 4 0 3 3 1
+1 3 3 3 5 9 0 10 4 4 2 1
+"""
+"""Of Fisher and Thompson (1963): the optimum is 55."""
+
+
+def test_ops_of_one_device_are_there() -> None:
+    """Ops that one device alone runs are on it: a shop is refuted by a few orders, and no further than its optimum."""
+    problem = parse_jobshop(FT06)
+    assert proves(problem, Fraction(55) * (1 - Fraction(1, 10**8)))
+    assert not proves(problem, Fraction(55) * (1 + Fraction(1, 10**8)))
+
+
+def test_a_class_of_two_devices_has_no_plan() -> None:
+    """A class whose ops run on one device alone each, and not the same, refutes any threshold: there is no plan."""
+    shop = parse_jobshop("1 2\n0 3 1 2\n")
+    torn = replace(shop, graph=replace(shop.graph, colocation=np.array([0, 0])))
+    assert proves(torn, 10**6)
+    assert suite("step").optimum(torn) is None
+
+
+def test_edges_are_found() -> None:
+    """An op that would make others late comes after all of them, though it may come before each of them alone.
+
+    Ops 0 and 1 take 3 s and leave 3 s behind, op 2 takes 3 s: should one of the former be the last of the three on
+    their machine, the end is at 9 + 3 s. In 12 s op 2 is last; two of them alone take 9 s either way.
+    """
+    problem = parse_jobshop("3 2\n0 3 1 3\n0 3 1 3\n0 3 1 0\n")
+    search = Search(problem, Fraction(12), EVERY)
+    second = search.goal // 4
+    search.took = [second, 0, second, 0, second, 0]
+    assert search.ends([0, 2, 4], [0] * 6, [second, 0, second, 0, 0, 0]) == {(0, 4), (2, 4)}
+    assert search.ends([0, 2, 4], [second, 0, second, 0, 0, 0], [0] * 6) == {(4, 0), (4, 2)}
+    search.goal += 4
+    assert not search.ends([0, 2, 4], [0] * 6, [second, 0, second, 0, 0, 0])
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_tiny_shops_against_enumeration(seed: int) -> None:
+    """The search refutes what is below the optimum of a shop by looking at all plans, and no more."""
+    rng = np.random.default_rng(seed)
+    rows = [" ".join(f"{k} {rng.integers(1, 9)}" for k in rng.permutation(3)) for _ in range(2)]
+    problem = parse_jobshop("2 3\n" + "\n".join(rows))
+    optimum = suite("step").optimum(problem)
+    assert optimum is not None
+    assert not proves(problem, Fraction(optimum) * (1 + Fraction(1, 10**6)))
+    assert proves(problem, Fraction(optimum) * (1 - Fraction(1, 10**6)))

@@ -8,9 +8,12 @@ import numpy as np
 import pytest
 
 from gangplan.instances import Cluster, DeviceType, InstanceError, OpGraph, StepPlan, StepProblem, verify
-from gangplan.instances.readers.shops import parse_jobshop, read_jobshop, write_jobshop
+from gangplan.instances.documents import content_hash
+from gangplan.instances.readers import read
+from gangplan.instances.readers.shops import parse_flexible, parse_jobshop, read_jobshop, write_jobshop
 from gangplan.solvers.method import suite
 
+INF = np.inf
 FT06 = """6 6
 2 1 0 3 1 6 3 7 5 3 4 6
 1 8 2 5 4 10 5 10 0 10 3 4
@@ -46,9 +49,69 @@ def test_the_makespan_is_that_of_the_shop() -> None:
 
 
 def test_taillard() -> None:
-    """The same shop as Taillard writes it is the same problem."""
-    one, two = parse_jobshop(TINY), parse_jobshop(TAILLARD)
-    assert one.graph.names == two.graph.names and (one.time() == two.time()).all()
+    """The same shop as Taillard writes it, with words or bare, is the same problem."""
+    bare = "2 2\n3 2\n2 4\n1 2\n2 1\n"
+    for text in (TAILLARD, bare, "# of Taillard\n" + bare):
+        one, two = parse_jobshop(TINY), parse_jobshop(text)
+        assert one.graph.names == two.graph.names and (one.time() == two.time()).all()
+
+
+RULE = " +++++++++++++++++++++++++++++\n"
+LIBRARY = (
+    f" These are 2 instances.\n{RULE}\n instance ft06\n\n{RULE} Fisher and Thompson 6x6 instance\n {FT06}{RULE}"
+    + (f" instance tiny\n{RULE} a title\n {TINY}{RULE}   + EOF +\n")
+)
+
+
+def test_read_takes_job_shops(tmp_path: Path) -> None:
+    """`read` knows a job shop from other texts, and takes one of several by its name."""
+    (tmp_path / "jobshop1.txt").write_text(LIBRARY)
+    for name, text in (("ft06", FT06), ("tiny", TINY)):
+        (tmp_path / "one.txt").write_text(text)
+        one, two = read(tmp_path / "one.txt"), read(tmp_path / "jobshop1.txt", shop=name)
+        assert one.objective == "step" and content_hash(one) == content_hash(two)
+    for options, words in (
+        ({}, "jobshop1.txt: shop: which of ft06, tiny"),
+        ({"shop": "ft10"}, "shop: 'ft10' is not one of ft06, tiny"),
+        ({"shop": "tiny", "devices": 3}, "devices: 3 says not of which of 2 types"),
+    ):
+        with pytest.raises(InstanceError, match=words):
+            read(tmp_path / "jobshop1.txt", **options)
+    with pytest.raises(InstanceError, match="shop: 'x' does not apply: the file has one without a name"):
+        read(tmp_path / "one.txt", shop="x")
+
+
+FLEXIBLE = "2 2 1.5\n2 2 1 3 2 5 1 2 2\n1 1 2 4\n"
+"""Op 0 takes 3 s on machine 0 or 5 s on machine 1; machine 1 has 2 + 4 s more to do, without a break only from 0 on."""
+
+
+def test_flexible(tmp_path: Path) -> None:
+    """An operation of a flexible job shop has a time on each of its machines, and the optimum is that by hand."""
+    (tmp_path / "a.fjs").write_text(FLEXIBLE)
+    problem = read(tmp_path / "a.fjs")
+    assert problem.time().tolist() == [[3.0, INF, INF], [5.0, 2.0, 4.0]] and not problem.is_shop()
+    assert suite("step").optimum(problem) == 6.0
+    assert content_hash(read_jobshop(tmp_path / "a.fjs")) == content_hash(problem)
+    with pytest.raises(InstanceError, match=r"op 'job0\.0' has 2 work centres, not one"):
+        write_jobshop(problem, tmp_path / "x.txt")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("2 2\n1 1 1 3\n", "content: has 1 rows where 2 jobs are announced"),
+        ("1 2\n2 1 1 3\n", "line 2: machines of operation: '' is not a whole number of 1 or more"),
+        ("1 2\n1 2 1 3\n", "line 2: has 4 numbers where 6 are expected"),
+        ("1 2\n1 1 1 3 4\n", "line 2: has 5 numbers where 4 are expected"),
+        ("1 2\n1 1 3 3\n", "line 2: machine: '3' is not one of 1 to 2"),
+        ("1 2\n1 2 1 3 1 4\n", "line 2: machine: '1' is there twice"),
+        ("1 2\nx 1 1 3\n", "line 2: operations: 'x' is not a whole number"),
+    ],
+)
+def test_bad_flexible_files(text: str, words: str) -> None:
+    """An error names line, field and value."""
+    with pytest.raises(InstanceError, match=words):
+        parse_flexible(text)
 
 
 @pytest.mark.parametrize(
@@ -58,14 +121,18 @@ def test_taillard() -> None:
         ("2\n", "line 1: '2' is not the numbers"),
         ("2 x\n", "line 1: machines: 'x' is not a whole number of 1 or more"),
         ("0 2\n", "line 1: jobs: '0' is not a whole number of 1 or more"),
-        ("2 2\n0 3 1 2\n", "content: has 1 rows of a number each operation where 2 jobs are announced"),
+        ("2 2\n0 3 1 2\n", "content: has 1 rows where 2 jobs have 2, or 4 as Taillard has them"),
         ("1 2\n\n0 3 1\n", "line 3: has 3 numbers where 4 are expected"),
         ("1 2\n0 3 2 2\n", "line 2: machine: '2' is not one of 0 to 1"),
         ("1 2\n0 3 1.5 2\n", "line 2: machine: '1.5' is not a whole number of 0 or more"),
         ("1 2\n0 -3 1 2\n", "line 2: time: '-3' is not a number of 0 or more"),
         ("1 2\n0 nan 1 2\n", "line 2: time: 'nan' is not a number of 0 or more"),
         ("1 2\n0 inf 1 2\n", "line 2: time: 'inf' is not a number of 0 or more"),
-        (TAILLARD.replace("Machines", "Mach"), "content: has Times and no Machines"),
+        (
+            TAILLARD.replace("Machines\n", "Mach\n"),
+            "content: has 5 rows where 2 jobs have 2, or 4 as Taillard has them",
+        ),
+        (TAILLARD.replace("Times", "Machines").replace("s\n1", "x\n1"), "line 3: times come before machines"),
         (TAILLARD.replace("2 1\n", "2 3\n"), "line 8: machine: '3' is not one of 1 to 2"),
         (TAILLARD.replace("1 2\n2 1", "0 2\n2 1"), "line 7: machine: '0' is not a whole number of 1 or more"),
     ],
@@ -92,9 +159,6 @@ def problem(
     ends = np.array(edges, dtype=int).reshape(-1, 2).T
     graph = OpGraph(names, ("x", "y"), times, zero + memory, zero, zero, *ends, np.full(len(edges), size))
     return StepProblem(graph, Cluster.flat((DeviceType("x"), 1), (DeviceType("y"), 1), bandwidth=1.0))
-
-
-INF = np.inf
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from ortools.sat.python import cp_model
 
 from gangplan.instances import Cluster, DeviceType, Level, StepPlan, StepProblem, TreeTopology, verify
 from gangplan.instances.generators import generate
+from gangplan.instances.readers.shops import parse_jobshop
 from gangplan.solvers import Run
 from gangplan.solvers.method import suite
 from gangplan.solvers.partition.step.cpsat import DeviceTree, Formulation, ceiling_of, equal_parts, in_ticks
@@ -232,3 +233,17 @@ def test_ticks_round_down() -> None:
     assert (np.isinf(ticks.time) == ~finite).all()
     assert (ticks.delay <= p.delay * scale).all()
     assert (ticks.delay == np.floor(ticks.delay)).all()
+
+
+def test_whole_seconds_are_ticks() -> None:
+    """Where all times are whole, a tick is a second, and machines of a shop are no-overlaps alone."""
+    problem = parse_jobshop("3 2\n0 3 1 2\n1 2 0 4\n0 1 1 1\n")
+    assert problem.is_shop()
+    p = prepare(problem)
+    ticks, scale = in_ticks(p, 13.0)
+    assert scale == 1 and (ticks.time == p.time).all()
+    model = Formulation(p, 13.0, None)
+    text = str(model.base.model)
+    assert text.count("no_overlap {") == 2 and "cumulative" not in text
+    half = prepare(parse_jobshop("1 2\n0 3 1 2.5\n"))
+    assert in_ticks(half, 5.5)[1] > 1000
