@@ -8,6 +8,7 @@ __getattr__ = exported(
         ".measured": "MeasuredLayers",
         ".pool": "GpuPool Link gpu_pool",
         ".problem": "Calibration LayoutPlan LayoutProblem",
+        ".profiled": "profiled_layers",
         ".transformer": "Transformer",
     },
 )

@@ -7,4 +7,5 @@ from .pool import gpu_pool as gpu_pool
 from .problem import Calibration as Calibration
 from .problem import LayoutPlan as LayoutPlan
 from .problem import LayoutProblem as LayoutProblem
+from .profiled import profiled_layers as profiled_layers
 from .transformer import Transformer as Transformer
