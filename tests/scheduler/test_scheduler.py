@@ -179,8 +179,8 @@ def test_device_cluster() -> None:
         (lambda s: s.submit(job("b", 1), 1.0, together="no"), "together: 'no' is not true or false"),
         (lambda s: s.submit(job("b", 1), {1: "x"}), r"seconds\[0\]: 'x'"),
         (lambda s: s.submit(job("b", 1), b"x" * 2), "seconds: has 2 entries"),
-        (lambda s: s.explain([1]), r"decision: \[1\]"),
-        (lambda s: s.explain(1.5), "decision: 1.5"),
+        (lambda s: s.explain([1]), r"what: \[1\]"),
+        (lambda s: s.explain(1.5), "what: 1.5"),
         (lambda s: s.withdraw([]), r"job: \[\] does not wait"),
         (lambda s: s.finish(None), "job: None does not run"),
         (lambda s: s.report("a", "fast"), "speed: 'fast'"),
@@ -196,7 +196,7 @@ def test_device_cluster() -> None:
         (lambda s: s.fail_node("node3"), "node: 'node3' is down already"),
         (lambda s: s.repair_node(0), "node: 0 is up"),
         (lambda s: s.decide(0.0), "deadline: 0.0"),
-        (lambda s: s.explain(99), "decision: 99"),
+        (lambda s: s.explain(99), "what: 99"),
     ],
 )
 def test_refusals_change_nothing(act: Any, words: str) -> None:
