@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from math import prod
 from typing import ClassVar
+from warnings import warn
 
 import numpy as np
 
@@ -65,6 +66,8 @@ def single(graph: OpGraph, device_type: str) -> TensorMenu:
 def megatron(graph: OpGraph, device_type: str, degrees: Sequence[int]) -> TensorMenu:
     """Make a menu in which every op divides evenly (Shoeybi et al., arXiv 1909.08053).
 
+    Deprecated: a `LayoutProblem` knows what tensor parallelism costs. It leaves with the next release.
+
     At degree t an op takes 1/t of its time and memory on each device. An op with weights ends in a ring all-reduce
     of its output, forward and backward, which moves 2 (t - 1)/t of those bytes over the link of each device; ops
     without weights work on what is there. Megatron pairs two matrix products per all-reduce, so this is on the safe
@@ -78,6 +81,7 @@ def megatron(graph: OpGraph, device_type: str, degrees: Sequence[int]) -> Tensor
     Raises:
         InstanceError: if a degree is not a positive whole number, or the graph has no times for the type.
     """
+    warn("megatron is deprecated: a LayoutProblem knows tensor parallelism", DeprecationWarning, stacklevel=2)
     if device_type not in graph.device_types:
         raise InstanceError("device_type", f"the graph has no times for {device_type!r}")
     for i, t in enumerate(degrees := listed(degrees, "degrees")):

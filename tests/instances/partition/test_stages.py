@@ -337,3 +337,10 @@ def test_a_menu_is_a_menu() -> None:
     assert isinstance(alone, TensorMenu)
     assert alone.time.tolist() == graph.time.tolist()
     assert megatron(graph, "gpu", (1,)).time.tolist() == graph.time.tolist()
+
+
+def test_megatron_is_deprecated() -> None:
+    """Who makes a menu is told what replaces it."""
+    graph = chain()
+    with pytest.warns(DeprecationWarning, match="LayoutProblem"):
+        megatron(graph, "gpu", (1, 2))
