@@ -15,6 +15,7 @@ from gangplan.instances.certificates.calls import Calls
 from gangplan.instances.certificates.document import Certificate, Proved
 from gangplan.instances.certificates.grouped import Grouped
 from gangplan.instances.certificates.ideals import Ideals
+from gangplan.instances.certificates.orders import EACH, Orders
 from gangplan.instances.certificates.rooms import Rooms
 from gangplan.instances.certificates.rows import model_of
 from gangplan.instances.certificates.stages import Recurrence
@@ -37,6 +38,8 @@ _PATHS, _CLOSE = 1_500_000, Fraction(1, 10**8)
 """Arcs of paths that are looked at in a second; how far thresholds of times are below the plan, as a share."""
 _PAIRS = 400_000
 """Edges and pairs of groups that are looked at in a second."""
+_BEGINNINGS = 15_000
+"""Beginnings of plans of pipelines that are looked at in a second."""
 _STAGES = 40_000
 """Degrees and stages of layouts that are looked at in a second."""
 _FOREVER = Fraction(10**30)
@@ -114,6 +117,9 @@ def _made(run: Run, left: Callable[[], float]) -> Iterator[Certificate | Proved]
         if run.objective and not problem.hosts().any():
             threshold = Fraction(run.objective) * (1 - _CLOSE)
             yield Grouped(threshold, int(_PAIRS * min(left(), LONGEST)))
+    if problem.objective == "pipeline" and problem.barrier and run.objective:
+        threshold = Fraction(run.objective) * (1 - _CLOSE)
+        yield Orders(threshold, int(_BEGINNINGS * EACH * min(left(), LONGEST)))
     if problem.objective == "step":
         yield Rooms(int(_INPUTS * min(left(), LONGEST)))
     if problem.objective == "step" and run.objective:

@@ -12,7 +12,7 @@ from gangplan.instances.pipeline import PipelineProblem
 
 from ..method import CPSAT, Method, Suite, plain_methods, without_plan
 from ..run import Run
-from .lists import lists
+from .beam import beam
 from .published import published
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def _draft(run: Run, prepared: object = None) -> None:
     if run.plan is None and not run.infeasible:
         published(run)
         if run.plan is None or not run.stopped:
-            lists(run, tries=1)
+            beam(run, widths=(1,))
 
 
 def _suits(run: Run) -> bool:
@@ -65,7 +65,7 @@ def _suits(run: Run) -> bool:
 
 METHODS: dict[str, Method] = {
     "published": Method(published),
-    "lists": Method(lists),
+    "beam": Method(beam),
     "bounds": Method(_bounds),
     "local_search": Method(local_search.local_search, start=without_plan(_draft), draws=True),
     "cpsat": Method(

@@ -1,0 +1,56 @@
+"""Beam search over beginnings of plans; once nothing is left out, an exact search by dynamic programming."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import ceil, inf
+
+from gangplan.instances import InstanceError
+from gangplan.instances.certificates.exact import Budget
+from gangplan.instances.certificates.orders import Search
+from gangplan.instances.certificates.windows import MOST, PLACE, effort
+
+from ..run import Run
+
+WIDTHS = tuple(8**k for k in range(6))
+"""Beginnings of as many passes each that are kept."""
+FIT = 500_000
+"""Pairs of passes that are compared in a second for heads and tails, with time to spare."""
+
+
+class _Clock(Budget):
+    """As many steps as there is time for."""
+
+    def __init__(self, run: Run) -> None:
+        super().__init__(0, "the time is over")
+        self._run = run
+
+    def take(self, steps: int = 1) -> None:
+        """Raise if the run is stopped."""
+        if self._run.stopped:
+            super().take(steps)
+
+
+def beam(run: Run, prepared: object = None, widths: tuple[int, ...] = WIDTHS) -> None:
+    """Offer the plans of wider and wider beams, each better than the last; with a barrier, prove the best one.
+
+    Without a barrier what is minimised is the longest that a device takes from its first pass to its last one where all
+    begin as early as they can, which is only near to the seconds of a step.
+    """
+    problem, clock = run.problem, _Clock(run)
+    search = Search(problem, fit=effort(problem) <= min(MOST, FIT * run.remaining()))
+    for width in widths:
+        known = problem.barrier and run.objective is not None
+        goal = ceil(Fraction(run.objective or 0.0) / search.tick) if known else inf
+        try:
+            found = search.run(goal, clock, width)
+        except InstanceError:
+            return
+        if found.passes:
+            orders: list[list[int]] = [[] for _ in range(problem.devices)]
+            for x in found.passes:
+                orders[search.device[x]].append(x)
+            run.offer(problem.plan(orders), "beam")
+        if found.complete and problem.barrier and run.objective is not None:
+            run.raise_bound(run.objective * (1 - problem.n_passes * float(PLACE)), "beam")
+            return
