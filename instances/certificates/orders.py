@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 from ..errors import InstanceError
 from .document import Certificate
 from .exact import SLACK, Budget
-from .windows import MOST, PLACE, Direction, effort, starved
+from .windows import MOST, PLACE, Direction, effort, fits, starved
 
 EACH = 64
 """Steps that looking at one beginning counts for."""
@@ -108,7 +108,9 @@ class Search:
         else:
             tails = [back.heads(own, fit=fit) for own in back.own]
             self.tail = [tails[d][x] - self.head[forward.own[d][0]] for x, d in enumerate(self.device)]
+        self.least = fits(forward, self.head, self.tail) if problem.barrier else 0
         self.chains = [sorted({x // self.m for x in own}) for own in forward.own]
+        self.last = [min(self.tail[c * self.m + self.m - 1] for c in chains) for chains in self.chains]
         self.waits = [
             [divmod(u, self.m) for u in before if u // self.m != x // self.m] for x, before in enumerate(forward.arcs)
         ]
@@ -159,10 +161,10 @@ class Search:
                 begun.
         """
         safe, count = width == 1, len(self.chains)
-        complete, order = not safe, [d for d in range(count)]
+        complete = not safe
         empty: tuple[dict[int, float], ...] = ({},) * count
         zeros = (0,) * (len(self.seconds) // self.m)
-        ends = tuple(self._end(d, zeros, 0, {}, safe) for d in order)
+        ends = tuple(self._end(d, zeros, 0, {}, safe) for d in range(count))
         level = [Beginning(0, 0, zeros, (0,) * count, empty, ends, ())]
         for _ in self.seconds:
             after: dict[tuple[int, ...], list[Beginning]] = {}

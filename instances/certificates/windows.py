@@ -17,12 +17,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ..arrays import IntArray
 from ..errors import InstanceError
 from .document import Certificate
 from .exact import SLACK
 
 PLACE = Fraction(1, 2**51)
 """Two last places, by which the verifier rounds the end of each pass in a row at most, as a share."""
+_WIDE = 2**58
+"""Ticks from which sums of some of them are beyond 64 bits."""
 MOST = 50_000_000
 """Steps that any certificate may ask for: minutes."""
 
@@ -57,7 +60,7 @@ class Windows(Certificate):
         forward = Direction.of(problem)
         both = forward, forward.reversed()
         views = [list(range(problem.n_passes))] if problem.barrier else forward.own
-        best: int = max(_fits(forward, *(x.heads(own) for x in both)) for own in views)
+        best: int = max(fits(forward, *(x.heads(own) for x in both)) for own in views)
         slack: Fraction = 1 + problem.n_passes * PLACE
         return best * forward.tick / slack
 
@@ -100,7 +103,10 @@ class Direction:
         own: of each device its passes.
         micro_batches: how many; as many passes of one kind and stage are a chain.
         order: passes so that each comes after those before it.
+        total: more than all seconds and arcs together, in ticks.
     """
+
+    forward = True
 
     def __init__(
         self, tick: Fraction, seconds: list[int], arcs: list[dict[int, int]], device: list[int], micro_batches: int
@@ -111,6 +117,8 @@ class Direction:
         for x, d in enumerate(device):
             self.own[d].append(x)
         self.order = list(TopologicalSorter(dict(enumerate(arcs))).static_order())
+        self.total = sum(seconds) + sum(sum(x.values()) for x in arcs) + 1
+        self.type: Any = np.int64 if self.total < _WIDE else object
 
     @classmethod
     def of(cls, problem: Any) -> Direction:
@@ -135,7 +143,9 @@ class Direction:
         for x, before in enumerate(self.arcs):
             for u, ticks in before.items():
                 after[u][x] = ticks
-        return Direction(self.tick, self.seconds, after, self.device, self.micro_batches)
+        found = Direction(self.tick, self.seconds, after, self.device, self.micro_batches)
+        found.forward = not self.forward
+        return found
 
     def heads(self, view: Sequence[int], *, fit: bool = True) -> list[int]:
         """Return how early each pass can start if those of a view start at 0, others whenever they like.
@@ -143,48 +153,46 @@ class Direction:
         Args:
             fit: whether passes of a device that come before another have to fit, too.
         """
-        never = -4 * (sum(self.seconds) + sum(sum(x.values()) for x in self.arcs) + 1)
-        head = [never] * len(self.seconds)
-        for x in view:
-            head[x] = 0
+        never = -4 * self.total
+        head, takes = np.full(len(self.seconds), never, self.type), np.array(self.seconds, self.type)
+        head[[*view]] = 0
         for x in self.order:
-            least = max((head[u] + self.seconds[u] + ticks for u, ticks in self.arcs[x].items()), default=never)
-            total, least = 0, max(least, head[x])
-            past = self.past[x] if fit else []
-            for start, takes in sorted(((head[y], self.seconds[y]) for part in past for y in part), reverse=True):
-                total += takes
-                least = max(least, start + total)
-            head[x] = least
-        return head
+            before = [head[u] + self.seconds[u] + ticks for u, ticks in self.arcs[x].items()]
+            head[x] = max(head[x], *before) if before else head[x]
+            if fit and (past := [*self._past(x)]):
+                starts = np.concatenate([head[part] for part in past])
+                late = np.argsort(-starts, kind="stable")
+                total = np.cumsum(np.concatenate([takes[part] for part in past])[late])
+                head[x] = max(head[x], (starts[late] + total).max())
+        found: list[int] = head.tolist()
+        return found
+
+    def _past(self, x: int) -> Iterator[slice]:
+        """Yield the parts of the chains of its device that come before a pass."""
+        m = self.micro_batches
+        for c in {y // m for y in self.own[self.device[x]][::m]}:
+            if k := self.past[x, c]:
+                yield slice(c * m, c * m + k) if self.forward else slice(c * m + m - k, c * m + m)
 
     @cached_property
-    def past(self) -> list[list[list[int]]]:
-        """Of each pass the beginnings of the chains of its device that come before it."""
+    def past(self) -> IntArray:
+        """How many of each chain come before each pass, int32 (n, chains)."""
         m = self.micro_batches
-        step = 1 if self.order[0] % m == 0 else -1
-        chains = [list(range(c, c + m))[::step] for c in range(0, len(self.arcs), m)]
-        mine = [sorted({x // m for x in own}) for own in self.own]
-        count: list[list[int]] = [[] for _ in self.arcs]
-        past: list[list[list[int]]] = [[] for _ in self.arcs]
+        past = np.zeros((len(self.arcs), len(self.arcs) // m), dtype=np.int32)
         for x in self.order:
-            found = [0] * len(chains)
             for u in self.arcs[x]:
-                found = list(map(max, found, count[u]))
-            past[x] = [chains[c][: found[c]] for c in mine[self.device[x]]]
-            found[x // m] = (x % m if step > 0 else m - 1 - x % m) + 1
-            count[x] = found
+                np.maximum(past[x], past[u], out=past[x])
+                past[x, u // m] = max(past[x, u // m], u % m + 1 if self.forward else m - u % m)
         return past
 
 
-def _fits(passes: Direction, head: list[int], tail: list[int]) -> int:
+def fits(passes: Direction, head: list[int], tail: list[int]) -> int:
     """Return the most that passes of a device take with their least head and their least tail."""
     best = 0
     for own in passes.own:
-        by_head = sorted(own, key=lambda x: -head[x])
-        for least in {tail[x] for x in own}:
-            total = 0
-            for x in by_head:
-                if tail[x] >= least:
-                    total += passes.seconds[x]
-                    best = max(best, head[x] + total + least)
+        late = sorted(own, key=lambda x: -head[x])
+        starts, ends, takes = (np.array([of[x] for x in late], passes.type) for of in (head, tail, passes.seconds))
+        for least in set(ends.tolist()):
+            some = ends >= least
+            best = max(best, int((starts[some] + np.cumsum(takes[some])).max()) + least)
     return best

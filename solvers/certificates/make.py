@@ -87,16 +87,23 @@ def _parts(run: Run) -> tuple[Fraction, ...]:
 
 def _candidates(run: Run, left: Callable[[], float]) -> Iterator[Certificate | Proved]:
     try:
-        yield from (_layouts if run.problem.objective == "layout" else _made)(run, left)
+        yield from {"layout": _layouts, "pipeline": _orders}.get(run.problem.objective, _made)(run, left)
     except InstanceError:
         return  # what the checker refuses: rows with too many numbers, times that clocks do not tell apart
 
 
-def _layouts(run: Run, left: Callable[[], float]) -> Iterator[Certificate]:
+def _layouts(run: Run, left: Callable[[], float]) -> Iterator[Certificate | Proved]:
     from gangplan.instances.certificates.layouts import Families
 
     threshold = Fraction(run.objective) * (1 - _CLOSE) if run.objective else _FOREVER
     yield Families(threshold, int(_STAGES * min(left(), LONGEST)))
+
+
+def _orders(run: Run, left: Callable[[], float]) -> Iterator[Certificate | Proved]:
+    yield from simple(run.problem)
+    if run.problem.barrier and run.objective:
+        threshold = Fraction(run.objective) * (1 - _CLOSE)
+        yield Orders(threshold, int(_BEGINNINGS * EACH * min(left(), LONGEST)))
 
 
 def _made(run: Run, left: Callable[[], float]) -> Iterator[Certificate | Proved]:
@@ -117,9 +124,6 @@ def _made(run: Run, left: Callable[[], float]) -> Iterator[Certificate | Proved]
         if run.objective and not problem.hosts().any():
             threshold = Fraction(run.objective) * (1 - _CLOSE)
             yield Grouped(threshold, int(_PAIRS * min(left(), LONGEST)))
-    if problem.objective == "pipeline" and problem.barrier and run.objective:
-        threshold = Fraction(run.objective) * (1 - _CLOSE)
-        yield Orders(threshold, int(_BEGINNINGS * EACH * min(left(), LONGEST)))
     if problem.objective == "step":
         yield Rooms(int(_INPUTS * min(left(), LONGEST)))
     if problem.objective == "step" and run.objective:

@@ -8,14 +8,14 @@ from math import ceil, inf
 from gangplan.instances import InstanceError
 from gangplan.instances.certificates.exact import Budget
 from gangplan.instances.certificates.orders import Search
-from gangplan.instances.certificates.windows import MOST, PLACE, effort
+from gangplan.instances.certificates.windows import PLACE, effort
 
 from ..run import Run
 
-WIDTHS = tuple(8**k for k in range(6))
+WIDTHS = tuple(4**k for k in range(9))
 """Beginnings of as many passes each that are kept."""
-FIT = 500_000
-"""Pairs of passes that are compared in a second for heads and tails, with time to spare."""
+_FIT = 5_000_000
+"""Pairs of passes up to which heads and tails are those of `Windows`: a second."""
 
 
 class _Clock(Budget):
@@ -38,7 +38,9 @@ def beam(run: Run, prepared: object = None, widths: tuple[int, ...] = WIDTHS) ->
     begin as early as they can, which is only near to the seconds of a step.
     """
     problem, clock = run.problem, _Clock(run)
-    search = Search(problem, fit=effort(problem) <= min(MOST, FIT * run.remaining()))
+    search = Search(problem, fit=effort(problem) <= _FIT)
+    if problem.barrier:
+        run.raise_bound(float(search.least * search.tick) * (1 - problem.n_passes * float(PLACE)), "beam")
     for width in widths:
         known = problem.barrier and run.objective is not None
         goal = ceil(Fraction(run.objective or 0.0) / search.tick) if known else inf
