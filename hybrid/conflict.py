@@ -346,7 +346,9 @@ def _rooms(problem: PipelineProblem) -> list[Requirement]:
     def without(d: int) -> Callable[[PipelineProblem], PipelineProblem]:
         return lambda p: replace(p, capacity=np.where(np.arange(p.devices) == d, ample, p.capacity))
 
-    words = [f"memory: device {d} has {quantity(room, 'B', 6)}" for d, room in enumerate(problem.capacity.tolist())]
+    words = [
+        f"memory: device {d} has {quantity(room, problem.unit, 6)}" for d, room in enumerate(problem.capacity.tolist())
+    ]
     return [Requirement(x, without(d)) for d, x in enumerate(words)]
 
 

@@ -114,6 +114,12 @@ class PipelineProblem:
         """How many passes there are."""
         return (2 + self.split) * self.stages * self.micro_batches
 
+    @property
+    def unit(self) -> str:
+        """Of memory: micro-batches if one holds 1 in all stages of each device together, else B."""
+        each = sums(self.device, self.activation, self.devices)
+        return "micro-batches" if np.allclose(each, 1.0, rtol=1e-9, atol=0) else "B"
+
     def passes(self) -> Passes:
         """Return the passes, with what each waits for."""
         v, m = self.stages, self.micro_batches

@@ -86,8 +86,8 @@ def _memory(problem: PipelineProblem, passes: Passes, orders: Sequence[Sequence[
         over = held > limit * (1 + TOLERANCE)
         if over.any():
             i = int(np.argmax(over))
-            at = f"{quantity(held[i], 'B', 6)} during {problem.told(order[i])}, it has {quantity(limit, 'B', 6)}"
-            words.append(f"memory: device {d} holds {at}")
+            most, has = (quantity(x, problem.unit, 6) for x in (held[i], limit))
+            words.append(f"memory: device {d} holds {most} during {problem.told(order[i])}, it has {has}")
     return words
 
 
