@@ -96,8 +96,13 @@ class PipelineProblem:
         require(self.kept <= self.activation, self.kept, "kept", "is more than the activation")
 
     def __repr__(self) -> str:
+        return f"PipelineProblem({self.words})"
+
+    @property
+    def words(self) -> str:
+        """What it is of how many."""
         of = f"{self.stages} stages" + f" on {self.devices} devices" * (self.stages != self.devices)
-        return f"PipelineProblem({self.micro_batches} micro-batches through {of})"
+        return f"{self.micro_batches} micro-batches through {of}"
 
     @property
     def stages(self) -> int:

@@ -199,7 +199,7 @@ def _passes(problem: PipelineProblem) -> Shown:
         **in_unit({"holds": problem.activation, "keeps": problem.kept}, problem.unit, float(problem.activation.max())),
         "room": [room[d] for d in problem.device],
     }
-    return f"a pipeline: {repr(problem)[len('PipelineProblem(') : -1]}", rows, [table_of(columns, left=2)]
+    return f"a pipeline: {problem.words}", rows, [table_of(columns, left=2)]
 
 
 def _jobs(problem: ScheduleProblem) -> Shown:

@@ -157,7 +157,7 @@ class Published(NamedTuple):
 
 
 PUBLISHED = {
-    "GPipe": Published(gpipe, True, lambda p, v, f, b, w: (p - 1) * (f + b + w)),
+    "GPipe": Published(gpipe, True, lambda p, v, f, b, w: (p - 1) * (f + b + w) if v == 1 else np.nan),
     "1F1B": Published(one_forward_one_backward, True, lambda p, v, f, b, w: (p - 1) * (f + b + w)),
     "interleaved 1F1B": Published(interleaved, True, lambda p, v, f, b, w: (p - 1) * (f + b + w) / v),
     "ZB-H1": Published(zb_h1, False, lambda p, v, f, b, w: (p - 1) * (f + b - w)),
