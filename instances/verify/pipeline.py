@@ -41,7 +41,7 @@ def verify_pipeline(problem: PipelineProblem, plan: PipelinePlan) -> PipelineVer
     if wrong := _shape(problem, plan):
         return PipelineVerdict(tuple(wrong), None, none, none, nobody, nobody, 0.0)
     passes, orders = problem.passes(), problem.orders(plan)
-    memory = peaks(passes, orders)
+    memory = np.array([np.cumsum(passes.change[order]).max(initial=0.0) for order in orders])
     violations = _memory(problem, passes, orders)
     ends, stuck = finishes(problem, passes, orders)
     if stuck:
@@ -71,11 +71,6 @@ def _shape(problem: PipelineProblem, plan: PipelinePlan) -> list[str]:
         f"passes: {problem.told(x)} is in the plan {times[x]} times"
         for x in np.flatnonzero(times != 1)[:_SHOWN].tolist()
     ]
-
-
-def peaks(passes: Passes, orders: Sequence[Sequence[int]]) -> FloatArray:
-    """Return the bytes that each device holds at most, float64 (devices,)."""
-    return np.array([np.cumsum(passes.change[order]).max(initial=0.0) for order in orders])
 
 
 def _memory(problem: PipelineProblem, passes: Passes, orders: Sequence[Sequence[int]]) -> list[str]:

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from gangplan.instances.certificates.windows import MOST, PLACE, Windows, effort, starved
 from gangplan.instances.lazy import on_demand
-from gangplan.instances.pipeline import PipelineProblem
 
 from ..method import CPSAT, Method, Suite, plain_methods, without_plan
 from ..run import Run
@@ -32,18 +29,10 @@ def _prepare(run: Run) -> Run:
         run.prove_infeasible("memory", f"memory: {words}, which holds them all before it goes back")
         return run
     _draft(run)
-    run.raise_bound(_load(run.problem) * (1 - run.problem.n_passes * float(PLACE)), "load")
+    run.raise_bound(float(run.problem.load().max()) * (1 - run.problem.n_passes * float(PLACE)), "load")
     if effort(run.problem) <= _AT_ONCE:
         _bounds(run)
     return run
-
-
-def _load(problem: PipelineProblem) -> float:
-    """Return the most that a device is busy, with a barrier after the first micro-batch has come to it."""
-    moves = problem.passes().lag[: problem.stages * problem.micro_batches : problem.micro_batches]
-    here = np.cumsum(moves + np.concatenate([[0.0], problem.forward[:-1]]))
-    first = np.unique(problem.device, return_index=True)[1]
-    return float((problem.load() + here[first] * problem.barrier).max())
 
 
 def _bounds(run: Run, prepared: object = None) -> None:

@@ -13,9 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gangplan.instances import verify
 from gangplan.instances.pipeline import PHASES, PipelinePlan, PipelineProblem
-from gangplan.instances.verify import TOLERANCE
-from gangplan.instances.verify.pipeline import peaks
 
 from ..run import Run
 
@@ -195,13 +194,10 @@ def published_bubble(problem: PipelineProblem, name: str) -> float | None:
 
 def published(run: Run, prepared: object = None) -> None:
     """Offer every published schedule that is made for the problem and fits, that with least memory first."""
-    problem, passes = run.problem, run.problem.passes()
     made: list[tuple[float, str, PipelinePlan]] = []
     for name in reversed(PUBLISHED):
-        plan = None if run.stopped else plan_of(problem, name)
-        if plan is not None:
-            peak = peaks(passes, problem.orders(plan))
-            if not len(problem.capacity) or not np.any(peak > problem.capacity * (1 + TOLERANCE)):
-                made.append((float(np.max(peak)), name, plan))
+        plan = None if run.stopped else plan_of(run.problem, name)
+        if plan is not None and (verdict := verify(run.problem, plan)).ok:
+            made.append((float(verdict.memory.max()), name, plan))
     for _, name, plan in sorted(made, key=lambda x: x[0]):
         run.offer(plan, name)
