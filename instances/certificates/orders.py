@@ -62,7 +62,7 @@ class Beginning(NamedTuple):
 
     Attributes:
         least: no step that begins so ends before.
-        tail: of the pass that was run last, less than 0: who has more to come goes first.
+        rank: the least one goes first of those with as much to come: by kind, or by the tail of the last pass.
         counts: passes run of each chain, those of a kind and stage.
         free: when each device is.
         late: of each device passes that can run, but later than that, with when; never if they are postponed.
@@ -71,7 +71,7 @@ class Beginning(NamedTuple):
     """
 
     least: int
-    tail: int
+    rank: int
     counts: tuple[int, ...]
     free: tuple[int, ...]
     late: tuple[dict[int, float], ...]
@@ -95,12 +95,17 @@ class Found(NamedTuple):
 
 
 class Search:
-    """Beginnings of plans of a problem that has room for a micro-batch, with micro-batches in order."""
+    """Beginnings of plans of a problem that has room for a micro-batch, with micro-batches in order.
+
+    Attributes:
+        places: of F, B and W among passes that a narrow beam keeps.
+    """
 
     def __init__(self, problem: Any, *, fit: bool = True) -> None:
         """Take heads and tails; without a barrier tails end with the last pass of a device itself."""
         forward, self.problem, self.m = Direction.of(problem), problem, problem.micro_batches
         back, everything = forward.reversed(), range(problem.n_passes)
+        self.places, self.total = (0, 0, 0), forward.total
         self.tick, self.seconds, self.device = forward.tick, forward.seconds, forward.device
         self.head = forward.heads(everything, fit=fit)
         if problem.barrier:
@@ -227,4 +232,6 @@ class Search:
             e, at = self.device[y], end + ticks
             more = {y: at} if at > max(new.free[e], self.head[y]) else {}
             new = self._retimed(new, e, counts, new.free[e], new.late[e] | more, safe)
-        return new._replace(least=least, tail=-self.tail[x], passes=(one.passes, x))
+        return new._replace(
+            least=least, rank=self.total * self.places[c // self.problem.stages] - self.tail[x], passes=(one.passes, x)
+        )

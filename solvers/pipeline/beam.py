@@ -12,8 +12,8 @@ from gangplan.instances.certificates.windows import PLACE, effort
 
 from ..run import Run
 
-WIDTHS = tuple(4**k for k in range(9))
-"""Beginnings of as many passes each that are kept."""
+TRIES = [(4**k, places) for k in range(9) for places in ((0, 0, 0), (1, 0, 2))[: 1 + (k < 3)]]
+"""Beginnings of as many passes each that are kept, and which kinds go first; where few are, B is also tried."""
 _FIT = 5_000_000
 """Pairs of passes up to which heads and tails are those of `Windows`: a second."""
 
@@ -31,7 +31,7 @@ class _Clock(Budget):
             super().take(steps)
 
 
-def beam(run: Run, prepared: object = None, widths: tuple[int, ...] = WIDTHS) -> None:
+def beam(run: Run, prepared: object = None, tries: int | None = None) -> None:
     """Offer the plans of wider and wider beams, each better than the last; with a barrier, prove the best one.
 
     Without a barrier what is minimised is the longest that a device takes from its first pass to its last one where all
@@ -41,7 +41,7 @@ def beam(run: Run, prepared: object = None, widths: tuple[int, ...] = WIDTHS) ->
     search = Search(problem, fit=effort(problem) <= _FIT)
     if problem.barrier:
         run.raise_bound(float(search.least * search.tick) * (1 - problem.n_passes * float(PLACE)), "beam")
-    for width in widths:
+    for width, search.places in TRIES[:tries]:
         known = problem.barrier and run.objective is not None
         goal = ceil(Fraction(run.objective or 0.0) / search.tick) if known else inf
         try:

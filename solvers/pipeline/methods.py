@@ -45,7 +45,7 @@ def _draft(run: Run, prepared: object = None) -> None:
     if run.plan is None and not run.infeasible:
         published(run)
         if run.plan is None or not run.stopped:
-            beam(run, widths=(1,))
+            beam(run, tries=2)
 
 
 def _suits(run: Run) -> bool:
