@@ -42,4 +42,5 @@ def beam(run: Run, prepared: object = None, tries: int | None = None) -> None:
             run.offer(problem.plan(orders), "beam")
         if complete and problem.barrier and run.objective is not None:
             run.raise_bound(run.objective * (1 - problem.n_passes * float(PLACE)), "beam")
+        if complete or run.stopped:
             return
