@@ -96,7 +96,9 @@ class Search:
 
     def __init__(self, problem: Any, *, fit: bool = True) -> None:
         """Take heads and tails; without a barrier tails end with the last pass of a device itself."""
-        forward, self.problem, self.m = Direction.of(problem), problem, problem.micro_batches
+        forward = Direction.of(problem)
+        self.m: int = problem.micro_batches
+        self.stages: int = problem.stages
         back, everything = forward.reversed(), range(problem.n_passes)
         self.places, self.total = (0, 0, 0), forward.total
         self.tick, self.seconds, self.device = forward.tick, forward.seconds, forward.device
@@ -133,7 +135,7 @@ class Search:
         begun = counts[first] + (x // self.m == first)
         runs = {c: counts[c] + (c == x // self.m) for c in self.chains[d]}
         if self.safe:
-            runs |= {c: begun for c in runs if c < self.problem.stages}
+            runs |= {c: begun for c in runs if c < self.stages}
         return sum(self.change[c] * count for c, count in runs.items()) <= self.room[d]
 
     def able(self, d: int, counts: tuple[int, ...], free: int, late: dict[int, float]) -> Iterator[tuple[float, int]]:
@@ -176,7 +178,7 @@ class Search:
                         if new.least < goal:
                             after.setdefault(new.counts, []).append(new)
                 first = max((x for start, x in able if start + self.seconds[x] == end), default=0)
-                if self.room[d] < inf and first < self.problem.stages * self.m and not self.safe:
+                if self.room[d] < inf and first < self.stages * self.m and not self.safe:
                     level.append(self._retimed(one, d, one.counts, one.free[d], one.late[d] | {first: inf}))
             level = [x for same in after.values() for x in self._best(same)]
             if width is not None and len(level) > width:
@@ -219,5 +221,5 @@ class Search:
             more = {y: at} if at > max(new.free[e], self.head[y]) else {}
             new = self._retimed(new, e, counts, new.free[e], new.late[e] | more)
         return new._replace(
-            least=least, rank=self.total * self.places[c // self.problem.stages] - self.tail[x], passes=(one.passes, x)
+            least=least, rank=self.total * self.places[c // self.stages] - self.tail[x], passes=(one.passes, x)
         )
