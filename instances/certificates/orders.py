@@ -136,7 +136,8 @@ class Search:
         runs = {c: counts[c] + (c == x // self.m) for c in self.chains[d]}
         if self.safe:
             runs |= {c: begun for c in runs if c < self.stages}
-        return sum(self.change[c] * count for c, count in runs.items()) <= self.room[d]
+        held: float = sum(self.change[c] * count for c, count in runs.items())
+        return held <= self.room[d]
 
     def able(self, d: int, counts: tuple[int, ...], free: int, late: dict[int, float]) -> Iterator[tuple[float, int]]:
         """Yield the passes that device d can run next, each with when."""
