@@ -10,7 +10,7 @@ from gangplan.instances.certificates.windows import PLACE, effort
 
 from ..run import Run
 
-TRIES = [(4**k, places) for k in range(9) for places in ((0, 0, 0), (1, 0, 2))[: 1 + (k < 3)]]
+TRIES = [(width, places) for width in (1, 8, 256, 8192) for places in ((0, 0, 0), (1, 0, 2))[: 1 + (width <= 8)]]
 """Beginnings of as many passes each that are kept, and which kinds go first; where few are, B is also tried."""
 _FIT = 5_000_000
 """Pairs of passes up to which heads and tails are those of `Windows`: a second."""
