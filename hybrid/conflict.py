@@ -346,7 +346,7 @@ def _rooms(problem: PipelineProblem) -> Iterator[Requirement]:
         return replace(p, capacity=np.where(np.arange(p.devices) == d, ample, p.capacity))
 
     for d, room in enumerate(problem.capacity.tolist()):
-        yield Requirement(f"memory: device {d} has {_written(room)}", partial(without, d))
+        yield Requirement(f"memory: device {d} has {quantity(room, problem.unit, 6)}", partial(without, d))
 
 
 def _jobs(problem: ScheduleProblem) -> Iterator[Requirement]:

@@ -171,8 +171,9 @@ ENTRIES = (
     # nobody's bound is better, and its first plans come within tenths of a second
     Entry("layout", "branch", share=1.0),
     Entry("pipeline", "published", quick=True),
-    Entry("pipeline", "lists", share=0.3, quick=True),
-    Entry("pipeline", "bounds", share=0.3, quick=True),
+    Entry("pipeline", "bounds", share=0.5, quick=True),
+    Entry("pipeline", "beam", share=0.5, quick=True, most=20_000),
+    Entry("pipeline", "beam", share=0.9, quick=True, fewest=20_001),
     Entry("pipeline", "cpsat", share=0.9),
     # where a model is too large, or takes all of the time
     Entry("pipeline", "local_search"),

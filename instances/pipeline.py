@@ -96,8 +96,13 @@ class PipelineProblem:
         require(self.kept <= self.activation, self.kept, "kept", "is more than the activation")
 
     def __repr__(self) -> str:
+        return f"PipelineProblem({self.words})"
+
+    @property
+    def words(self) -> str:
+        """What it is of how many."""
         of = f"{self.stages} stages" + f" on {self.devices} devices" * (self.stages != self.devices)
-        return f"PipelineProblem({self.micro_batches} micro-batches through {of})"
+        return f"{self.micro_batches} micro-batches through {of}"
 
     @property
     def stages(self) -> int:
@@ -113,6 +118,12 @@ class PipelineProblem:
     def n_passes(self) -> int:
         """How many passes there are."""
         return (2 + self.split) * self.stages * self.micro_batches
+
+    @property
+    def unit(self) -> str:
+        """Of memory: micro-batches if one holds 1 in all stages of each device together, else B."""
+        each = sums(self.device, self.activation, self.devices)
+        return "micro-batches" if np.allclose(each, 1.0, rtol=1e-9, atol=0) else "B"
 
     def passes(self) -> Passes:
         """Return the passes, with what each waits for."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import field, fields, make_dataclass, replace
 from importlib.util import find_spec
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_type_hints
 
 import numpy as np
 
@@ -14,63 +14,38 @@ from gangplan.instances import InstanceError, dump, verify
 from gangplan.instances.addons import offered
 from gangplan.instances.arrays import sums
 from gangplan.instances.errors import extra
-from gangplan.instances.generators import defaults, generate
+from gangplan.instances.generators import defaults
+from gangplan.instances.generators.pipelines import micro_batches
 from gangplan.instances.outlet import write_whole
-from gangplan.instances.pipeline import PipelineProblem, schedule_csv
-from gangplan.instances.quantities import quantity
+from gangplan.instances.pipeline import PipelinePlan, PipelineProblem, schedule_csv
+from gangplan.instances.quantities import quantity, scale
 from gangplan.solvers.run import OPTIMAL_GAP
 
 from ..units import percent
 from . import options
-from .output import Told, facts, listed, progress, table_of, tell
+from .output import Told, facts, progress, table_of, tell
 
 OURS = "gangplan"
 """What the plan that is found is called beside published schedules."""
 POINTS = 64
 """Amounts of memory of a frontier at most."""
-_COLUMNS = {
-    "schedule": "{name}", "step": "{told[step]}", "bubble": "{told[bubble]}", "memory, B": "{memory:.4g}",
-    "bound": "{told[bound]}", "gap": "{told[gap]}", "": "{told[words]}",
-}  # fmt: skip
-"""Of the table of schedules; what people are told of a row is left out of JSON."""
+if TYPE_CHECKING:
+    Made = Any
+else:
+    _HINTS = get_type_hints(micro_batches, include_extras=True)
+    Made = make_dataclass(
+        "Made",
+        [(name, _HINTS[name], field(default=x)) for name, x in defaults("micro_batches").items()],
+        namespace={"section": "The problem, without a file", "__doc__": "What the generator is told."},
+    )
 
 
-@dataclass(frozen=True)
-class Made:
-    """A pipeline of even stages, or of unequal ones that are drawn, by the options of the command."""
+class Shown(NamedTuple):
+    """A plan in the table: of which problem, and what it is worth as machines are told."""
 
-    section: ClassVar[str] = "The problem, without a file"
-
-    devices: Annotated[int, "of the pipeline"] = 4
-    micro_batches: Annotated[int, "of a step"] = 8
-    memory: Annotated[float | None, "micro-batches that a device has room for  [default: any number]"] = None
-    seconds: Annotated[Sequence[float], "of F, B and W of a micro-batch on a device", "F,B,W"] = (1.0, 1.0, 1.0)
-    transfer: Annotated[float, "seconds between stages on different devices"] = 0.0
-    chunks: Annotated[int, "stages a device, among which it divides these seconds"] = 1
-    shape: Annotated[str, "loop, or v: stages go there and back"] = "loop"
-    merged: Annotated[bool, "gradients of weights are part of backward passes"] = False
-    no_barrier: Annotated[bool, "steps follow as soon as each device is free"] = False
-    spread: Annotated[float, "unequal stages: factors from 1 - spread to 1 + spread"] = 0.0
-    seed: Annotated[int, "of these factors"] = 0
-
-    def problem(self) -> PipelineProblem:
-        """Make it."""
-        given = vars(self) | {"split": not self.merged, "barrier": not self.no_barrier}
-        options.refuse(("seconds", len(self.seconds) != 3, f"{len(self.seconds)} numbers are not three, of F, B and W"))
-        given |= dict(zip(("forward", "backward", "weight"), self.seconds, strict=True))
-        given["chunks"] = 2 if self.shape == "v" and self.chunks == 1 else self.chunks
-        known = defaults("micro_batches")
-        made: PipelineProblem = generate("micro_batches", **{x: y for x, y in given.items() if x in known})
-        return made
-
-    def of(self, file: str) -> PipelineProblem:
-        """Return the problem of a file, with which no option goes."""
-        said = [f.name for f in fields(self) if getattr(self, f.name) != f.default]
-        options.refuse(*((name, True, f"does not apply to the pipeline of {file}") for name in said))
-        problem = options.problem(file, options.Given())
-        options.refuse(("problem", not isinstance(problem, PipelineProblem), f"{file} holds no pipeline problem"))
-        made: PipelineProblem = problem
-        return made
+    problem: PipelineProblem
+    plan: PipelinePlan
+    row: dict[str, Any]
 
 
 def pipeline(
@@ -88,7 +63,7 @@ def pipeline(
     Exit code: 0 with a plan, 1 without one, 2 for bad input.
     """
     options.require_positive(time_limit=time_limit)
-    problem = made.problem() if file is None else made.of(file)
+    problem = micro_batches(**vars(made)) if file is None else _of(file, made)
     if run is not None:
         _rehearse()
     paths = {"out": out, "csv": csv, "draw": draw, "run": run}
@@ -102,46 +77,61 @@ def pipeline(
     return _frontier(problem, time_limit, frontier)
 
 
+def _of(file: str, made: Made) -> PipelineProblem:
+    """Return the problem of a file, with which no option goes."""
+    told = [f.name for f in fields(made) if getattr(made, f.name) != f.default]
+    options.refuse(*((name, True, f"does not apply to the pipeline of {file}") for name in told))
+    problem = options.problem(file, options.Given())
+    options.refuse(("problem", not isinstance(problem, PipelineProblem), f"{file} holds no pipeline problem"))
+    found: PipelineProblem = problem
+    return found
+
+
 def _solved(problem: PipelineProblem, time_limit: float) -> Any:
     from gangplan.hybrid import solve
 
     return solve(problem, time_limit)
 
 
-def _row(problem: PipelineProblem, name: str, plan: Any, bound: float | None) -> dict[str, Any]:
+def _shown(problem: PipelineProblem, name: str, plan: Any, bound: float | None, paper: float | None = None) -> Shown:
     """Return what a plan is worth, or why it is none."""
     verdict = verify(problem, plan)
-    value, bubble = verdict.objective, verdict.bubble if verdict.ok else None
+    value = verdict.objective
     gap = None if value is None or bound is None else max(0.0, (value - bound) / value) if value else 0.0
-    proved = gap is not None and gap <= OPTIMAL_GAP
-    words = "proved" if proved else "" if verdict.ok else "no room"
-    told = {"step": quantity(value, "s"), "bubble": percent(bubble), "gap": percent(gap)}
-    return {
-        "name": name, "seconds": value, "bubble": bubble, "bound": bound, "gap": gap, "proved": proved,
-        "memory": float(verdict.memory.max()), "violations": [*verdict.violations],
-        "told": told | {"bound": quantity(bound, "s"), "words": words},
-    }  # fmt: skip
+    return Shown(problem, plan, {
+        "name": name, "backward": "split" if problem.split else "whole", "seconds": value,
+        "bubble": verdict.bubble if verdict.ok else None, "published_bubble": paper,
+        "memory": float(verdict.memory.max()), "unit": problem.unit, "bound": bound, "gap": gap,
+        "proved": gap is not None and gap <= OPTIMAL_GAP, "violations": [*verdict.violations],
+    })  # fmt: skip
 
 
-def _data(row: dict[str, Any]) -> dict[str, Any]:
-    return {name: x for name, x in row.items() if name != "told"}
-
-
-def _published(problem: PipelineProblem, bound: float | None) -> Iterator[tuple[dict[str, Any], Any]]:
-    """Yield the rows of published schedules that are made for the problem, with their plans."""
-    from gangplan.solvers.pipeline.published import PUBLISHED, plan_of
+def _published(problem: PipelineProblem, bound: float | None) -> Iterator[Shown]:
+    """Yield published schedules that are made for the problem, with backward passes as their papers have them."""
+    from gangplan.solvers.pipeline.published import PUBLISHED, as_published, published_bubble
 
     for name in PUBLISHED:
-        if (plan := plan_of(problem, name)) is not None:
-            yield _row(problem, name, plan, bound), plan
+        made, plan = as_published(problem, name)
+        if plan is not None:
+            yield _shown(made, name, plan, bound, published_bubble(made, name))
+
+
+def _amounts(problem: PipelineProblem, memory: Sequence[float]) -> dict[str, list[str]]:
+    """Return a column of memory, whose head names the unit."""
+    factor, unit = scale(max(memory, default=0.0), problem.unit)
+    return {unit if unit == "micro-batches" else f"memory, {unit}": [f"{x / factor:.4g}" for x in memory]}
+
+
+def _gap(row: dict[str, Any]) -> str:
+    return "proved" if row["proved"] else "no room" if row["violations"] else percent(row["gap"])
 
 
 def _plan(problem: PipelineProblem, time_limit: float, paths: dict[str, str | None]) -> Told:
     result = _solved(problem, time_limit)
-    rows, runs = list(_published(problem, result.bound)), list[dict[str, Any]]()
+    shown, runs = list(_published(problem, result.bound)), list[dict[str, Any]]()
     files: dict[str, bytes] = {}
     if result.plan is not None:
-        rows.append((_row(problem, OURS, result.plan, result.bound), result.plan))
+        shown.append(_shown(problem, OURS, result.plan, result.bound))
         if paths["out"]:
             files[paths["out"]] = f"{dump(result.plan)}\n".encode()
         if paths["csv"]:
@@ -151,18 +141,24 @@ def _plan(problem: PipelineProblem, time_limit: float, paths: dict[str, str | No
 
             files[paths["draw"]] = render(paths["draw"], problem, result, name=f"{result.trace[-1].by}")
         if paths["run"]:
-            plans = {x["name"]: plan for x, plan in rows if not x["violations"]}
-            runs, scene = _run(problem, plans)
+            runs, scene = _run([x for x in shown if not x.row["violations"]])
             files[paths["run"]] = scene.render(paths["run"])
     write_whole(files)
+    rows = [x.row for x in shown]
     data = {
-        "status": str(result.status), "standing": result.standing, "schedules": [_data(row) for row, _ in rows],
+        "status": str(result.status), "standing": result.standing, "schedules": rows,
         "plan": None if result.plan is None else json.loads(dump(result.plan)), "conflict": [*result.conflict],
         "runs": runs,
     }  # fmt: skip
     by = result.trace[-1].by if result.trace else ""
-    head, table = _head(problem, result.standing, by, result.conflict), listed([row for row, _ in rows], _COLUMNS)
-    return tell(data, lambda: [head, table, _ran(runs)], code=0 if result.plan is not None else 1)
+    columns = {
+        "schedule": [x["name"] for x in rows], "backward": [x["backward"] for x in rows],
+        "step": [quantity(x["seconds"], "s") for x in rows], "bubble": [percent(x["bubble"]) for x in rows],
+        "paper": [percent(x["published_bubble"]) for x in rows], **_amounts(problem, [x["memory"] for x in rows]),
+        "gap": [_gap(x) for x in rows],
+    }  # fmt: skip
+    head = _head(problem, result.standing, by, result.bound, result.conflict)
+    return tell(data, lambda: [head, table_of(columns, 2), _ran(runs)], code=0 if result.plan is not None else 1)
 
 
 def _rehearse() -> Any:
@@ -173,16 +169,21 @@ def _rehearse() -> Any:
     return found
 
 
-def _run(problem: PipelineProblem, plans: dict[str, Any]) -> tuple[list[dict[str, Any]], Any]:
+def _run(shown: Sequence[Shown]) -> tuple[list[dict[str, Any]], Any]:
     """Run plans by torch; return what was found, and the picture."""
     from ..plot.pipeline import Timed, timed_scene
 
-    device, rows, pictures = problem.passes().device, list[dict[str, Any]](), list[Timed]()
-    for name, ran in _rehearse()(problem, plans).items():
-        verdict = verify(problem, plans[name])
+    rows, pictures = list[dict[str, Any]](), list[Timed]()
+    of = {x.row["name"]: x for x in shown}
+    runs: dict[str, Any] = {}
+    for split in sorted({x.problem.split for x in shown}):
+        some = [x for x in shown if x.problem.split == split]
+        runs |= _rehearse()(some[0].problem, {x.row["name"]: x.plan for x in some})
+    for name, ran in runs.items():
+        problem, verdict = of[name].problem, verify(of[name].problem, of[name].plan)
         for what, start, finish in (("planned", verdict.start, verdict.finish), ("run", ran.start, ran.finish)):
             last = float(finish.max())
-            idle = last - sums(device, finish - start, problem.devices)
+            idle = last - sums(problem.passes().device, finish - start, problem.devices)
             pictures.append(Timed(problem, start, finish, last, verdict.memory, f"{name}, {what}"))
             row = {"schedule": name, "what": what, "seconds": last, "idle": idle.tolist()}
             rows.append(row | ({"outputs": ran.outputs, "gradients": ran.gradients} if what == "run" else {}))
@@ -202,10 +203,12 @@ def _ran(rows: list[dict[str, Any]]) -> Any:
     return table_of(cells, 2)
 
 
-def _head(problem: PipelineProblem, standing: str, by: str, conflict: Sequence[str] = ()) -> str:
+def _head(
+    problem: PipelineProblem, standing: str, by: str = "", bound: float | None = None, conflict: Iterable[str] = ()
+) -> str:
     step = "from the first start to the last end" if problem.barrier else "from one to the next, without a barrier"
-    what = repr(problem)[len("PipelineProblem(") : -1]
-    rows = [("pipeline", what), ("step", step), ("status", standing), ("found by", by)]
+    rows = [("pipeline", problem.words), ("step", step), ("status", standing), ("found by", by)]
+    rows.append(("bound", "" if bound is None else f"{quantity(bound, 's')}, whatever the order"))
     return facts([*rows, *(("conflict", words) for words in conflict)])
 
 
@@ -213,7 +216,7 @@ def _frontier(problem: PipelineProblem, time_limit: float, path: str) -> Told:
     """Solve for each amount of memory, until more of it gains nothing."""
     from gangplan.instances.certificates.windows import MOST, Windows
 
-    from ..plot.pipeline import Point, frontier_scene
+    from ..plot.pipeline import frontier_scene
     from ..plot.scene import check
 
     check(path)
@@ -221,25 +224,30 @@ def _frontier(problem: PipelineProblem, time_limit: float, path: str) -> Told:
     ideal = float(problem.load().sum()) / problem.devices
     free = replace(problem, capacity=np.zeros(0))
     ample = float(Windows(MOST).bound(free)) * (1 + OPTIMAL_GAP)
-    rows, points, most = list[dict[str, Any]](), list[Point](), min(problem.micro_batches, POINTS)
+    rows, most = list[dict[str, Any]](), min(problem.micro_batches, POINTS)
     with progress("memory") as bar:
         for room in (unit * count for count in range(1, most + 1)):
             bar(room / unit / most)
             limited = replace(problem, capacity=np.full(problem.devices, room))
             result = _solved(limited, time_limit)
             if result.plan is None:
-                raise InstanceError("time_limit", f"{time_limit:g} s gave no plan for {room:g} B")
-            by, row = result.trace[-1].by, _row(limited, f"{room:g}", result.plan, result.bound)
-            rows.append(row | {"capacity": room, "by": by})
+                raise InstanceError("time_limit", f"{time_limit:g} s gave no plan for {quantity(room, problem.unit)}")
+            row = _shown(limited, f"{room:g}", result.plan, result.bound).row | {"standing": result.standing}
             least = max(0.0, 1 - ideal / row["bound"])
-            points.append(Point(room, row["seconds"], row["bound"], row["bubble"], least, by))
+            rows.append(row | {"capacity": room, "by": result.trace[-1].by, "least_bubble": least})
             if row["seconds"] <= ample:
                 break
-    known = [(x["name"], x["memory"], x["bubble"]) for x, _ in _published(free, None) if x["bubble"] is not None]
-    shown = [x for x in known if x[1] <= 2 * points[-1].memory]
-    scene = frontier_scene(points, f"Memory against bubble: {repr(problem)[len('PipelineProblem(') : -1]}", shown)
+    known = [x.row for x in _published(free, None) if x.row["bubble"] is not None]
+    near = [x for x in known if x["memory"] <= 2 * rows[-1]["capacity"]]
+    scene = frontier_scene(rows, f"Memory against bubble: {problem.words}", near)
     write_whole({path: scene.render(path)})
-    proved = f"{sum(x['proved'] for x in rows)} of {len(rows)} amounts of memory proved"
-    columns = {"room, B": "{name}"} | {x: y for x, y in _COLUMNS.items() if x != "schedule"} | {"found by": "{by}"}
-    data = {"frontier": [_data(row) for row in rows]}
-    return tell(data, lambda: [_head(problem, proved, ""), listed(rows, columns, 0)])
+    words = f"{sum(x['proved'] for x in rows)} of {len(rows)} amounts of memory optimal"
+    claimed = sum("claimed" in x["standing"] for x in rows)
+    columns = {
+        **_amounts(problem, [x["capacity"] for x in rows]),
+        "step": [quantity(x["seconds"], "s") for x in rows], "bubble": [percent(x["bubble"]) for x in rows],
+        "bound": [quantity(x["bound"], "s") for x in rows], "gap": [_gap(x) for x in rows],
+        "status": [x["standing"] for x in rows], "found by": [x["by"] for x in rows],
+    }  # fmt: skip
+    words += f", {claimed} of them on the word of one solver" * (claimed > 0)
+    return tell({"frontier": rows}, lambda: [_head(problem, words), table_of(columns, 0)])

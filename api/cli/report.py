@@ -142,7 +142,7 @@ def _pipeline(problem: PipelineProblem, plan: PipelinePlan, verdict: PipelineVer
         "begins with": [" ".join(order[:BEGINS]) for order in orders],
         **in_unit({"busy": verdict.load}, "s", verdict.objective or 0.0),
         "idle": [percent(1 - x / (verdict.objective or 1.0)) for x in verdict.load],
-        **in_unit({"holds": verdict.memory}, "B", verdict.memory.max()),
+        **in_unit({"holds": verdict.memory}, problem.unit, verdict.memory.max()),
         "full": ["-" if y == inf or not y else percent(x / y) for x, y in zip(verdict.memory, limit, strict=True)],
     }
     return columns, 3, f"bubble {percent(verdict.bubble)}: the share of the devices' time in which they are idle"

@@ -190,16 +190,16 @@ def _passes(problem: PipelineProblem) -> Shown:
         ("weights", "their gradients may wait" if problem.split else "their gradients are part of backward passes"),
         ("busy", f"{quantity(float(problem.load().max()), 's')} the busiest device, of any order"),
     ]
-    room = [quantity(x, "B") for x in problem.capacity.tolist()] or ["unlimited"] * problem.devices
+    room = [quantity(x, problem.unit) for x in problem.capacity.tolist()] or ["unlimited"] * problem.devices
     times = {"forward": problem.forward, "backward": problem.backward, "weights": problem.weight}
     columns = {
         "stage": [f"{s}" for s in range(problem.stages)],
         "device": [f"{d}" for d in problem.device],
         **in_unit({**times, "transfer": problem.transfer}, "s", max(float(x.max()) for x in times.values())),
-        **in_unit({"holds": problem.activation, "keeps": problem.kept}, "B", float(problem.activation.max())),
+        **in_unit({"holds": problem.activation, "keeps": problem.kept}, problem.unit, float(problem.activation.max())),
         "room": [room[d] for d in problem.device],
     }
-    return f"a pipeline: {repr(problem)[len('PipelineProblem(') : -1]}", rows, [table_of(columns, left=2)]
+    return f"a pipeline: {problem.words}", rows, [table_of(columns, left=2)]
 
 
 def _jobs(problem: ScheduleProblem) -> Shown:

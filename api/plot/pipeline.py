@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -52,9 +52,9 @@ def pipeline_scene(entries: Sequence[Drawn]) -> Scene:
 
 def timed_scene(entries: Sequence[Timed]) -> Scene:
     """Return when passes run, plans or runs of them below each other, panels ``passes``."""
-    factor, unit = scale(max(max(float(x.finish.max()), x.bound or 0.0) for x in entries), "s")
-    last = max(max(float(x.finish.max()), x.bound or 0.0) for x in entries) / factor
-    axis = Axis(0.0, 1.012 * last or 1.0, f"time, {unit}", grid=True, link="time")
+    last = max(max(float(x.finish.max()), x.bound or 0.0) for x in entries)
+    factor, unit = scale(last, "s")
+    axis = Axis(0.0, 1.012 * last / factor or 1.0, f"time, {unit}", grid=True, link="time")
     rows = [_row(x, axis, factor, several=len(entries) > 1) for x in entries]
     problem = entries[0].problem
     told = entries[0].told if len(entries) == 1 else f"{len(entries)} on one axis of time"
@@ -88,53 +88,51 @@ def _row(timed: Timed, axis: Axis, factor: float, *, several: bool) -> list[Pane
     side = replace(panel, marks=(), bare=True, left=panel.left + panel.width + 0.1, width=SIDE - 0.1, heading="")
     idle = timed.seconds - sums(passes.device, timed.finish - timed.start, p)
     held = timed.memory.any()
-    told = [(0.5, -0.15, "idle", 8.5, GREY)] + [(1.1, -0.15, "holds", 8.5, GREY)] * bool(held)
+    head = "holds" if problem.unit == "B" else "batches"
+    told = [(0.5, -0.15, "idle", 8.5, GREY)] + [(1.1, -0.15, head, 8.5, GREY)] * bool(held)
     for d in rows:
-        told.append((0.5, d + 0.5, quantity(max(float(idle[d]), 0.0), "s", 3), 8.5, INK))
-        told += [(1.1, d + 0.5, quantity(float(timed.memory[d]), "B", 3), 8.5, INK)] * bool(held)
+        rest, most = max(float(idle[d]), 0.0), quantity(float(timed.memory[d]), problem.unit, 3)
+        told.append((0.5, d + 0.5, quantity(rest, "s", 3), 8.5, INK))
+        told += [(1.1, d + 0.5, most.removesuffix(" micro-batches"), 8.5, INK)] * bool(held)
     return [replace(panel, keys=keys), replace(side, x=Axis(0, SIDE - 0.1)).add(Words.of(told, "right", outside=True))]
 
 
-class Point(NamedTuple):
-    """The best step for an amount of memory: bytes, seconds, bound, its bubble, the least one, and who found it."""
+def frontier_scene(rows: Sequence[Mapping[str, Any]], title: str, published: Sequence[Mapping[str, Any]] = ()) -> Scene:
+    """Return memory against bubble: what is best, what is proved, and published schedules.
 
-    memory: float
-    seconds: float
-    bound: float
-    bubble: float
-    least: float
-    by: str
-
-
-def frontier_scene(points: Sequence[Point], title: str, published: Sequence[tuple[str, float, float]] = ()) -> Scene:
-    """Return memory against bubble: what is best, what is proved, and published schedules, (name, memory, bubble)."""
-    most = max([p.memory for p in points] + [x for _, x, _ in published])
-    high = 100 * max([p.bubble for p in points] + [y for *_, y in published])
-    panel = Panel("frontier", Axis(0, 1.05 * most, "memory of a device, B", grid=True),
+    Args:
+        rows: of `gangplan pipeline --frontier`, as machines are told.
+        published: of its table.
+    """
+    most = max([x["capacity"] for x in rows] + [x["memory"] for x in published])
+    high = 100 * max(x["bubble"] for x in [*rows, *published])
+    factor, unit = scale(most, rows[0]["unit"])
+    panel = Panel("frontier", Axis(0, 1.05 * most / factor, f"memory of a device, {unit}", grid=True),
                   Axis(0, 1.08 * high or 1.0, "bubble, % of the step", grid=True), (), height=3.6)  # fmt: skip
-    best = [(p.memory, 100 * p.bubble) for p in points]
-    texts = [
-        f"{p.memory:g} B: {quantity(p.seconds, 's', 6)} by {p.by}<br>bound {quantity(p.bound, 's', 6)}" for p in points
-    ]
-    proved = [p.seconds <= p.bound * (1 + 1e-6) for p in points]
     keys = [
         Key("best plan: filled if proved", (FEW[0],), "line"),
         Key("bound", look="dash"),
         Key("published", (FEW[1],), "D"),
     ]
-    fill = [FEW[0] if x else "#ffffff" for x in proved]
+    at = [np.array([[x["capacity"] / factor, 100 * x["bubble"]]]) for x in rows]
+    proved = [x["proved"] and "claimed" not in x["standing"] for x in rows]
+    texts = [
+        f"{quantity(x['capacity'], x['unit'])}: {quantity(x['seconds'], 's', 6)} by {x['by']}"
+        f"<br>bound {quantity(x['bound'], 's', 6)}"
+        for x in rows
+    ]
     panel = panel.add(
-        Lines([[(p.memory, 100 * p.least) for p in points]], INK, 1.2, dash=True, name="bound"),
-        Lines([best], FEW[0], 1.6, name=keys[0].label),
-        *(Dots(np.array([xy]), colour, 7.0, "o", FEW[0], [text], keys[0].label)
-          for xy, colour, text in zip(best, fill, texts, strict=True)),
+        Lines([[(x["capacity"] / factor, 100 * x["least_bubble"]) for x in rows]], INK, 1.2, dash=True, name="bound"),
+        Lines([[tuple(xy[0]) for xy in at]], FEW[0], 1.6, name=keys[0].label),
+        *(Dots(xy, FEW[0] if x else "#ffffff", 7.0, "o", FEW[0], [text], keys[0].label)
+          for xy, x, text in zip(at, proved, texts, strict=True)),
     )  # fmt: skip
     if published:
-        at = np.array([[x, 100 * y] for _, x, y in published])
+        known = [(x["memory"] / factor, 100 * x["bubble"], x["name"]) for x in published]
+        shift = 0.01 * most / factor
         panel = panel.add(
-            Dots(at, FEW[1], 8.0, "D", "#ffffff", [f"{x[0]}" for x in published], "published"),
-            Words.of([(x + 0.01 * most, 100 * y + 0.03 * high, name, 9.0, INK) for name, x, y in published], "left"),
+            Dots(np.array([x[:2] for x in known]), FEW[1], 8.0, "D", "#ffffff", [x[2] for x in known], "published"),
+            Words.of([(x + shift, y + 0.03 * high, name, 9.0, INK) for x, y, name in known], "left"),
         )
-    count = sum(proved)
-    told = f"{count} of {len(points)} amounts of memory proved"
+    told = f"{sum(proved)} of {len(rows)} amounts of memory proved"
     return Scene(title, told, [[replace(panel, keys=keys)]])

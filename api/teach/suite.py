@@ -168,7 +168,7 @@ SIMPLE = {
     "stages": "chain",
     "placement": "pack",
     "schedule": "dual",
-    "pipeline": "lists",
+    "pipeline": "beam",
 }
 """A simple heuristic for each objective; `gangplan methods` lists others."""
 

@@ -7,7 +7,7 @@ import pickle
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from io import BytesIO
@@ -58,7 +58,7 @@ def run_split(model: LoadedModel, ops: Ops, parts: tuple[Piece, ...], training: 
     devices = sorted({part.device for part in parts})
     buffers = frozenset(name for name in program.state if not program.is_parameter(name))
     seconds = {device: {"forward": 0.0, "backward": 0.0} for device in devices}
-    with _processes(devices) as ask:
+    with processes(devices, SplitWorker) as ask:
         whole = reference(model, ops, training, seed)
         for device in devices:
             ask(device, "begin", *_beginning(model, program, device, parts, seed), torch.get_num_threads(), training)
@@ -102,11 +102,14 @@ def _beginning(
 
 
 @contextmanager
-def _processes(devices: list[int]) -> Iterator[Callable[..., tuple[Any, float]]]:
-    """Start a process for each device; yield what makes one do something and returns its answer and the seconds."""
+def processes(devices: Iterable[int], worker: type[Any]) -> Iterator[Callable[..., tuple[Any, float]]]:
+    """Start a process for each device; yield what makes one do something and returns its answer and the seconds.
+
+    The first call of each, whatever its name, makes its worker.
+    """
     context = multiprocessing.get_context("spawn")  # a fork would copy threads' locks but not the threads
     lines: dict[int, Any] = {}
-    processes: list[Any] = []
+    started: list[Any] = []
 
     def ask(device: int, call: str, *given: Any) -> tuple[Any, float]:
         try:
@@ -122,12 +125,12 @@ def _processes(devices: list[int]) -> Iterator[Callable[..., tuple[Any, float]]]
         with _deaf():
             for device in devices:
                 lines[device], theirs = context.Pipe()
-                processes.append(context.Process(target=serve, args=(theirs,), daemon=True))
-                processes[-1].start()
+                started.append(context.Process(target=serve, args=(theirs, worker), daemon=True))
+                started[-1].start()
                 theirs.close()  # so that the end of the process ends the line
         yield ask
     finally:
-        for process in processes:
+        for process in started:
             process.terminate()
             process.join()
 
@@ -165,8 +168,8 @@ def _alone(x: Any) -> Any:
     return x.detach().resolve_conj().resolve_neg().clone().requires_grad_(x.requires_grad)
 
 
-def serve(line: Any) -> None:
-    """Answer calls of `SplitWorker`, of which making one is the first, until nobody is left to answer."""
+def serve(line: Any, kind: type[Any]) -> None:
+    """Answer calls of a kind of worker, of which making one is the first, until nobody is left to answer."""
     worker: Any = None
     with suppress(EOFError):
         while True:
@@ -174,7 +177,7 @@ def serve(line: Any) -> None:
             start, answer = time.perf_counter(), None
             try:
                 if worker is None:
-                    worker = SplitWorker(*given)
+                    worker = kind(*given)
                 else:
                     answer = getattr(worker, call)(*given)
                 reply = ("", answer, time.perf_counter() - start)

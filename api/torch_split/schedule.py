@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -17,9 +17,10 @@ from torch.distributed.pipelining.schedules import _PipelineScheduleRuntime
 
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import FloatArray
-from gangplan.instances.documents import dump, load
-from gangplan.instances.intake import read_text
 from gangplan.instances.pipeline import PipelinePlan, PipelineProblem, schedule_csv
+
+from .launch import processes
+from .reference import apart, largest
 
 WIDTH, HEADS, TOKENS, WORDS, SAMPLES = 32, 4, 16, 61, 2
 """Of the toy: width, heads, tokens of a sample, vocabulary, samples of a micro-batch."""
@@ -79,29 +80,23 @@ def rehearse(problem: PipelineProblem, plans: Mapping[str, PipelinePlan], mean: 
     Raises:
         InstanceError: if torch refuses a schedule, or a process ends early.
     """
-    context, unit = multiprocessing.get_context("spawn"), mean / (float(problem.passes().seconds.mean()) or 1.0)
-    with TemporaryDirectory() as name:
-        folder = Path(name)
-        (folder / "problem.json").write_text(dump(problem))
-        for i, plan in enumerate(plans.values()):
-            (folder / f"{i}.csv").write_text(schedule_csv(problem, plan))
-        given = folder, len(plans), unit
-        processes = [context.Process(target=_work, args=(d, *given), daemon=True) for d in range(problem.devices)]
-        for process in processes:
-            process.start()
-        end = time.monotonic() + SECONDS
-        while (
-            any(x.is_alive() for x in processes) and not any(x.exitcode for x in processes) and time.monotonic() < end
-        ):
-            time.sleep(0.05)
-        wrong = [d for d, x in enumerate(processes) if x.exitcode != 0]
-        for process in processes:
-            process.terminate()
-            process.join()
-        if wrong:
-            found = [read_text(x) for d in wrong if (x := folder / f"error-{d}").exists()]
-            raise InstanceError("run", found[0] if found else f"the process of device {wrong[0]} ended early")
-        rows = [torch.load(folder / f"{d}.pt", weights_only=True) for d in range(problem.devices)]
+    unit = mean / (float(problem.passes().seconds.mean()) or 1.0)
+    count = problem.devices
+    with (
+        ThreadPoolExecutor(count) as pool,
+        TemporaryDirectory() as folder,
+        processes(range(count), ScheduleWorker) as ask,
+    ):
+
+        def work(rank: int) -> list[dict[str, Any]]:
+            ask(rank, "begin", problem, rank, folder)
+            return [ask(rank, "step", schedule_csv(problem, plan), unit)[0] for plan in plans.values()]
+
+        running = [pool.submit(work, rank) for rank in range(count)]
+        over, late = wait(running, SECONDS, FIRST_EXCEPTION)
+        rows = [x.result() for x in running if x in over]  # or the first error
+        if late:
+            raise InstanceError("run", f"is not over in {SECONDS:g} s")
     return {name: _compared(problem, [row[i] for row in rows], unit) for i, name in enumerate(plans)}
 
 
@@ -125,47 +120,37 @@ def _compared(problem: PipelineProblem, rows: list[dict[str, Any]], unit: float)
 
 
 def _apart(whole: Any, part: Any) -> float:
-    whole = whole.detach()
-    return float((whole - part).abs().max() / whole.abs().max().clamp_min(1e-30))
+    return apart(whole.detach(), part) / max(largest(whole), 1e-30)
 
 
-def _work(rank: int, folder: Path, plans: int, unit: float) -> None:
-    """Run the stages of one device by each schedule, and keep gradients, outputs and times."""
-    torch.set_num_threads(1)
-    try:
-        problem = load(folder / "problem.json")
-        distributed.init_process_group(
-            "gloo", init_method=f"file://{folder}/store", rank=rank, world_size=problem.devices
-        )
-        torch.save([_step(problem, rank, folder / f"{i}.csv", unit) for i in range(plans)], folder / f"{rank}.pt")
-        distributed.barrier()
-        distributed.destroy_process_group()
-    except BaseException as error:
-        (folder / f"error-{rank}").write_text(f"device {rank}: {type(error).__name__}: {error}")
-        raise
+class ScheduleWorker:
+    """The process of a device."""
 
+    def __init__(self, problem: PipelineProblem, rank: int, folder: str) -> None:
+        """Meet the others."""
+        torch.set_num_threads(1)
+        self.problem, self.rank, self.csv = problem, rank, Path(folder, f"{rank}.csv")
+        how: dict[str, Any] = {"init_method": f"file://{folder}/store", "world_size": self.problem.devices}
+        distributed.init_process_group("gloo", rank=rank, **how)
 
-def _step(problem: PipelineProblem, rank: int, csv: Path, unit: float) -> dict[str, Any]:
-    modules, words, targets = toy(problem)
-    own = np.flatnonzero(problem.device == rank).tolist()
-    stages = [PipelineStage(modules[s], s, problem.stages, torch.device("cpu")) for s in own]
-    times: dict[int, tuple[float, float]] = {}
-    for stage in stages:
-        _stretch(problem, stage, unit, times)
-    schedule = _PipelineScheduleRuntime(stages, problem.micro_batches, loss_fn=loss)
-    schedule._load_csv(str(csv))
-    last = problem.stages - 1
-    given = (words,) if 0 in own else ()
-    kept: dict[str, Any] = {}
-    for _ in range(2):  # the first one is to agree on shapes
-        for module in modules:
-            module.zero_grad()
-        distributed.barrier()
-        made = schedule.step(*given, **({"target": targets} if last in own else {}))
-    if last in own:
-        kept["outputs"] = made.detach()
-    gradients = {f"{s}.{name}": x.grad for s in own for name, x in modules[s].named_parameters()}
-    return kept | {"gradients": gradients, "times": times}
+    def step(self, orders: str, unit: float) -> dict[str, Any]:
+        """Run the stages of the device by a schedule; return gradients, outputs and times."""
+        problem, (modules, words, targets) = self.problem, toy(self.problem)
+        own, last = np.flatnonzero(problem.device == self.rank).tolist(), problem.stages - 1
+        stages = [PipelineStage(modules[s], s, problem.stages, torch.device("cpu")) for s in own]
+        times: dict[int, tuple[float, float]] = {}
+        for stage in stages:
+            _stretch(problem, stage, unit, times)
+        schedule = _PipelineScheduleRuntime(stages, problem.micro_batches, loss_fn=loss)
+        self.csv.write_text(orders)
+        schedule._load_csv(str(self.csv))
+        for _ in range(2):  # the first one is to agree on shapes
+            for module in modules:
+                module.zero_grad()
+            distributed.barrier()
+            made = schedule.step(*[words] * (0 in own), **({"target": targets} if last in own else {}))
+        gradients = {f"{s}.{name}": x.grad for s in own for name, x in modules[s].named_parameters()}
+        return {"gradients": gradients, "times": times} | ({"outputs": made.detach()} if last in own else {})
 
 
 def _stretch(problem: PipelineProblem, stage: Any, unit: float, times: dict[int, tuple[float, float]]) -> None:

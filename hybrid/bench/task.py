@@ -42,7 +42,7 @@ USUAL = {
     "stages": ("auto", "chain", "ideals"),
     "placement": ("auto", "topology", "local_search", "cpsat"),
     "schedule": ("auto", "lists", "local_search", "cpsat"),
-    "pipeline": ("auto", "published", "lists", "cpsat"),
+    "pipeline": ("auto", "published", "beam", "cpsat"),
 }
 """The methods of a run that names none."""
 Solver = Callable[[Run], Any]

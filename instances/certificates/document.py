@@ -94,6 +94,7 @@ ARGUMENTS = Lazy(
         "recurrence": ".stages:Recurrence",
         "families": ".layouts:Families",
         "windows": ".windows:Windows",
+        "orders": ".orders:Orders",
     },
 )
 """The arguments by name, one a class."""

@@ -10,18 +10,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from graphlib import TopologicalSorter
 from math import inf, lcm
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
+from ..arrays import IntArray
 from ..errors import InstanceError
 from .document import Certificate
 from .exact import SLACK
 
 PLACE = Fraction(1, 2**51)
 """Two last places, by which the verifier rounds the end of each pass in a row at most, as a share."""
+_WIDE = 2**58
+"""Ticks from which sums of some of them are beyond 64 bits."""
 MOST = 50_000_000
 """Steps that any certificate may ask for: minutes."""
 
@@ -53,10 +57,10 @@ class Windows(Certificate):
             raise InstanceError("steps", f"{work} pairs of passes are to be compared, {min(self.steps, MOST)} may be")
         if starved(problem) is not None:
             return inf
-        forward = _forward(problem)
+        forward = Direction.of(problem)
         both = forward, forward.reversed()
         views = [list(range(problem.n_passes))] if problem.barrier else forward.own
-        best: int = max(_fits(forward, *(x.heads(own) for x in both)) for own in views)
+        best: int = max(fits(forward, *(x.heads(own) for x in both)) for own in views)
         slack: Fraction = 1 + problem.n_passes * PLACE
         return best * forward.tick / slack
 
@@ -88,102 +92,107 @@ def memory_arcs(problem: Any) -> Iterator[tuple[int, int]]:
             yield from ((problem.number(kind, s, j - count), s * m + j) for j in range(count, m))
 
 
-class _Direction(NamedTuple):
+class Direction:
     """Passes in whole ticks, in the order of time or against it.
 
     Attributes:
         tick: seconds.
         seconds: of each pass, in ticks.
         arcs: of each pass those before it, each with the ticks between.
-        own: of each device its passes.
         device: of each pass.
+        own: of each device its passes.
         micro_batches: how many; as many passes of one kind and stage are a chain.
         order: passes so that each comes after those before it.
-        past: of each pass how many of each chain of its device come before it.
+        total: more than all seconds and arcs together, in ticks.
     """
 
-    tick: Fraction
-    seconds: list[int]
-    arcs: list[dict[int, int]]
-    own: list[list[int]]
-    device: list[int]
-    micro_batches: int
-    order: list[int]
-    past: list[list[list[int]]]
+    forward = True
 
-    def reversed(self) -> _Direction:
+    def __init__(
+        self, tick: Fraction, seconds: list[int], arcs: list[dict[int, int]], device: list[int], micro_batches: int
+    ) -> None:
+        self.tick, self.seconds, self.arcs, self.device = tick, seconds, arcs, device
+        self.micro_batches = micro_batches
+        self.own: list[list[int]] = [[] for _ in range(max(device) + 1)]
+        for x, d in enumerate(device):
+            self.own[d].append(x)
+        self.order = list(TopologicalSorter(dict(enumerate(arcs))).static_order())
+        self.total = sum(seconds) + sum(sum(x.values()) for x in arcs) + 1
+        self.type: Any = np.int64 if self.total < _WIDE else object
+
+    @classmethod
+    def of(cls, problem: Any) -> Direction:
+        """Return the passes with all arcs that hold in any plan with micro-batches in the order of their numbers."""
+        found, m = problem.passes(), problem.micro_batches
+        exact = [[Fraction(x) for x in column.tolist()] for column in (found.seconds, found.lag)]
+        tick = Fraction(1, lcm(*{x.denominator for column in exact for x in column}))
+        seconds, lag = ([int(x / tick) for x in column] for column in exact)
+        arcs: list[dict[int, int]] = [{} for _ in seconds]
+        for x, u in enumerate(found.before.tolist()):
+            if u >= 0:
+                arcs[x][u] = lag[x]
+            if x % m:
+                arcs[x].setdefault(x - 1, 0)
+        for u, x in memory_arcs(problem):
+            arcs[x].setdefault(u, 0)
+        return cls(tick, seconds, arcs, found.device.tolist(), m)
+
+    def reversed(self) -> Direction:
         """Return the same against time."""
         after: list[dict[int, int]] = [{} for _ in self.seconds]
         for x, before in enumerate(self.arcs):
             for u, ticks in before.items():
                 after[u][x] = ticks
-        order = self.order[::-1]
-        return self._replace(arcs=after, order=order, past=_past(after, self.device, self.micro_batches, order))
+        found = Direction(self.tick, self.seconds, after, self.device, self.micro_batches)
+        found.forward = not self.forward
+        return found
 
-    def heads(self, view: Sequence[int]) -> list[int]:
-        """Return how early each pass can start if those of a view start at 0, others whenever they like."""
-        never = -4 * (sum(self.seconds) + sum(sum(x.values()) for x in self.arcs) + 1)
-        head = [never] * len(self.seconds)
-        for x in view:
-            head[x] = 0
+    def heads(self, view: Sequence[int], *, fit: bool = True) -> list[int]:
+        """Return how early each pass can start if those of a view start at 0, others whenever they like.
+
+        Args:
+            fit: whether passes of a device that come before another have to fit, too.
+        """
+        never = -4 * self.total
+        head, takes = np.full(len(self.seconds), never, self.type), np.array(self.seconds, self.type)
+        head[[*view]] = 0
         for x in self.order:
-            least = max((head[u] + self.seconds[u] + ticks for u, ticks in self.arcs[x].items()), default=never)
-            total, least = 0, max(least, head[x])
-            for start, takes in sorted(
-                ((head[y], self.seconds[y]) for part in self.past[x] for y in part), reverse=True
-            ):
-                total += takes
-                least = max(least, start + total)
-            head[x] = least
-        return head
+            before = [head[u] + self.seconds[u] + ticks for u, ticks in self.arcs[x].items()]
+            head[x] = max(head[x], *before) if before else head[x]
+            if fit and (past := [*self._past(x)]):
+                starts = np.concatenate([head[part] for part in past])
+                late = np.argsort(-starts, kind="stable")
+                total = np.cumsum(np.concatenate([takes[part] for part in past])[late])
+                head[x] = max(head[x], (starts[late] + total).max())
+        found: list[int] = head.tolist()
+        return found
+
+    def _past(self, x: int) -> Iterator[slice]:
+        """Yield the parts of the chains of its device that come before a pass."""
+        m = self.micro_batches
+        for c in {y // m for y in self.own[self.device[x]][::m]}:
+            if k := self.past[x, c]:
+                yield slice(c * m, c * m + k) if self.forward else slice(c * m + m - k, c * m + m)
+
+    @cached_property
+    def past(self) -> IntArray:
+        """How many of each chain come before each pass, int32 (n, chains)."""
+        m = self.micro_batches
+        past = np.zeros((len(self.arcs), len(self.arcs) // m), dtype=np.int32)
+        for x in self.order:
+            for u in self.arcs[x]:
+                np.maximum(past[x], past[u], out=past[x])
+                past[x, u // m] = max(past[x, u // m], u % m + 1 if self.forward else m - u % m)
+        return past
 
 
-def _forward(problem: Any) -> _Direction:
-    """Return the passes with all arcs that hold in any plan with micro-batches in the order of their numbers."""
-    found, m = problem.passes(), problem.micro_batches
-    exact = [[Fraction(x) for x in column.tolist()] for column in (found.seconds, found.lag)]
-    tick = Fraction(1, lcm(*{x.denominator for column in exact for x in column}))
-    seconds, lag = ([int(x / tick) for x in column] for column in exact)
-    arcs: list[dict[int, int]] = [{} for _ in seconds]
-    for x, u in enumerate(found.before.tolist()):
-        if u >= 0:
-            arcs[x][u] = lag[x]
-        if x % m:
-            arcs[x].setdefault(x - 1, 0)
-    for u, x in memory_arcs(problem):
-        arcs[x].setdefault(u, 0)
-    device = found.device.tolist()
-    own = [[x for x, d in enumerate(device) if d == one] for one in range(problem.devices)]
-    order = list(TopologicalSorter(dict(enumerate(arcs))).static_order())
-    return _Direction(tick, seconds, arcs, own, device, m, order, _past(arcs, device, m, order))
-
-
-def _past(arcs: Sequence[dict[int, int]], device: list[int], m: int, order: Sequence[int]) -> list[list[list[int]]]:
-    """Return of each pass the beginnings of the chains of its device that come before it."""
-    step = 1 if order[0] % m == 0 else -1
-    chains = [list(range(c, c + m))[::step] for c in range(0, len(arcs), m)]
-    mine = [[c for c in range(len(chains)) if device[c * m] == d] for d in range(max(device) + 1)]
-    count: list[list[int]] = [[] for _ in arcs]
-    past: list[list[list[int]]] = [[] for _ in arcs]
-    for x in order:
-        found = [0] * len(chains)
-        for u in arcs[x]:
-            found = list(map(max, found, count[u]))
-        past[x] = [chains[c][: found[c]] for c in mine[device[x]]]
-        found[x // m] = (x % m if step > 0 else m - 1 - x % m) + 1
-        count[x] = found
-    return past
-
-
-def _fits(passes: _Direction, head: list[int], tail: list[int]) -> int:
+def fits(passes: Direction, head: list[int], tail: list[int]) -> int:
     """Return the most that passes of a device take with their least head and their least tail."""
     best = 0
     for own in passes.own:
-        by_head = sorted(own, key=lambda x: -head[x])
-        for least in {tail[x] for x in own}:
-            total = 0
-            for x in by_head:
-                if tail[x] >= least:
-                    total += passes.seconds[x]
-                    best = max(best, head[x] + total + least)
+        late = sorted(own, key=lambda x: -head[x])
+        starts, ends, takes = (np.array([of[x] for x in late], passes.type) for of in (head, tail, passes.seconds))
+        for least in set(ends.tolist()):
+            some = ends >= least
+            best = max(best, int((starts[some] + np.cumsum(takes[some])).max()) + least)
     return best

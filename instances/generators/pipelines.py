@@ -36,7 +36,8 @@ def micro_batches(
         require_number(x, name)
     line = range(devices)
     if shape == "v":
-        require_number(chunks, "chunks", least=2, most=2)
+        chunks = max(chunks, 2)
+        require_number(chunks, "chunks", most=2)
     device = np.array([*line, *line[::-1]] if shape == "v" else [*line] * chunks, dtype=np.int32)
     share = np.random.default_rng(seed).uniform(1 - spread, 1 + spread, (3, len(device))) / chunks
     ahead, back, weights = np.array([forward, backward, weight])[:, None] * share

@@ -41,7 +41,7 @@ def verify_pipeline(problem: PipelineProblem, plan: PipelinePlan) -> PipelineVer
     if wrong := _shape(problem, plan):
         return PipelineVerdict(tuple(wrong), None, none, none, nobody, nobody, 0.0)
     passes, orders = problem.passes(), problem.orders(plan)
-    memory = peaks(passes, orders)
+    memory = np.array([np.cumsum(passes.change[order]).max(initial=0.0) for order in orders])
     violations = _memory(problem, passes, orders)
     ends, stuck = finishes(problem, passes, orders)
     if stuck:
@@ -73,11 +73,6 @@ def _shape(problem: PipelineProblem, plan: PipelinePlan) -> list[str]:
     ]
 
 
-def peaks(passes: Passes, orders: Sequence[Sequence[int]]) -> FloatArray:
-    """Return the bytes that each device holds at most, float64 (devices,)."""
-    return np.array([np.cumsum(passes.change[order]).max(initial=0.0) for order in orders])
-
-
 def _memory(problem: PipelineProblem, passes: Passes, orders: Sequence[Sequence[int]]) -> list[str]:
     """Return where a device first holds more than it has: at the start of a forward pass, and nowhere else."""
     words = []
@@ -86,8 +81,8 @@ def _memory(problem: PipelineProblem, passes: Passes, orders: Sequence[Sequence[
         over = held > limit * (1 + TOLERANCE)
         if over.any():
             i = int(np.argmax(over))
-            at = f"{quantity(held[i], 'B', 6)} during {problem.told(order[i])}, it has {quantity(limit, 'B', 6)}"
-            words.append(f"memory: device {d} holds {at}")
+            most, has = (quantity(x, problem.unit, 6) for x in (held[i], limit))
+            words.append(f"memory: device {d} holds {most} during {problem.told(order[i])}, it has {has}")
     return words
 
 

@@ -15,6 +15,7 @@ from gangplan.instances.certificates.calls import Calls
 from gangplan.instances.certificates.document import Certificate, Proved
 from gangplan.instances.certificates.grouped import Grouped
 from gangplan.instances.certificates.ideals import Ideals
+from gangplan.instances.certificates.orders import EACH, Orders
 from gangplan.instances.certificates.rooms import Rooms
 from gangplan.instances.certificates.rows import model_of
 from gangplan.instances.certificates.stages import Recurrence
@@ -37,6 +38,8 @@ _PATHS, _CLOSE = 1_500_000, Fraction(1, 10**8)
 """Arcs of paths that are looked at in a second; how far thresholds of times are below the plan, as a share."""
 _PAIRS = 400_000
 """Edges and pairs of groups that are looked at in a second."""
+_BEGINNINGS = 15_000
+"""Beginnings of plans of pipelines that are looked at in a second."""
 _STAGES = 40_000
 """Degrees and stages of layouts that are looked at in a second."""
 _FOREVER = Fraction(10**30)
@@ -84,12 +87,12 @@ def _parts(run: Run) -> tuple[Fraction, ...]:
 
 def _candidates(run: Run, left: Callable[[], float]) -> Iterator[Certificate | Proved]:
     try:
-        yield from (_layouts if run.problem.objective == "layout" else _made)(run, left)
+        yield from {"layout": _layouts, "pipeline": _orders}.get(run.problem.objective, _made)(run, left)
     except InstanceError:
         return  # what the checker refuses: rows with too many numbers, times that clocks do not tell apart
 
 
-def _layouts(run: Run, left: Callable[[], float]) -> Iterator[Certificate]:
+def _layouts(run: Run, left: Callable[[], float]) -> Iterator[Certificate | Proved]:
     from gangplan.instances.certificates.layouts import Families
 
     threshold = Fraction(run.objective) * (1 - _CLOSE) if run.objective else _FOREVER
@@ -108,6 +111,13 @@ def _step(run: Run, left: Callable[[], float]) -> Iterator[Certificate]:
         yield Together(sum(parts, Fraction(0)), int(_PATHS * min(left() * _SHARE, LONGEST)), parts)
     if threshold:
         yield Together(threshold, int(_PATHS * min(left(), LONGEST)))
+
+
+def _orders(run: Run, left: Callable[[], float]) -> Iterator[Certificate | Proved]:
+    yield from simple(run.problem)
+    if run.problem.barrier and run.objective:
+        threshold = Fraction(run.objective) * (1 - _CLOSE)
+        yield Orders(threshold, int(_BEGINNINGS * EACH * min(left(), LONGEST)))
 
 
 def _made(run: Run, left: Callable[[], float]) -> Iterator[Certificate | Proved]:

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from gangplan.instances.certificates.windows import MOST, PLACE, Windows, effort, starved
 from gangplan.instances.lazy import on_demand
-from gangplan.instances.pipeline import PipelineProblem
 
 from ..method import CPSAT, Method, Suite, plain_methods, without_plan
 from ..run import Run
-from .lists import lists
+from .beam import beam
 from .published import published
 
 if TYPE_CHECKING:
@@ -22,7 +19,7 @@ else:
 
 _LARGE = 20_000
 """Passes up to which CP-SAT has a model."""
-_AT_ONCE, _A_SECOND = 200_000, 2_000_000
+_AT_ONCE, _A_SECOND = 200_000, 6_000_000
 """Pairs of passes that are compared before all else: a tenth of a second; and in a second."""
 
 
@@ -32,18 +29,10 @@ def _prepare(run: Run) -> Run:
         run.prove_infeasible("memory", f"memory: {words}, which holds them all before it goes back")
         return run
     _draft(run)
-    run.raise_bound(_load(run.problem) * (1 - run.problem.n_passes * float(PLACE)), "load")
+    run.raise_bound(float(run.problem.load().max()) * (1 - run.problem.n_passes * float(PLACE)), "load")
     if effort(run.problem) <= _AT_ONCE:
         _bounds(run)
     return run
-
-
-def _load(problem: PipelineProblem) -> float:
-    """Return the most that a device is busy, with a barrier after the first micro-batch has come to it."""
-    moves = problem.passes().lag[: problem.stages * problem.micro_batches : problem.micro_batches]
-    here = np.cumsum(moves + np.concatenate([[0.0], problem.forward[:-1]]))
-    first = np.unique(problem.device, return_index=True)[1]
-    return float((problem.load() + here[first] * problem.barrier).max())
 
 
 def _bounds(run: Run, prepared: object = None) -> None:
@@ -56,7 +45,7 @@ def _draft(run: Run, prepared: object = None) -> None:
     if run.plan is None and not run.infeasible:
         published(run)
         if run.plan is None or not run.stopped:
-            lists(run, tries=1)
+            beam(run, tries=2)
 
 
 def _suits(run: Run) -> bool:
@@ -65,7 +54,7 @@ def _suits(run: Run) -> bool:
 
 METHODS: dict[str, Method] = {
     "published": Method(published),
-    "lists": Method(lists),
+    "beam": Method(beam),
     "bounds": Method(_bounds),
     "local_search": Method(local_search.local_search, start=without_plan(_draft), draws=True),
     "cpsat": Method(

@@ -6,19 +6,22 @@ ZB-H1, ZB-H2 and ZB-V (Qi et al., ICLR 2024; ZB-V as PyTorch states it).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 
-from gangplan.instances.pipeline import PipelinePlan, PipelineProblem
-from gangplan.instances.verify import TOLERANCE
-from gangplan.instances.verify.pipeline import peaks
+from gangplan.instances import verify
+from gangplan.instances.pipeline import PHASES, PipelinePlan, PipelineProblem
 
 from ..run import Run
 
 F, B, W = range(3)
 Pass = tuple[int, int, int]
 """Kind, stage and micro-batch."""
+Turns = Sequence[tuple[int, int]]
 Orders = list[list[Pass]] | None
 """Of each device; nothing where a schedule is not made for the problem."""
 
@@ -34,57 +37,36 @@ def layout(problem: PipelineProblem) -> str:
     return "v" if v == 2 * p and np.array_equal(problem.device, [*line, *line[::-1]]) else ""
 
 
+def _alternate(
+    problem: PipelineProblem, turns: Turns, ahead: Callable[[int], int], lag: Callable[[int], int]
+) -> Orders:
+    """Run so many passes ahead, then one forward and one backward in turns; W comes `lag` backward passes later.
+
+    Args:
+        turns: which stage of a device, of those it has, and which micro-batch go forward; backward stages are reversed.
+        ahead, lag: by device.
+    """
+    orders = []
+    for d in range(problem.devices):
+        mine, first, late = np.flatnonzero(problem.device == d).tolist(), ahead(d), lag(d)
+        forward, back = [(F, mine[c], j) for c, j in turns], [(mine[-1 - c], j) for c, j in turns]
+        order = forward[:first]
+        for k, x in enumerate(back):
+            order += [*forward[first + k : first + k + 1], (B, *x)]
+            if problem.split and k >= late:
+                order.append((W, *back[k - late]))
+        orders.append(order + [(W, *x) for x in back[max(len(back) - late, 0) :]] * problem.split)
+    return orders
+
+
+def _none(_: int) -> int:
+    return 0
+
+
 def gpipe(problem: PipelineProblem) -> Orders:
     """Run all micro-batches forward, then all backward."""
-    if not layout(problem):
-        return None
-    own = [np.flatnonzero(problem.device == d).tolist() for d in range(problem.devices)]
-    every = range(problem.micro_batches)
-    orders = [[(F, s, j) for s in mine for j in every] for mine in own]
-    return [
-        a + _whole(problem, [(s, j) for s in mine[::-1] for j in every]) for a, mine in zip(orders, own, strict=True)
-    ]
-
-
-def one_forward_one_backward(problem: PipelineProblem) -> Orders:
-    """Hold as few micro-batches as keep the last device busy, and run them backward as soon as it can be."""
-    return _alternate(problem, 0, 0)
-
-
-def zb_h1(problem: PipelineProblem) -> Orders:
-    """Let gradients of weights fill the cool-down, with no more memory than 1F1B."""
-    return _alternate(problem, 0, 1) if problem.split else None
-
-
-def zb_h2(problem: PipelineProblem) -> Orders:
-    """Fill the warm-up with more micro-batches, up to 2 p - 1: no device is idle between its first and its last pass.
-
-    With memory for fewer of them, as many as there is room for: each one less leaves a forward pass of idle time.
-    """
-    if not problem.split or layout(problem) != "line":
-        return None
-    p, held = problem.devices, float(problem.activation.max())
-    room = int(problem.capacity.min(initial=np.inf) / held * (1 + 1e-9)) if held and len(problem.capacity) else 2 * p
-    return _alternate(problem, min(room - p, p - 1), 1) if room > p else None
-
-
-def _alternate(problem: PipelineProblem, more: int, late: int) -> Orders:
-    """Run p - d micro-batches forward on device d, or up to `more` more, then alternate; W is `late`, or at once."""
-    if layout(problem) != "line":
-        return None
-    p, m, orders = problem.devices, problem.micro_batches, []
-    for d in range(p):
-        first = min(p - d + min(more, p - d - 1), m)
-        lag = late * (p + more - first) if first < m else late * d
-        order: list[Pass] = [(F, d, j) for j in range(first)]
-        for j in range(m):
-            order.append((B, d, j))
-            if problem.split and j >= lag:
-                order.append((W, d, j - lag))
-            if first + j < m:
-                order.append((F, d, first + j))
-        orders.append(order + [(W, d, j) for j in range(max(m - lag, 0), m)] * problem.split)
-    return orders
+    turns = list(product(range(problem.stages // problem.devices), range(problem.micro_batches)))
+    return _alternate(problem, turns, lambda _: len(turns), _none) if layout(problem) else None
 
 
 def interleaved(problem: PipelineProblem) -> Orders:
@@ -93,16 +75,44 @@ def interleaved(problem: PipelineProblem) -> Orders:
     if layout(problem) != "loop" or m % p:
         return None
     turns = [(k // p % v, k // (p * v) * p + k % p) for k in range(m * v)]
-    orders = []
-    for d in range(p):
-        first = min(2 * (p - d - 1) + (v - 1) * p, m * v)
-        ahead = [(F, c * p + d, j) for c, j in turns]
-        back = [_whole(problem, [((v - 1 - c) * p + d, j)]) for c, j in turns]
-        order = ahead[:first]
-        for k, passes in enumerate(back):
-            order += ahead[first + k : first + k + 1] + passes
-        orders.append(order)
-    return orders
+    return _alternate(problem, turns, lambda d: 2 * (p - d - 1) + (v - 1) * p, _none)
+
+
+def one_forward_one_backward(problem: PipelineProblem) -> Orders:
+    """Hold as few micro-batches as keep the last device busy, and run them backward as soon as it can be."""
+    return _line(problem, 0, 0)
+
+
+def zb_h1(problem: PipelineProblem) -> Orders:
+    """Let gradients of weights fill the cool-down, with no more memory than 1F1B."""
+    return _line(problem, 0, 1) if problem.split else None
+
+
+def zb_h2(problem: PipelineProblem) -> Orders:
+    """Fill the warm-up with more micro-batches, up to 2 p - 1: no device is idle between its first and its last pass.
+
+    With memory for fewer of them, as many as there is room for: each one less leaves a forward pass of idle time.
+    """
+    p, held = problem.devices, float(problem.activation.max())
+    room = int(problem.capacity.min(initial=np.inf) / held * (1 + 1e-9)) if held and len(problem.capacity) else 2 * p
+    return _line(problem, min(room - p, p - 1), 1) if problem.split and room > p else None
+
+
+def _line(problem: PipelineProblem, more: int, late: int) -> Orders:
+    """Hold p - d micro-batches on device d, or up to `more` more; W is `late`, or at once."""
+    p, m = problem.devices, problem.micro_batches
+
+    def held(d: int) -> int:
+        return min(p - d + min(more, p - d - 1), m)
+
+    def lag(d: int) -> int:
+        return late * (p + more - held(d) if held(d) < m else d)
+
+    return (
+        _alternate(problem, [(0, j) for j in range(m)], lambda d: held(d) - 1, lag)
+        if layout(problem) == "line"
+        else None
+    )
 
 
 def zb_v(problem: PipelineProblem) -> Orders:
@@ -130,37 +140,64 @@ def zb_v(problem: PipelineProblem) -> Orders:
     return orders
 
 
-def _whole(problem: PipelineProblem, at: list[tuple[int, int]]) -> list[Pass]:
-    """Return backward passes, each with its gradients of weights."""
-    return [(kind, s, j) for s, j in at for kind in (B, W)[: 1 + problem.split]]
+class Published(NamedTuple):
+    """A schedule as its paper has it.
+
+    Attributes:
+        orders: makes it.
+        whole: whether gradients of weights are part of its backward passes.
+        idle: seconds that a device is idle in a step, of p devices with v stages each, which take f, b and w seconds
+            for the passes of a micro-batch; below 0 or not a number where the paper says nothing.
+    """
+
+    orders: Callable[[PipelineProblem], Orders]
+    whole: bool
+    idle: Callable[[int, int, float, float, float], float]
 
 
-PUBLISHED: dict[str, Callable[[PipelineProblem], Orders]] = {
-    "GPipe": gpipe,
-    "1F1B": one_forward_one_backward,
-    "interleaved 1F1B": interleaved,
-    "ZB-H1": zb_h1,
-    "ZB-H2": zb_h2,
-    "ZB-V": zb_v,
+PUBLISHED = {
+    "GPipe": Published(gpipe, True, lambda p, v, f, b, w: (p - 1) * (f + b + w) if v == 1 else np.nan),
+    "1F1B": Published(one_forward_one_backward, True, lambda p, v, f, b, w: (p - 1) * (f + b + w)),
+    "interleaved 1F1B": Published(interleaved, True, lambda p, v, f, b, w: (p - 1) * (f + b + w) / v),
+    "ZB-H1": Published(zb_h1, False, lambda p, v, f, b, w: (p - 1) * (f + b - w)),
+    "ZB-H2": Published(zb_h2, False, lambda p, v, f, b, w: (p - 1) * (f + b - 2 * w)),
+    "ZB-V": Published(zb_v, False, lambda p, v, f, b, w: 0.0 if f == b == w else np.nan),
 }
 """By their names."""
 
 
 def plan_of(problem: PipelineProblem, name: str) -> PipelinePlan | None:
     """Return the plan of a published schedule, feasible or not; nothing if it is not made for such a problem."""
-    orders = PUBLISHED[name](problem)
+    orders = PUBLISHED[name].orders(problem)
     return None if orders is None else problem.plan([[problem.number(*x) for x in order] for order in orders])
+
+
+def as_published(problem: PipelineProblem, name: str) -> tuple[PipelineProblem, PipelinePlan | None]:
+    """Return the problem with backward passes whole where the paper has them so, and the plan for that."""
+    made = replace(problem, split=problem.split and not PUBLISHED[name].whole)
+    return made, plan_of(made, name)
+
+
+def published_bubble(problem: PipelineProblem, name: str) -> float | None:
+    """Return the bubble that its paper states, of many steps without a barrier; nothing where it states none.
+
+    Papers are about even stages without transfers.
+    """
+    passes, p = problem.passes(), problem.devices
+    each = [x for x in (problem.forward, problem.backward, problem.weight) if np.ptp(x) == 0]
+    if len(each) < len(PHASES) or passes.lag.any() or not layout(problem):
+        return None
+    v = problem.stages // p
+    idle = PUBLISHED[name].idle(p, v, *(v * float(x[0]) for x in each))
+    return idle / (idle + float(problem.load()[0])) if idle >= 0 and problem.load()[0] else None
 
 
 def published(run: Run, prepared: object = None) -> None:
     """Offer every published schedule that is made for the problem and fits, that with least memory first."""
-    problem, passes = run.problem, run.problem.passes()
     made: list[tuple[float, str, PipelinePlan]] = []
     for name in reversed(PUBLISHED):
-        plan = None if run.stopped else plan_of(problem, name)
-        if plan is not None:
-            peak = peaks(passes, problem.orders(plan))
-            if not len(problem.capacity) or not np.any(peak > problem.capacity * (1 + TOLERANCE)):
-                made.append((float(np.max(peak)), name, plan))
+        plan = None if run.stopped else plan_of(run.problem, name)
+        if plan is not None and (verdict := verify(run.problem, plan)).ok:
+            made.append((float(verdict.memory.max()), name, plan))
     for _, name, plan in sorted(made, key=lambda x: x[0]):
         run.offer(plan, name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
-from itertools import permutations, product
+from itertools import product
 from math import inf, prod
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 
 from gangplan.instances import InstanceError
 from gangplan.instances.pipeline import Passes, PipelineProblem
+from gangplan.instances.verify.pipeline import finishes, step_seconds
 
 _KEPT = 64
 """Problems kept with their optimum, which is then looked for once and not once a method."""
@@ -23,16 +24,15 @@ MOST = 50_000
 def optimum(problem: PipelineProblem) -> float | None:
     """Return the least seconds of a step of any orders, `None` if none fits into memory.
 
-    It takes nothing from the solvers, and no more of the problem than what its passes wait for. More than `MOST`
-    combinations of orders are refused.
+    It takes nothing from the solvers: seconds are the verifier's. More than `MOST` combinations of orders are refused.
     """
     passes = problem.passes()
     own = [np.flatnonzero(passes.device == d).tolist() for d in range(problem.devices)]
     every = [list(_orders(problem, passes, d, mine)) for d, mine in enumerate(own)]
     if prod(map(len, every)) > MOST:
         raise InstanceError("instance", f"{prod(map(len, every))} combinations of orders are more than {MOST}")
-    best = min((_seconds(problem, passes, orders) for orders in product(*every)), default=inf)
-    return best if best < inf else None
+    found = ((finishes(problem, passes, orders), orders) for orders in product(*every))
+    return min((step_seconds(ends, orders)[0] for (ends, stuck), orders in found if not stuck), default=None)
 
 
 def _orders(problem: PipelineProblem, passes: Passes, d: int, left: list[int]) -> Iterator[list[int]]:
@@ -48,34 +48,6 @@ def _orders(problem: PipelineProblem, passes: Passes, d: int, left: list[int]) -
                 yield from extend([*order, x], [y for y in left if y != x], held + change[x])
 
     return extend([], left, 0.0)
-
-
-def _seconds(problem: PipelineProblem, passes: Passes, orders: tuple[list[int], ...]) -> float:
-    """Return the seconds of a step, infinite if devices wait for one another."""
-    rows = [(x, order[i - 1] if i else -1) for order in orders for i, x in enumerate(order)]
-    before, lag, seconds = (x.tolist() for x in (passes.before, passes.lag, passes.seconds))
-    first = [order[0] for order in orders]
-
-    def ends(begin: list[float]) -> list[float] | None:
-        found, waiting = dict[int, float](), rows
-        while waiting:
-            able = [(x, y) for x, y in waiting if (y < 0 or y in found) and (before[x] < 0 or before[x] in found)]
-            if not able:
-                return None
-            for x, y in able:
-                own = found[y] if y >= 0 else begin[first.index(x)]
-                found[x] = max(own, found[before[x]] + lag[x] if before[x] >= 0 else -inf) + seconds[x]
-            waiting = [row for row in waiting if row not in able]
-        return [found[order[-1]] for order in orders]
-
-    if problem.barrier:
-        return max(ends([0.0] * len(orders)) or [inf])
-    path = [ends([0.0 if e == d else -inf for e in range(len(orders))]) for d in range(len(orders))]
-    if None in path:
-        return inf
-    rounds = (x for k in range(1, len(orders) + 1) for x in permutations(range(len(orders)), k))
-    # steps are as far apart as the greatest mean of a round of devices that wait for one another
-    return max(sum((path[a] or [])[b] for a, b in zip(x, (*x[1:], x[0]), strict=True)) / len(x) for x in rounds)
 
 
 _SHAPES = ((2, 2, True, "line"), (2, 3, False, "line"), (3, 2, False, "line"), (2, 1, True, "v"), (1, 2, False, "loop"))

@@ -9,7 +9,7 @@ import numpy as np
 from gangplan import verify
 from gangplan.instances.generators import generate
 from gangplan.plot.partition import Drawn
-from gangplan.plot.pipeline import Point, frontier_scene, pipeline_scene
+from gangplan.plot.pipeline import frontier_scene, pipeline_scene
 from gangplan.plot.scene import Boxes, Dots, Lines, Panel, Words
 from gangplan.solvers.pipeline.published import plan_of
 
@@ -34,7 +34,7 @@ def test_passes() -> None:
     (line,) = of(panel, Lines)
     assert [list(map(list, path)) for path in line.paths] == [[[10.0, 0], [10.0, 2]]] and line.dash
     told = [text for mark in of(side, Words) for text in mark.texts]
-    assert told == ["idle", "holds", "1 s", "2 B", "1 s", "2 B"]
+    assert told == ["idle", "batches", "1 s", "2", "1 s", "2"]
 
 
 def test_several_plans() -> None:
@@ -47,8 +47,15 @@ def test_several_plans() -> None:
 
 def test_frontier() -> None:
     """A dot of memory and bubble a point, filled if it is proved, and published schedules by name."""
-    points = [Point(1.0, 20.0, 18.0, 0.4, 0.3, "lists"), Point(2.0, 13.0, 13.0, 0.1, 0.1, "cpsat")]
-    (panel,) = frontier_scene(points, "title", [("1F1B", 2.0, 0.2)]).panels
+    names = ("capacity", "seconds", "bound", "bubble", "least_bubble", "by", "proved", "standing", "unit")
+    rows = [
+        dict(zip(names, x, strict=True))
+        for x in (
+            (1.0, 20.0, 18.0, 0.4, 0.3, "beam", False, "FEASIBLE", "B"),
+            (2.0, 13.0, 13.0, 0.1, 0.1, "beam", True, "OPTIMAL (certified)", "B"),
+        )
+    ]
+    (panel,) = frontier_scene(rows, "title", [{"name": "1F1B", "memory": 2.0, "bubble": 0.2}]).panels
     dots = of(panel, Dots)
     assert [x.at.tolist() for x in dots] == [[[1.0, 40.0]], [[2.0, 10.0]], [[2.0, 20.0]]]
     assert dots[0].colour == "#ffffff" != dots[1].colour

@@ -11,12 +11,13 @@ from gangplan import verify
 from gangplan.instances.generators import generate
 from gangplan.instances.pipeline import PipelinePlan, PipelineProblem
 from gangplan.instances.verify.pipeline import finishes
+from gangplan.solvers.pipeline.published import plan_of
 
 TWO = generate("micro_batches", devices=2, micro_batches=2, memory=2)
 ORDERS = [[0, 1, 4, 8, 5, 9], [2, 6, 3, 7, 10, 11]]
 
 
-def plan_of(*one: int) -> PipelinePlan:
+def plan_of_one(*one: int) -> PipelinePlan:
     """Return the plan of one pass."""
     return PipelinePlan(*(np.array([x], dtype=np.int32) for x in one))
 
@@ -59,13 +60,11 @@ def steps(problem: PipelineProblem, orders: list[list[int]], count: int) -> list
 @pytest.mark.parametrize("seed", range(8))
 def test_the_long_run(seed: int) -> None:
     """Without a barrier the value is how far apart steps come to be when many of them are simulated."""
-    from gangplan.solvers.pipeline.lists import RULES, list_orders
-
     more = {"spread": 0.5, "transfer": 0.3, "seed": seed, "barrier": False}
-    problem = generate("micro_batches", devices=3, micro_batches=4, memory=3, **more)
-    orders = list_orders(problem, problem.passes(), RULES[seed % 4], [3, 3, 3])
-    assert orders is not None
-    verdict = verify(problem, problem.plan(orders))
+    problem = generate("micro_batches", devices=3, micro_batches=4, memory=4, **more)
+    plan = plan_of(problem, ("GPipe", "1F1B", "ZB-H1", "ZB-H2")[seed % 4])
+    assert plan is not None
+    verdict, orders = verify(problem, plan), problem.orders(plan)
     ends = steps(problem, orders, 61)
     assert verdict.objective == pytest.approx((ends[60] - ends[54]) / 6, rel=1e-9)
     # the times that are told are those of such a step: no device takes longer than one from its first to its last pass
@@ -94,7 +93,9 @@ def test_memory_is_told() -> None:
     """The pass at which a device holds more than it has is named, with both amounts."""
     tight = replace(TWO, capacity=np.array([2.0, 1.0]))
     (words,) = verify(tight, tight.plan(ORDERS)).violations
-    assert words == "memory: device 1 holds 2 B during F of micro-batch 1 in stage 1, it has 1 B"
+    assert (
+        words == "memory: device 1 holds 2 micro-batches during F of micro-batch 1 in stage 1, it has 1 micro-batches"
+    )
     part = replace(tight, kept=np.array([0.0, 0.0]))  # all is let go after B
     assert verify(part, part.plan(ORDERS)).ok
 
@@ -102,8 +103,8 @@ def test_memory_is_told() -> None:
 def test_a_plan_of_another_problem() -> None:
     """Stages, micro-batches and kinds that the problem does not have are named."""
     for plan, words in (
-        (plan_of(0, 2, 0), "is of stage 2, the problem has 2"),
-        (plan_of(0, 0, 2), "is of micro-batch 2, the problem has 2"),
+        (plan_of_one(0, 2, 0), "is of stage 2, the problem has 2"),
+        (plan_of_one(0, 0, 2), "is of micro-batch 2, the problem has 2"),
     ):
         assert words in verify(TWO, plan).violations[0]
     whole = replace(TWO, split=False)

@@ -6,7 +6,7 @@ import pytest
 
 from gangplan import verify
 from gangplan.instances.generators import generate
-from gangplan.solvers.pipeline.published import PUBLISHED, layout, plan_of
+from gangplan.solvers.pipeline.published import PUBLISHED, as_published, layout, plan_of, published_bubble
 
 P, M = 4, 12
 
@@ -40,8 +40,18 @@ def bubble_of(name: str, **options: object) -> tuple[float, float]:
     ],
 )
 def test_formulas(name: str, options: dict[str, object], idle: float, memory: float) -> None:
-    """Idle seconds and memory are those of the papers."""
+    """Idle seconds and memory are those of the papers, and so is the bubble that is told beside them."""
     assert bubble_of(name, **options) == pytest.approx((idle, memory))
+    problem = generate("micro_batches", devices=P, micro_batches=M, **options)
+    assert published_bubble(problem, name) == pytest.approx(idle / (idle + 3 * M))
+
+
+def test_as_published() -> None:
+    """Schedules before zero bubble have backward passes whole; of uneven stages papers say nothing."""
+    problem = generate("micro_batches", devices=P, micro_batches=M)
+    found = {name: as_published(problem, name)[0].split for name in PUBLISHED}
+    assert [name for name, split in found.items() if not split] == ["GPipe", "1F1B", "interleaved 1F1B"]
+    assert published_bubble(generate("micro_batches", spread=0.1), "1F1B") is None
 
 
 @pytest.mark.parametrize("memory", range(P, 2 * P))
