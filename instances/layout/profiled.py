@@ -58,7 +58,7 @@ def profiled_layers(graphs: Mapping[int, OpGraph], gpu: str, device: str | None 
 
 
 def _sums(block: IntArray, amounts: FloatArray) -> FloatArray:
-    return np.bincount(block[block >= 0], amounts[block >= 0])
+    return np.bincount(block[block >= 0], amounts[block >= 0]).astype(float)
 
 
 def _blocks(graph: OpGraph) -> IntArray:
