@@ -190,9 +190,12 @@ class Space:
     def _blocks(self, pool: int, at: Degrees) -> BlockCosts | None:
         return block_costs(self.problem, self.problem.pools[pool], at)
 
-    def _shortest(self, costs: BlockCosts) -> FloatArray:
-        """Return the least seconds of a micro-batch of so many blocks in a row, from one on, float64 (L,)."""
-        total = np.concatenate([[0.0], np.cumsum(costs.seconds()[0][self.kinds])])
+    def _shortest(self, costs: BlockCosts, apart: bool) -> FloatArray:
+        """Return the least seconds of a micro-batch of so many blocks, in a row or `apart`, from one on, float64 (L,)."""
+        each = costs.seconds()[0][self.kinds]
+        if apart:
+            return np.cumsum(np.sort(each))
+        total = np.concatenate([[0.0], np.cumsum(each)])
         return np.array([(total[n:] - total[:-n]).min() for n in range(1, len(total))])
 
     def _sums(self, rows: Sequence[FloatArray]) -> Sums:

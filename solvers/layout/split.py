@@ -138,7 +138,7 @@ def split(
     least = float(np.min([x.seconds()[0] for x in chains], axis=0)[kinds].sum())
     share = family.waiting
     longest = ((below - least * share) / (m - share) if m > share else below) / _SLACK
-    most = max(int(np.searchsorted(space.shortest(x), longest, side="right")) for x in chains)
+    most = max(int(np.searchsorted(space.shortest(x, v > 1), longest, side="right")) for x in chains)
     most = min(most, count - v * (p - 1))
     if most * p < count:
         return None, below
