@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ..arrays import IntArray, require_choice
 from ..errors import InstanceError
 from ..verify import verify
+from .costs import Degrees
 from .problem import LayoutPlan, LayoutProblem
 from .transformer import Transformer
 
@@ -50,7 +51,7 @@ def flags(problem: LayoutProblem, plan: LayoutPlan, framework: str) -> Flags:
     require_choice(framework, "flags", READ_BY)
     if not isinstance(problem.model, Transformer):
         raise InstanceError("flags", "measured layers are of no model that a framework knows")
-    if wrong := verify(problem, plan).violations or _unsaid(plan, framework):
+    if wrong := verify(problem, plan).violations or _unsaid(problem, plan, framework):
         raise InstanceError("plan", wrong[0])
     words = []
     if framework == "megatron" and plan.zero > 1 and len(plan.pool) > 1:
@@ -68,6 +69,20 @@ def shares(framework: str, stages: int) -> tuple[int, ...]:
     Beside pipeline stages FSDP keeps weights and gradients whole until the last micro-batch, which is ZeRO 1.
     """
     return (0, 1, 2, 3) if framework == "megatron" else (0, 1) if stages > 1 else (0, 2, 3)
+
+
+def experts_placed(framework: str, model: Any, at: Degrees) -> bool:
+    """Return whether a framework shares experts so.
+
+    With torchtitan whole groups of TP and CP share them, and no replicas that do not share weights (`_validate` of its
+    `ParallelDims`); without EP, each is cut by TP.
+    """
+    if framework != "torchtitan" or not getattr(model, "experts", 0):
+        return True
+    if at.expert == 1:
+        return at.tensor == 1
+    group = at.tensor * at.context
+    return at.expert % group == 0 and group * (at.data if at.zero else 1) % at.expert == 0
 
 
 def recomputed(framework: str, layers: NDArray[Any], number: int) -> IntArray:
@@ -94,13 +109,16 @@ def again(plan: LayoutPlan, framework: str) -> int | None:
     return next((n for n in numbers if (recomputed(framework, layers, n) == plan.full).all()), None)
 
 
-def _unsaid(plan: LayoutPlan, framework: str) -> list[str]:
+def _unsaid(problem: LayoutProblem, plan: LayoutPlan, framework: str) -> list[str]:
     """Return what a framework cannot say of a layout, in words."""
     degrees = sorted(set(plan.tensor.tolist()))
+    at = Degrees(degrees[0], plan.context, plan.expert, plan.data, plan.micro_batch, plan.zero)
+    experts = experts_placed(framework, problem.model, at)
     cases = (
         (len(degrees) > 1, f"its stages share layers by {degrees} GPUs, {framework} knows one degree"),
         (plan.zero_bubble and framework == "megatron", "its backward passes are cut in two, megatron cuts none"),
         (plan.zero not in shares(framework, len(plan.pool)), f"{framework} has no ZeRO {plan.zero} with its stages"),
+        (not experts, f"{framework} does not share experts by EP {plan.expert} with TP {at.tensor}, CP {at.context}"),
         (plan.selective.any(), f"norms and activation functions alone are not computed again by {framework}"),
         (again(plan, framework) is None, f"{framework} computes again as much in each stage, it does not"),
     )

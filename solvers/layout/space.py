@@ -19,7 +19,7 @@ import numpy as np
 
 from gangplan.instances.arrays import FloatArray
 from gangplan.instances.layout.costs import BlockCosts, Degrees, block_costs
-from gangplan.instances.layout.flags import shares
+from gangplan.instances.layout.flags import experts_placed, shares
 from gangplan.instances.layout.measured import MeasuredLayers
 from gangplan.instances.layout.problem import LayoutProblem
 from gangplan.instances.layout.stage import ZERO_BUBBLE, stage_memory
@@ -174,9 +174,16 @@ class Space:
                     for order in permutations(each):
                         segments = tuple(Segment(*part) for part in order)
                         family = Family(segments, d, x.context, x.expert, x.micro_batch, int(v[i, 0]), zero, cut)
-                        if wish.is_met(family) and (not framework or zero in shares(framework, family.stages)):
+                        if wish.is_met(family) and self._runs(family):
                             found.append((float(least[i, j]), family))
         return found
+
+    def _runs(self, x: Family) -> bool:
+        """Return whether the framework, if there is one, shares states and experts so."""
+        if not (name := self.framework):
+            return True
+        groups = (experts_placed(name, self.problem.model, x.degrees(segment)) for segment in x.segments)
+        return x.zero in shares(name, x.stages) and all(groups)
 
     def share(self, x: Combination, family: Family) -> float:
         """Return the bytes of weights, and all that goes with them, of a GPU if stages have equal parts."""
@@ -191,7 +198,7 @@ class Space:
         return block_costs(self.problem, self.problem.pools[pool], at)
 
     def _shortest(self, costs: BlockCosts, apart: bool) -> FloatArray:
-        """Return the least seconds of a micro-batch of so many blocks, in a row or `apart`, from one on, float64 (L,)."""
+        """Return the least seconds of a micro-batch of 1, 2, ... blocks, in a row or `apart`, float64 (L,)."""
         each = costs.seconds()[0][self.kinds]
         if apart:
             return np.cumsum(np.sort(each))

@@ -110,6 +110,29 @@ def test_torchtitan() -> None:
     assert "pipeline_parallel_schedule" not in alone.text
 
 
+@pytest.mark.parametrize(
+    ("degrees", "runs"),
+    [
+        ({"tensor": [2], "expert": 2, "zero": 2}, True),
+        ({"tensor": [2], "expert": 4, "zero": 2}, True),
+        ({"tensor": [4], "expert": 2, "zero": 2}, False),  # half a group of TP
+        ({"tensor": [2], "context": 2, "expert": 2, "zero": 2}, False),
+        ({"tensor": [1], "expert": 2, "zero": 0}, False),  # replicas have all weights
+        ({"tensor": [2], "expert": 1, "zero": 2}, False),  # each expert would be cut
+        ({"tensor": [1], "expert": 1, "zero": 2}, True),
+    ],
+)
+def test_experts_of_torchtitan(degrees: dict[str, Any], runs: bool) -> None:
+    """Whole groups of TP and CP share experts, replicas only if they share weights: as torchtitan asserts."""
+    problem, made = replace(PROBLEM, model=MIXTURE), plan([10], 1, data=4, **degrees)
+    assert "--expert-model-parallel-size" in flags(problem, made, "megatron").text
+    if runs:
+        assert f"expert_parallel_degree = {made.expert}\n" in flags(problem, made, "torchtitan").text
+    else:
+        with pytest.raises(InstanceError, match="plan: torchtitan does not share experts by EP"):
+            flags(problem, made, "torchtitan")
+
+
 @pytest.mark.parametrize("framework", READ_BY)
 def test_what_cannot_be_said(framework: str) -> None:
     """Recomputation that differs by stage, norms alone, unequal TP and schedules that there are not are refused."""
