@@ -102,11 +102,27 @@ def recomputed(framework: str, layers: NDArray[Any], number: int) -> IntArray:
     return np.asarray(layers.sum(axis=-1) // number)
 
 
-def again(plan: LayoutPlan, framework: str) -> int | None:
+def as_first(framework: str, layers: NDArray[Any], wide: NDArray[Any], number: int) -> NDArray[np.bool_]:
+    """Return whether those are as many of either kind as if they were the first of the stage, bool (...,).
+
+    Args:
+        wide: of the layers of a stage, which of the kind that comes first, int (...,).
+    """
+    before = layers.cumsum(axis=-1) - layers
+    found = recomputed(framework, np.clip(wide[..., None] - before, 0, layers), number)
+    return np.asarray(found == np.minimum(wide, recomputed(framework, layers, number)))
+
+
+def again(problem: LayoutProblem, plan: LayoutPlan, framework: str) -> int | None:
     """Return the number with which a framework computes again what a plan says, if there is one; see `recomputed`."""
-    layers = layers_of(plan).reshape(plan.virtual, -1).T
-    numbers = range(int(layers.sum(axis=1).max()) + 1)
-    return next((n for n in numbers if (recomputed(framework, layers, n) == plan.full).all()), None)
+    layers, kinds = layers_of(plan).reshape(plan.virtual, -1).T, problem.model.chain()
+    stages = plan.chunks()[kinds == kinds[1]] % len(layers)
+    wide = np.bincount(stages, minlength=len(layers))
+    for number in range(int(layers.sum(axis=1).max()) + 1):
+        same = recomputed(framework, layers, number) == plan.full
+        if (same & as_first(framework, layers, wide, number)).all():
+            return number
+    return None
 
 
 def _unsaid(problem: LayoutProblem, plan: LayoutPlan, framework: str) -> list[str]:
@@ -120,7 +136,7 @@ def _unsaid(problem: LayoutProblem, plan: LayoutPlan, framework: str) -> list[st
         (plan.zero not in shares(framework, len(plan.pool)), f"{framework} has no ZeRO {plan.zero} with its stages"),
         (not experts, f"{framework} does not share experts by EP {plan.expert} with TP {at.tensor}, CP {at.context}"),
         (plan.selective.any(), f"norms and activation functions alone are not computed again by {framework}"),
-        (again(plan, framework) is None, f"{framework} computes again as much in each stage, it does not"),
+        (again(problem, plan, framework) is None, f"{framework} computes again as much in each stage, it does not"),
     )
     return [words for wrong, words in cases if wrong]
 
@@ -159,7 +175,7 @@ def _megatron_flags(problem: LayoutProblem, plan: LayoutPlan) -> str:
     if plan.zero > 1:
         said.append("--use-megatron-fsdp --ckpt-format fsdp_dtensor")
         said.append(f"--data-parallel-sharding-strategy optim_grads{'_params' * (plan.zero == 3)}")
-    if number := again(plan, "megatron"):
+    if number := again(problem, plan, "megatron"):
         said.append("--recompute-granularity full --recompute-method block")
         said.append(f"--recompute-num-layers {number}")
     moments = "--use-precision-aware-optimizer --exp-avg-dtype bf16 --exp-avg-sq-dtype bf16"
@@ -195,7 +211,7 @@ def _torchtitan_toml(problem: LayoutProblem, plan: LayoutPlan) -> str:
             "pipeline_parallel_microbatch_size": plan.micro_batch,
             "module_fqns_per_model_part": [every[a:b] for a, b in pairwise(ends)],
         }
-    if number := again(plan, "torchtitan"):
+    if number := again(problem, plan, "torchtitan"):
         way = {"mode": "full"} if number == 1 else {"mode": "selective", "selective_ac_option": f"{number}"}
         parts["activation_checkpoint"] = way
     kind = "float32" if problem.precision == "fp32" else "bfloat16"

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from gangplan.instances.arrays import FloatArray, IntArray
 from gangplan.instances.layout.costs import BlockCosts
-from gangplan.instances.layout.flags import recomputed
+from gangplan.instances.layout.flags import as_first, recomputed
 from gangplan.instances.layout.problem import LayoutPlan, LayoutProblem
 from gangplan.instances.layout.stage import handovers, stage_memory, stage_reduction, under_way
 from gangplan.instances.verify import TOLERANCE
@@ -158,7 +158,9 @@ def split(
                 alike = [stage] if any(ends) and v > 1 else [s for s, pair in enumerate(of_stage) if pair[0] == k]
                 given = None
                 if number is not None:
-                    given = recomputed(framework, _layers(at.counts, stage, p, v, first), number)
+                    layers = _layers(at.counts, stage, p, v, first)
+                    same = as_first(framework, layers, at.counts[:, kinds[1]], number)
+                    given = np.where(same, recomputed(framework, layers, number), count)  # so many are in no stage
                 segment, hands = family.segments[k], handed[alike].tolist()
                 made = stage_tables(problem, chain, family, segment, alike, at.counts, hands, not framework, given)
                 tables[key] = dict(zip(alike, made, strict=True)), at

@@ -180,7 +180,11 @@ def test_errors_fit_a_terminal(cli: Any, monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_bad_config(tmp_path: Path, cli: Any) -> None:
     """An unknown architecture or a missing field of the file is named with the file."""
-    cases = ({"model_type": "mamba"}, "model_type: 'mamba' is not one of"), ({"hidden_size": None}, "hidden_size")
+    cases = (
+        ({"model_type": "mamba"}, "model_type: 'mamba' is not one of"),
+        ({"hidden_size": None}, "hidden_size"),
+        ({"num_key_value_heads": 3}, "kv_heads: 3 do not divide 8 heads"),
+    )
     for change, words in cases:
         path = tmp_path / "bad.json"
         path.write_text(json.dumps(SMALL | change))

@@ -164,6 +164,21 @@ def test_recomputation() -> None:
     assert whole["activation_checkpoint"] == {"mode": "full"}
 
 
+def test_recomputation_of_two_kinds() -> None:
+    """The layers that the framework computes again are of the kinds that the plan says, or it does not run it."""
+    problem = replace(PROBLEM, model=replace(MIXTURE, feedforward=4096, first_dense=2))
+    for blocks, full, framework in (
+        ([3, 2, 3, 2], [2, 2], "megatron"),  # chunks of stage 0: two wide layers, three with experts
+        ([6, 4], [2, 1], "torchtitan"),  # each second layer of stage 0: one wide, one with experts
+    ):
+        made = plan(blocks, 2, None, full, data=4, virtual=len(blocks) // 2, expert=2)
+        with pytest.raises(InstanceError, match=f"plan: {framework} computes again as much in each stage"):
+            flags(problem, made, framework)
+        assert flags(replace(problem, model=MIXTURE), made, framework).text
+    alike = plan([3, 2, 3, 2], 2, None, [5, 3], data=4, virtual=2, expert=2)
+    assert "--recompute-num-layers 3" in flags(problem, alike, "megatron").text
+
+
 def test_flags_of_nothing() -> None:
     """An unknown framework and a layout that does not fit are named."""
     with pytest.raises(InstanceError, match="flags: 'nemo' is not one of megatron, torchtitan"):
