@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ..arrays import IntArray, require_choice
 from ..errors import InstanceError
 from ..verify import verify
+from ..verify.layout import degrees as stage_degrees
 from .costs import Degrees
 from .problem import LayoutPlan, LayoutProblem
 from .transformer import Transformer
@@ -72,20 +73,13 @@ def shares(framework: str, stages: int) -> tuple[int, ...]:
 
 
 def experts_placed(framework: str, model: Any, at: Degrees) -> bool:
-    """Return whether a framework shares experts so.
-
-    With torchtitan whole groups of TP and CP share them, and no replicas that do not share weights (`_validate` of its
-    `ParallelDims`); without EP, each is cut by TP.
-    """
-    if framework != "torchtitan" or not getattr(model, "experts", 0):
-        return True
-    if at.expert == 1:
-        return at.tensor == 1
-    group = at.tensor * at.context
-    return at.expert % group == 0 and group * (at.data if at.zero else 1) % at.expert == 0
+    """Return whether a framework shares experts so: torchtitan by whole groups of TP and CP that share weights."""
+    group, every = at.tensor * at.context, at.ranks if at.zero else at.tensor * at.context
+    runs = at.expert % group == 0 == every % at.expert if at.expert > 1 else at.tensor == 1  # else it cuts each expert
+    return runs or framework != "torchtitan" or not getattr(model, "experts", 0)
 
 
-def recomputed(framework: str, layers: NDArray[Any], number: int) -> IntArray:
+def recomputed(framework: str, layers: NDArray[Any], number: int, wide: Any = None) -> IntArray:
     """Return how many layers of a stage compute all again, int (...,).
 
     They are the first `number` of each chunk in Megatron, each one of so many in torchtitan; none if it is 0. Norms and
@@ -96,45 +90,37 @@ def recomputed(framework: str, layers: NDArray[Any], number: int) -> IntArray:
         framework: ``megatron`` or ``torchtitan``.
         layers: of each chunk of the stage, int (..., virtual).
         number: the same in all stages.
+        wide: of the layers of the stage, how many are of the kind that comes first, int (...,); where others than the
+            first layers would be computed again, by kind, more are returned than there are.
     """
     if framework == "megatron" or not number:
-        return np.asarray(np.minimum(layers, number).sum(axis=-1))
-    return np.asarray(layers.sum(axis=-1) // number)
-
-
-def as_first(framework: str, layers: NDArray[Any], wide: NDArray[Any], number: int) -> NDArray[np.bool_]:
-    """Return whether those are as many of either kind as if they were the first of the stage, bool (...,).
-
-    Args:
-        wide: of the layers of a stage, which of the kind that comes first, int (...,).
-    """
-    before = layers.cumsum(axis=-1) - layers
-    found = recomputed(framework, np.clip(wide[..., None] - before, 0, layers), number)
-    return np.asarray(found == np.minimum(wide, recomputed(framework, layers, number)))
+        found = np.minimum(layers, number).sum(axis=-1)
+    else:
+        found = layers.sum(axis=-1) // number
+    if wide is None:
+        return np.asarray(found)
+    first = np.clip(wide[..., None] - layers.cumsum(axis=-1) + layers, 0, layers)
+    alike = recomputed(framework, first, number) == np.minimum(wide, found)
+    return np.where(alike, found, layers.sum(axis=-1) + 1)
 
 
 def again(problem: LayoutProblem, plan: LayoutPlan, framework: str) -> int | None:
     """Return the number with which a framework computes again what a plan says, if there is one; see `recomputed`."""
     layers, kinds = layers_of(plan).reshape(plan.virtual, -1).T, problem.model.chain()
-    stages = plan.chunks()[kinds == kinds[1]] % len(layers)
-    wide = np.bincount(stages, minlength=len(layers))
-    for number in range(int(layers.sum(axis=1).max()) + 1):
-        same = recomputed(framework, layers, number) == plan.full
-        if (same & as_first(framework, layers, wide, number)).all():
-            return number
-    return None
+    wide = np.bincount(plan.chunks()[kinds == kinds[1]] % len(layers), minlength=len(layers))
+    numbers = range(int(layers.sum(axis=1).max()) + 1)
+    return next((n for n in numbers if (recomputed(framework, layers, n, wide) == plan.full).all()), None)
 
 
 def _unsaid(problem: LayoutProblem, plan: LayoutPlan, framework: str) -> list[str]:
     """Return what a framework cannot say of a layout, in words."""
     degrees = sorted(set(plan.tensor.tolist()))
-    at = Degrees(degrees[0], plan.context, plan.expert, plan.data, plan.micro_batch, plan.zero)
-    experts = experts_placed(framework, problem.model, at)
+    experts = experts_placed(framework, problem.model, stage_degrees(plan, 0))
     cases = (
         (len(degrees) > 1, f"its stages share layers by {degrees} GPUs, {framework} knows one degree"),
         (plan.zero_bubble and framework == "megatron", "its backward passes are cut in two, megatron cuts none"),
         (plan.zero not in shares(framework, len(plan.pool)), f"{framework} has no ZeRO {plan.zero} with its stages"),
-        (not experts, f"{framework} does not share experts by EP {plan.expert} with TP {at.tensor}, CP {at.context}"),
+        (not experts, f"{framework} shares no experts by EP {plan.expert} with TP {degrees[0]}, CP {plan.context}"),
         (plan.selective.any(), f"norms and activation functions alone are not computed again by {framework}"),
         (again(problem, plan, framework) is None, f"{framework} computes again as much in each stage, it does not"),
     )

@@ -164,6 +164,8 @@ class Space:
             cuts = (False, True) if self.problem.zero_bubble and framework != "megatron" else (False,)
             zeros = range(4) if framework else self.zeros if shared else (1,)
             for zero, cut in product(zeros, cuts):
+                if not experts_placed(framework, self.problem.model, x.degrees(used[0], d, zero)):
+                    continue
                 room = self._room(x, used, costs, d, zero, stages)
                 share = ZERO_BUBBLE if cut else 1 / v
                 least = (m - share) * slowest + every * share + self._end(x, used, costs, d, zero) / p
@@ -174,16 +176,9 @@ class Space:
                     for order in permutations(each):
                         segments = tuple(Segment(*part) for part in order)
                         family = Family(segments, d, x.context, x.expert, x.micro_batch, int(v[i, 0]), zero, cut)
-                        if wish.is_met(family) and self._runs(family):
+                        if wish.is_met(family) and (not framework or zero in shares(framework, family.stages)):
                             found.append((float(least[i, j]), family))
         return found
-
-    def _runs(self, x: Family) -> bool:
-        """Return whether the framework, if there is one, shares states and experts so."""
-        if not (name := self.framework):
-            return True
-        groups = (experts_placed(name, self.problem.model, x.degrees(segment)) for segment in x.segments)
-        return x.zero in shares(name, x.stages) and all(groups)
 
     def share(self, x: Combination, family: Family) -> float:
         """Return the bytes of weights, and all that goes with them, of a GPU if stages have equal parts."""
@@ -197,13 +192,9 @@ class Space:
     def _blocks(self, pool: int, at: Degrees) -> BlockCosts | None:
         return block_costs(self.problem, self.problem.pools[pool], at)
 
-    def _shortest(self, costs: BlockCosts, apart: bool) -> FloatArray:
-        """Return the least seconds of a micro-batch of 1, 2, ... blocks, in a row or `apart`, float64 (L,)."""
-        each = costs.seconds()[0][self.kinds]
-        if apart:
-            return np.cumsum(np.sort(each))
-        total = np.concatenate([[0.0], np.cumsum(each)])
-        return np.array([(total[n:] - total[:-n]).min() for n in range(1, len(total))])
+    def _shortest(self, costs: BlockCosts) -> FloatArray:
+        """Return the least seconds of a micro-batch of 1, 2, ... blocks, which need not be in a row, float64 (L,)."""
+        return np.cumsum(np.sort(costs.seconds()[0][self.kinds]))
 
     def _sums(self, rows: Sequence[FloatArray]) -> Sums:
         """Return sums along the chain of what each kind of block is on each pool."""

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from gangplan.instances.arrays import FloatArray, IntArray
 from gangplan.instances.layout.costs import BlockCosts
-from gangplan.instances.layout.flags import as_first, recomputed
+from gangplan.instances.layout.flags import recomputed
 from gangplan.instances.layout.problem import LayoutPlan, LayoutProblem
 from gangplan.instances.layout.stage import handovers, stage_memory, stage_reduction, under_way
 from gangplan.instances.verify import TOLERANCE
@@ -138,7 +138,7 @@ def split(
     least = float(np.min([x.seconds()[0] for x in chains], axis=0)[kinds].sum())
     share = family.waiting
     longest = ((below - least * share) / (m - share) if m > share else below) / _SLACK
-    most = max(int(np.searchsorted(space.shortest(x, v > 1), longest, side="right")) for x in chains)
+    most = max(int(np.searchsorted(space.shortest(x), longest, side="right")) for x in chains)
     most = min(most, count - v * (p - 1))
     if most * p < count:
         return None, below
@@ -159,8 +159,7 @@ def split(
                 given = None
                 if number is not None:
                     layers = _layers(at.counts, stage, p, v, first)
-                    same = as_first(framework, layers, at.counts[:, kinds[1]], number)
-                    given = np.where(same, recomputed(framework, layers, number), count)  # so many are in no stage
+                    given = recomputed(framework, layers, number, at.counts[:, kinds[1]])
                 segment, hands = family.segments[k], handed[alike].tolist()
                 made = stage_tables(problem, chain, family, segment, alike, at.counts, hands, not framework, given)
                 tables[key] = dict(zip(alike, made, strict=True)), at
