@@ -126,6 +126,7 @@ def layout(
         told = results.flags and best_flags(problem, results.flags, seconds, **wanted)
         if told and (told[1].objective or 0.0) < float(result.objective or 0.0):
             result = replace(result, plan=told[1].plan, objective=told[1].objective)
+        assert result.plan is not None, "there was one"
         rivals = compare(problem, result.plan, seconds, **wanted)
         for x in rivals:
             if wanted and x.plan is None and x.proved:

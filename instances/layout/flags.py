@@ -101,7 +101,7 @@ def recomputed(framework: str, layers: NDArray[Any], number: int, wide: Any = No
         return np.asarray(found)
     first = np.clip(wide[..., None] - layers.cumsum(axis=-1) + layers, 0, layers)
     alike = recomputed(framework, first, number) == np.minimum(wide, found)
-    return np.where(alike, found, layers.sum(axis=-1) + 1)
+    return np.asarray(np.where(alike, found, layers.sum(axis=-1) + 1))
 
 
 def again(problem: LayoutProblem, plan: LayoutPlan, framework: str) -> int | None:
