@@ -123,13 +123,16 @@ def layout(
             raise refusal(problem)
         if result.plan is None:
             return tell(as_data(result), f"no layout found in {quantity(seconds, 's')}: give more --seconds", code=1)
+        told = results.flags and best_flags(problem, results.flags, seconds, **wanted)
+        if told and (told[1].objective or 0.0) < float(result.objective or 0.0):
+            result = replace(result, plan=told[1].plan, objective=told[1].objective)
+        assert result.plan is not None, "there was one"
         rivals = compare(problem, result.plan, seconds, **wanted)
         for x in rivals:
             if wanted and x.plan is None and x.proved:
                 raise refusal(problem, x.wish)
             if x.objective is not None and x.objective < float(result.objective or 0.0):
                 result = replace(result, plan=x.plan, objective=x.objective)
-        told = results.flags and best_flags(problem, results.flags, seconds, **wanted)
     verdict = verify(problem, result.plan)
     data: dict[str, Any] = as_data(result) | as_found(problem, verdict)
     data["instead"] = [
@@ -184,7 +187,8 @@ def _summary(problem: LayoutProblem, result: Any, verdict: Any) -> str:
     idle = f" in use, {verdict.tokens * used / total:,.0f} a GPU of all" * (used < total)
     rate = f"{verdict.tokens:,.0f} tokens/s a GPU{idle}, MFU {percent(verdict.utilisation)} of the peak in 16 bits"
     withheld = [note for note in result.notes if note.startswith("bound withheld")]
-    space = (*withheld, "no layout takes less, by this cost model")[0]
+    proved = "none was proved in time" if result.bound is None else "no layout takes less, by this cost model"
+    space = (*withheld, proved)[0]
     return facts(
         [
             ("model", f"{model.name}, {model.parameters / 1e9:.4g}B parameters{active}"),
@@ -215,6 +219,7 @@ def _flags(problem: LayoutProblem, framework: str | None, found: Best, result: A
     assert found.plan is not None and found.objective is not None, "flags are of a layout"
     most = quantity(float(verify(problem, found.plan).memory.sum(axis=0).max()), "B", 3)
     limit = f"no such layout takes less{'' if found.proved else f' than {amount(problem, found.bound)}'}"
+    limit = "no bound was proved in time" if found.bound is None else limit
     longer = f"{percent(found.objective / result.objective - 1)} longer than the best found of all"
     gap = percent(relative_gap(found.objective, result.bound))
     return [

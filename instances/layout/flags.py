@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from ..arrays import IntArray, require_choice
 from ..errors import InstanceError
 from ..verify import verify
+from ..verify.layout import degrees as stage_degrees
+from .costs import Degrees
 from .problem import LayoutPlan, LayoutProblem
 from .transformer import Transformer
 
@@ -50,7 +52,7 @@ def flags(problem: LayoutProblem, plan: LayoutPlan, framework: str) -> Flags:
     require_choice(framework, "flags", READ_BY)
     if not isinstance(problem.model, Transformer):
         raise InstanceError("flags", "measured layers are of no model that a framework knows")
-    if wrong := verify(problem, plan).violations or _unsaid(plan, framework):
+    if wrong := verify(problem, plan).violations or _unsaid(problem, plan, framework):
         raise InstanceError("plan", wrong[0])
     words = []
     if framework == "megatron" and plan.zero > 1 and len(plan.pool) > 1:
@@ -70,7 +72,14 @@ def shares(framework: str, stages: int) -> tuple[int, ...]:
     return (0, 1, 2, 3) if framework == "megatron" else (0, 1) if stages > 1 else (0, 2, 3)
 
 
-def recomputed(framework: str, layers: NDArray[Any], number: int) -> IntArray:
+def experts_placed(framework: str, model: Any, at: Degrees) -> bool:
+    """Return whether a framework shares experts so: torchtitan by whole groups of TP and CP that share weights."""
+    group, every = at.tensor * at.context, at.ranks if at.zero else at.tensor * at.context
+    runs = at.expert % group == 0 == every % at.expert if at.expert > 1 else at.tensor == 1  # else it cuts each expert
+    return runs or framework != "torchtitan" or not getattr(model, "experts", 0)
+
+
+def recomputed(framework: str, layers: NDArray[Any], number: int, wide: Any = None) -> IntArray:
     """Return how many layers of a stage compute all again, int (...,).
 
     They are the first `number` of each chunk in Megatron, each one of so many in torchtitan; none if it is 0. Norms and
@@ -81,28 +90,39 @@ def recomputed(framework: str, layers: NDArray[Any], number: int) -> IntArray:
         framework: ``megatron`` or ``torchtitan``.
         layers: of each chunk of the stage, int (..., virtual).
         number: the same in all stages.
+        wide: of the layers of the stage, how many are of the kind that comes first, int (...,); where others than the
+            first layers would be computed again, by kind, more are returned than there are.
     """
     if framework == "megatron" or not number:
-        return np.asarray(np.minimum(layers, number).sum(axis=-1))
-    return np.asarray(layers.sum(axis=-1) // number)
+        found = np.minimum(layers, number).sum(axis=-1)
+    else:
+        found = layers.sum(axis=-1) // number
+    if wide is None:
+        return np.asarray(found)
+    first = np.clip(wide[..., None] - layers.cumsum(axis=-1) + layers, 0, layers)
+    alike = recomputed(framework, first, number) == np.minimum(wide, found)
+    return np.asarray(np.where(alike, found, layers.sum(axis=-1) + 1))
 
 
-def again(plan: LayoutPlan, framework: str) -> int | None:
+def again(problem: LayoutProblem, plan: LayoutPlan, framework: str) -> int | None:
     """Return the number with which a framework computes again what a plan says, if there is one; see `recomputed`."""
-    layers = layers_of(plan).reshape(plan.virtual, -1).T
+    layers, kinds = layers_of(plan).reshape(plan.virtual, -1).T, problem.model.chain()
+    wide = np.bincount(plan.chunks()[kinds == kinds[1]] % len(layers), minlength=len(layers))
     numbers = range(int(layers.sum(axis=1).max()) + 1)
-    return next((n for n in numbers if (recomputed(framework, layers, n) == plan.full).all()), None)
+    return next((n for n in numbers if (recomputed(framework, layers, n, wide) == plan.full).all()), None)
 
 
-def _unsaid(plan: LayoutPlan, framework: str) -> list[str]:
+def _unsaid(problem: LayoutProblem, plan: LayoutPlan, framework: str) -> list[str]:
     """Return what a framework cannot say of a layout, in words."""
     degrees = sorted(set(plan.tensor.tolist()))
+    experts = experts_placed(framework, problem.model, stage_degrees(plan, 0))
     cases = (
         (len(degrees) > 1, f"its stages share layers by {degrees} GPUs, {framework} knows one degree"),
         (plan.zero_bubble and framework == "megatron", "its backward passes are cut in two, megatron cuts none"),
         (plan.zero not in shares(framework, len(plan.pool)), f"{framework} has no ZeRO {plan.zero} with its stages"),
+        (not experts, f"{framework} shares no experts by EP {plan.expert} with TP {degrees[0]}, CP {plan.context}"),
         (plan.selective.any(), f"norms and activation functions alone are not computed again by {framework}"),
-        (again(plan, framework) is None, f"{framework} computes again as much in each stage, it does not"),
+        (again(problem, plan, framework) is None, f"{framework} computes again as much in each stage, it does not"),
     )
     return [words for wrong, words in cases if wrong]
 
@@ -141,7 +161,7 @@ def _megatron_flags(problem: LayoutProblem, plan: LayoutPlan) -> str:
     if plan.zero > 1:
         said.append("--use-megatron-fsdp --ckpt-format fsdp_dtensor")
         said.append(f"--data-parallel-sharding-strategy optim_grads{'_params' * (plan.zero == 3)}")
-    if number := again(plan, "megatron"):
+    if number := again(problem, plan, "megatron"):
         said.append("--recompute-granularity full --recompute-method block")
         said.append(f"--recompute-num-layers {number}")
     moments = "--use-precision-aware-optimizer --exp-avg-dtype bf16 --exp-avg-sq-dtype bf16"
@@ -177,7 +197,7 @@ def _torchtitan_toml(problem: LayoutProblem, plan: LayoutPlan) -> str:
             "pipeline_parallel_microbatch_size": plan.micro_batch,
             "module_fqns_per_model_part": [every[a:b] for a, b in pairwise(ends)],
         }
-    if number := again(plan, "torchtitan"):
+    if number := again(problem, plan, "torchtitan"):
         way = {"mode": "full"} if number == 1 else {"mode": "selective", "selective_ac_option": f"{number}"}
         parts["activation_checkpoint"] = way
     kind = "float32" if problem.precision == "fp32" else "bfloat16"

@@ -101,6 +101,8 @@ class Transformer:
 
     def __post_init__(self) -> None:
         check_fields(self)
+        if self.heads % self.kv_heads:
+            raise InstanceError("kv_heads", f"{self.kv_heads} do not divide {self.heads} heads")
         if self.active > self.experts:
             raise InstanceError("active", f"{self.active} of {self.experts} experts")
         if self.experts and not (self.active and self.expert_feedforward):

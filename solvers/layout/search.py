@@ -86,7 +86,7 @@ def _end(run: Run, free: bool) -> None:
 
 def _offered(run: Run, space: Space, plan: LayoutPlan) -> bool:
     """Offer a plan if the framework runs it; return whether it does."""
-    runs = not space.framework or again(plan, space.framework) is not None
+    runs = not space.framework or again(space.problem, plan, space.framework) is not None
     return runs and (run.offer(plan, "branch") or True)
 
 

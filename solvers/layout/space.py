@@ -19,7 +19,7 @@ import numpy as np
 
 from gangplan.instances.arrays import FloatArray
 from gangplan.instances.layout.costs import BlockCosts, Degrees, block_costs
-from gangplan.instances.layout.flags import shares
+from gangplan.instances.layout.flags import experts_placed, shares
 from gangplan.instances.layout.measured import MeasuredLayers
 from gangplan.instances.layout.problem import LayoutProblem
 from gangplan.instances.layout.stage import ZERO_BUBBLE, stage_memory
@@ -164,6 +164,8 @@ class Space:
             cuts = (False, True) if self.problem.zero_bubble and framework != "megatron" else (False,)
             zeros = range(4) if framework else self.zeros if shared else (1,)
             for zero, cut in product(zeros, cuts):
+                if not experts_placed(framework, self.problem.model, x.degrees(used[0], d, zero)):
+                    continue
                 room = self._room(x, used, costs, d, zero, stages)
                 share = ZERO_BUBBLE if cut else 1 / v
                 least = (m - share) * slowest + every * share + self._end(x, used, costs, d, zero) / p
@@ -191,9 +193,8 @@ class Space:
         return block_costs(self.problem, self.problem.pools[pool], at)
 
     def _shortest(self, costs: BlockCosts) -> FloatArray:
-        """Return the least seconds of a micro-batch of so many blocks in a row, from one on, float64 (L,)."""
-        total = np.concatenate([[0.0], np.cumsum(costs.seconds()[0][self.kinds])])
-        return np.array([(total[n:] - total[:-n]).min() for n in range(1, len(total))])
+        """Return the least seconds of a micro-batch of 1, 2, ... blocks, which need not be in a row, float64 (L,)."""
+        return np.cumsum(np.sort(costs.seconds()[0][self.kinds]))
 
     def _sums(self, rows: Sequence[FloatArray]) -> Sums:
         """Return sums along the chain of what each kind of block is on each pool."""

@@ -158,7 +158,8 @@ def split(
                 alike = [stage] if any(ends) and v > 1 else [s for s, pair in enumerate(of_stage) if pair[0] == k]
                 given = None
                 if number is not None:
-                    given = recomputed(framework, _layers(at.counts, stage, p, v, first), number)
+                    layers = _layers(at.counts, stage, p, v, first)
+                    given = recomputed(framework, layers, number, at.counts[:, kinds[1]])
                 segment, hands = family.segments[k], handed[alike].tolist()
                 made = stage_tables(problem, chain, family, segment, alike, at.counts, hands, not framework, given)
                 tables[key] = dict(zip(alike, made, strict=True)), at

@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import gangplan
+from gangplan.solvers.layout import explain
+from gangplan.solvers.layout.explain import best_flags
 
 SMALL = {"model_type": "llama", "num_hidden_layers": 6, "hidden_size": 1024, "num_attention_heads": 8}
 SMALL |= {"num_key_value_heads": 8, "vocab_size": 32000, "intermediate_size": 4096}
@@ -84,6 +88,29 @@ def test_flags_within_what_runs(config: Path, cli: Any, framework: str) -> None:
     assert found["flags"]["proved"] and found["flags"]["objective"] >= found["objective"]
 
 
+def test_flags_may_be_faster(config: Path, cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A layout that the search missed and the flags have is the layout; without a bound nothing is said of one."""
+    solve = gangplan.solve
+
+    def missed(problem: Any, seconds: float) -> Any:
+        found = solve(problem, seconds)
+        plan = replace(found.plan, full=np.full(len(found.plan.pool), 1))
+        return replace(found, plan=plan, objective=gangplan.verify(problem, plan).objective, bound=None)
+
+    def unproved(*args: Any, **more: Any) -> Any:
+        text, best = best_flags(*args, **more)
+        return text, best._replace(bound=None, proved=False)
+
+    monkeypatch.setattr("gangplan.hybrid.solve", missed)
+    monkeypatch.setattr(explain, "explain", lambda *_, **__: [])
+    monkeypatch.setattr(explain, "best_flags", unproved)
+    done = cli("layout", config, *HOW, "--flags", "megatron")
+    assert done.code == 0, done.err
+    told = " ".join(done.out.split())
+    assert "It takes 0% longer than the best found of all" in told and "full recomputation" not in told
+    assert "gap -: none was proved in time" in told and "megatron runs no bound was proved in time" in told
+
+
 def test_pools(config: Path, cli: Any) -> None:
     """GPUs of several types are taken, with or without a cluster of one."""
     done = cli("layout", config, *HOW, "--pool", "1x2:A100", "--flags", "torchtitan")
@@ -153,7 +180,11 @@ def test_errors_fit_a_terminal(cli: Any, monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_bad_config(tmp_path: Path, cli: Any) -> None:
     """An unknown architecture or a missing field of the file is named with the file."""
-    cases = ({"model_type": "mamba"}, "model_type: 'mamba' is not one of"), ({"hidden_size": None}, "hidden_size")
+    cases = (
+        ({"model_type": "mamba"}, "model_type: 'mamba' is not one of"),
+        ({"hidden_size": None}, "hidden_size"),
+        ({"num_key_value_heads": 3}, "kv_heads: 3 do not divide 8 heads"),
+    )
     for change, words in cases:
         path = tmp_path / "bad.json"
         path.write_text(json.dumps(SMALL | change))

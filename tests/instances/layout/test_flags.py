@@ -110,6 +110,29 @@ def test_torchtitan() -> None:
     assert "pipeline_parallel_schedule" not in alone.text
 
 
+@pytest.mark.parametrize(
+    ("degrees", "runs"),
+    [
+        ({"tensor": [2], "expert": 2, "zero": 2}, True),
+        ({"tensor": [2], "expert": 4, "zero": 2}, True),
+        ({"tensor": [4], "expert": 2, "zero": 2}, False),  # half a group of TP
+        ({"tensor": [2], "context": 2, "expert": 2, "zero": 2}, False),
+        ({"tensor": [1], "expert": 2, "zero": 0}, False),  # replicas have all weights
+        ({"tensor": [2], "expert": 1, "zero": 2}, False),  # each expert would be cut
+        ({"tensor": [1], "expert": 1, "zero": 2}, True),
+    ],
+)
+def test_experts_of_torchtitan(degrees: dict[str, Any], runs: bool) -> None:
+    """Whole groups of TP and CP share experts, replicas only if they share weights: as torchtitan asserts."""
+    problem, made = replace(PROBLEM, model=MIXTURE), plan([10], 1, data=4, **degrees)
+    assert "--expert-model-parallel-size" in flags(problem, made, "megatron").text
+    if runs:
+        assert f"expert_parallel_degree = {made.expert}\n" in flags(problem, made, "torchtitan").text
+    else:
+        with pytest.raises(InstanceError, match="plan: torchtitan shares no experts by EP"):
+            flags(problem, made, "torchtitan")
+
+
 @pytest.mark.parametrize("framework", READ_BY)
 def test_what_cannot_be_said(framework: str) -> None:
     """Recomputation that differs by stage, norms alone, unequal TP and schedules that there are not are refused."""
@@ -139,6 +162,21 @@ def test_recomputation() -> None:
     assert 'selective_ac_option = "2"' in flags(PROBLEM, uneven, "torchtitan").text
     whole = tomllib.loads(flags(PROBLEM, plan([5, 4, 4, 5], 4, None, [4] * 4, data=4), "torchtitan").text)
     assert whole["activation_checkpoint"] == {"mode": "full"}
+
+
+def test_recomputation_of_two_kinds() -> None:
+    """The layers that the framework computes again are of the kinds that the plan says, or it does not run it."""
+    problem = replace(PROBLEM, model=replace(MIXTURE, feedforward=4096, first_dense=2))
+    for blocks, full, framework in (
+        ([3, 2, 3, 2], [2, 2], "megatron"),  # chunks of stage 0: two wide layers, three with experts
+        ([6, 4], [2, 1], "torchtitan"),  # each second layer of stage 0: one wide, one with experts
+    ):
+        made = plan(blocks, 2, None, full, data=4, virtual=len(blocks) // 2, expert=2)
+        with pytest.raises(InstanceError, match=f"plan: {framework} computes again as much in each stage"):
+            flags(problem, made, framework)
+        assert flags(replace(problem, model=MIXTURE), made, framework).text
+    alike = plan([3, 2, 3, 2], 2, None, [5, 3], data=4, virtual=2, expert=2)
+    assert "--recompute-num-layers 3" in flags(problem, alike, "megatron").text
 
 
 def test_flags_of_nothing() -> None:

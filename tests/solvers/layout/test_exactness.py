@@ -44,6 +44,12 @@ def layout(model: Any, *pools: GpuPool, batch: int = 4, **more: Any) -> LayoutPr
 CASES = {
     # A and B take 10 s each, C 4 s, but A is quick with the first block, B with the second
     "unlike pools": layout(measured([[1, 9], [9, 1], [2, 2]], "ABC"), pool("A"), pool("B"), pool("C")),
+    # a stage takes embedding and all layers with experts, but not the wide layer between them
+    "a wide layer is left out": layout(
+        Transformer("m", 4, 64, 1, 1, 64, 920, 221, experts=2, active=1, expert_feedforward=64, first_dense=1),
+        pool("A", rate=1e9),
+        pool("B", rate=1e9),
+    ),
     "one block": layout(measured([[3]], "A"), pool()),
     "layers without weights": random_problem(29, layers=5),
     # narrow gradients sent twice, instead of gradients and wide weights
