@@ -64,12 +64,14 @@ def flags(problem: LayoutProblem, plan: LayoutPlan, framework: str) -> Flags:
     return Flags(f"{LEFT_OUT[framework]}\n{text}", tuple(words))
 
 
-def shares(framework: str, stages: int) -> tuple[int, ...]:
+def shares(framework: str, stages: int, context: int) -> tuple[int, ...]:
     """Return which ZeRO stages a framework has.
 
-    Beside pipeline stages FSDP keeps weights and gradients whole until the last micro-batch, which is ZeRO 1.
+    Beside pipeline stages FSDP keeps weights and gradients whole until the last micro-batch, which is ZeRO 1. With
+    context parallelism torchtitan shares weights over it, which is not ZeRO 0.
     """
-    return (0, 1, 2, 3) if framework == "megatron" else (0, 1) if stages > 1 else (0, 2, 3)
+    own = (0, 1) if stages > 1 else (0, 2, 3)
+    return (0, 1, 2, 3) if framework == "megatron" else own[context > 1 :]
 
 
 def experts_placed(framework: str, model: Any, at: Degrees) -> bool:
@@ -116,10 +118,11 @@ def _unsaid(problem: LayoutProblem, plan: LayoutPlan, framework: str) -> list[st
     """Return what a framework cannot say of a layout, in words."""
     degrees = sorted(set(plan.tensor.tolist()))
     experts = experts_placed(framework, problem.model, stage_degrees(plan, 0))
+    zeros = shares(framework, len(plan.pool), plan.context)
     cases = (
         (len(degrees) > 1, f"its stages share layers by {degrees} GPUs, {framework} knows one degree"),
         (plan.zero_bubble and framework == "megatron", "its backward passes are cut in two, megatron cuts none"),
-        (plan.zero not in shares(framework, len(plan.pool)), f"{framework} has no ZeRO {plan.zero} with its stages"),
+        (plan.zero not in zeros, f"{framework} has no ZeRO {plan.zero} with its stages and CP {plan.context}"),
         (not experts, f"{framework} shares no experts by EP {plan.expert} with TP {degrees[0]}, CP {plan.context}"),
         (plan.selective.any(), f"norms and activation functions alone are not computed again by {framework}"),
         (again(problem, plan, framework) is None, f"{framework} computes again as much in each stage, it does not"),

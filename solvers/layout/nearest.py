@@ -71,7 +71,9 @@ def nearest(problem: LayoutProblem, stopped: Callable[[], bool] = never, wish: W
     count, best = space.count, None
     for _, family in sorted(found, key=lambda pair: pair[0])[:_LOOKED_AT]:
         p = family.stages
-        plan = family.plan(chunks([count // p + (s < count % p) for s in range(p)], 1), [0] * p, [count] * p)
+        sizes = [count // p + (s < count % p) for s in range(p)]
+        layers = [max(n - (s == 0) - (s == p - 1), 0) for s, n in enumerate(sizes)]
+        plan = family.plan(chunks(sizes, 1), [0] * p, layers)
         memory = verify_layout(ample, plan).memory
         has = np.array([problem.pools[k].memory for k in plan.pool])
         stage = int((memory.sum(axis=0) / has).argmax())

@@ -48,12 +48,12 @@ def dive(run: Run, space: Space) -> None:
 
 def branch(run: Run, space: Space) -> None:
     """Offer the best layout of all, and raise the bound to what is left."""
+    if free := (space.wish, space.framework) == (ANY, ""):
+        megatron_rule(run, space)  # a plan before all degrees have a bound
     heap: list[Node] = [(bound, i, x) for i, (bound, x) in enumerate(space.nodes(lambda: run.stopped))]
-    number, free = count(len(heap)), (space.wish, space.framework) == (ANY, "")
+    number = count(len(heap))
     if not space.whole:
         run.note("bound withheld: only layouts of one chunk a stage are looked at, the model has many kinds of layers")
-    if free:
-        megatron_rule(run, space)
     dive(run, space)
     while heap and not run.stopped:
         bound, _, x = heappop(heap)

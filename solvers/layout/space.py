@@ -176,7 +176,9 @@ class Space:
                     for order in permutations(each):
                         segments = tuple(Segment(*part) for part in order)
                         family = Family(segments, d, x.context, x.expert, x.micro_batch, int(v[i, 0]), zero, cut)
-                        if wish.is_met(family) and (not framework or zero in shares(framework, family.stages)):
+                        if wish.is_met(family) and (
+                            not framework or zero in shares(framework, family.stages, family.context)
+                        ):
                             found.append((float(least[i, j]), family))
         return found
 

@@ -54,6 +54,8 @@ def wish(degrees: dict[str, int]) -> Wish:
         if name not in Wish._fields:
             raise InstanceError("explain", unknown(name, Wish._fields))
         require_number(value, f"explain {name}", whole=True, positive=name != "ZERO")
+    if named.get("ZERO", 0) > 3:
+        raise InstanceError("explain ZERO", f"{named['ZERO']} is not one of 0, 1, 2, 3")
     return Wish(**named)
 
 

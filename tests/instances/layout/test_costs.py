@@ -104,3 +104,10 @@ def test_gathered_weights_and_gradients_are_at_work() -> None:
     assert plain is not None and shared is not None
     assert plain.working[1] == plain.kept[0, 1] and plain.working[3] == 0
     assert shared.working[1] == plain.working[1] + 2 * of.width * plain.weights[1]
+
+
+def test_no_stage_computes_again_more_than_it_has() -> None:
+    """Layers that are not there are named, and so is how many there are."""
+    two, blocks = np.array([0, 0]), np.array([17, 17])
+    found = verify_layout(problem(), LayoutPlan(two, two + 1, blocks, two, np.array([17, 16])))
+    assert found.violations == ("stage 0 computes 17 layers again, it has 16",)

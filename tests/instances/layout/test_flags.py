@@ -133,6 +133,14 @@ def test_experts_of_torchtitan(degrees: dict[str, Any], runs: bool) -> None:
             flags(problem, made, "torchtitan")
 
 
+def test_torchtitan_shares_weights_over_parts_of_a_sequence() -> None:
+    """So ZeRO 0 beside context parallelism is another layout there."""
+    made = plan([18], 1, data=2, context=2, zero=0)
+    assert "--context-parallel-size 2" in flags(PROBLEM, made, "megatron").text
+    with pytest.raises(InstanceError, match="plan: torchtitan has no ZeRO 0 with its stages and CP 2"):
+        flags(PROBLEM, made, "torchtitan")
+
+
 @pytest.mark.parametrize("framework", READ_BY)
 def test_what_cannot_be_said(framework: str) -> None:
     """Recomputation that differs by stage, norms alone, unequal TP and schedules that there are not are refused."""

@@ -167,5 +167,7 @@ def test_wish() -> None:
         with pytest.raises(InstanceError, match="explain TP: "):
             wish({"TP": value})  # type: ignore[dict-item]
     assert wish({"ZERO": 0}).ZERO == 0
+    with pytest.raises(InstanceError, match="explain ZERO: 7 is not one of 0, 1, 2, 3"):
+        wish({"ZERO": 7})
     with pytest.raises(InstanceError, match="zero: 4 is not 0, 1, 2 or 3"):
         refusal(PROBLEM, Wish(ZERO=4))
