@@ -260,6 +260,13 @@ class Accounts:
                 return f"user {terms.user} runs {jobs} jobs of at most {limit.jobs}"
         return None
 
+    def share_limits(self, terms: Terms, other: Terms) -> bool:
+        """Return whether a limit of a user, or the most of a queue, is one for two jobs."""
+        if self.sharing.limit(terms.user) is not None and terms.user == other.user:
+            return True
+        both = {*self.all[self.leaf(terms)].above}.intersection(self.all[self.leaf(other)].above)
+        return any(self.all[number].quota.most < 1.0 for number in both)
+
     def capped(self, leaf: int, amounts: Sequence[int]) -> list[int]:
         """Return the accounts on the way to one that would hold more than the most, from the root down."""
         some = [number for number in self.all[leaf].above if self.all[number].quota.most < 1.0]

@@ -19,6 +19,7 @@ from gangplan.solvers.placement.online.capacity import demanded
 
 from ..journal.write import recorded
 from ..queueing.request import Request
+from ..queueing.terms import Terms
 from ..starting.gpu_types import below_zero
 from ..starting.starts import StartRound
 from ..state import SchedulerState, renamed
@@ -64,11 +65,18 @@ def end_grace(state: SchedulerState) -> list[Stop]:
 def start_claims(state: SchedulerState, starts: StartRound) -> None:
     """Start those for whom others have stopped, on the seats that they claim; forget claims that cannot be met."""
     notices, starts.hopeful = state.notices, False  # their places are given
+    first: list[Terms] = []  # of those before it that wait still: what limits leave is theirs
     for name, claim in list(notices.claims.items()):
         request, seats = state.waiting.get(name), _seats(state, claim)
-        if request and seats and claim.degree in request.job.workers and not state.wrong(request, claim.degree, seats):
+        free = request is not None and not any(state.accounts.share_limits(request.terms, x) for x in first)
+        fits = (
+            request and seats and claim.degree in request.job.workers and not state.wrong(request, claim.degree, seats)
+        )
+        if free and fits:
             starts.one(name, (claim.degree,), claim.tier, seats, hold=False)
         comes = request or name in notices.stopping
+        if comes and (name in state.waiting or name in notices.stopping):
+            first.append((request or state.running[name].request).terms)
         if not (seats and comes and (notices.stopping.keys() & {name, *claim.after})):
             notices.claims.pop(name, None)
     starts.hopeful = True
