@@ -12,7 +12,7 @@ import pytest
 from gangplan import Scheduler
 from gangplan.instances import InstanceError
 from gangplan.instances.placement import Demand, Fleet, GangJob, Proximity
-from gangplan.scheduler import Decision, Sharing
+from gangplan.scheduler import Decision, Limit, Sharing
 from gangplan.scheduler.journal.history import history_of
 from gangplan.scheduler.journal.play import play
 from gangplan.scheduler.journal.read import read_log
@@ -343,3 +343,19 @@ def test_random_days_with_grace(seed: int, tmp_path: Path) -> None:
 def test_many_random_days_with_grace(seed: int, tmp_path: Path) -> None:
     """The same for many days."""
     test_random_days_with_grace(1000 + seed, tmp_path)
+
+
+def test_claims_of_one_limit_start_in_their_order() -> None:
+    """`mine` stops early and has room again: what its user's limit leaves is `first`'s, for which it stopped."""
+    sharing = Sharing(limits={"u": Limit(gpus=6)})
+    s = Scheduler(Fleet.regular(1, 2, 4), "heuristic", sharing=sharing, price=0.0, grace=5.0)
+    s.submit(GangJob("other", "m", (3,)), 1000.0, now=0.0)
+    s.decide(60.0, now=0.0)
+    s.submit(GangJob("mine", "m", (1,), apart=("other",)), 1000.0, now=0.0, user="u")
+    s.decide(60.0, now=0.0)
+    s.submit(GangJob("first", "m", (4,), most_per_node=3), 10.0, now=10.0, priority=1, user="u")
+    assert {x.job for x in s.decide(60.0, now=10.0).stopping} == {"mine", "other"}
+    s.stopped("mine", now=11.0)
+    assert s.decide(60.0, now=11.0).starts == ()
+    s.stopped("other", now=12.0)
+    assert [x.job for x in s.decide(60.0, now=12.0).starts][:2] == ["first", "mine"]
