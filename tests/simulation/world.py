@@ -321,8 +321,9 @@ class World(Events):
             for j in started:
                 later = {x.name for x in started if x.begun >= j.begun}
                 if not books.before(j, first) and books.spends(first, j, later):
-                    able = self.earliest(first, self.running.values()) < inf
-                    hold(not able, "spent", f"{j.name} takes what {books.covers(first)} guarantees {first.name}")
+                    fits = self.earliest(first, [x for x in self.running.values() if x.name not in later])
+                    words = f"{j.name} takes what {books.covers(first)} guarantees {first.name}, which fits at {fits} s"
+                    hold(j.end(self.now) <= fits + SLACK * max(1.0, fits), "spent", words)  # else it is over by then
 
     def _before(self, job: Job, first: Job, later: set[str]) -> bool:
         """Return whether a job that started may go before one that is due; `later` started after it."""
