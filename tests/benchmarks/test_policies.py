@@ -86,6 +86,7 @@ def test_a_bound_above_a_schedule_is_an_error(monkeypatch: pytest.MonkeyPatch) -
 def test_a_long_run_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
     """A simulation beyond the limit leaves a row with bounds only; other errors are raised."""
     many = replace(SMALL, make=lambda data, seed: arrivals(20_000, 0.1, seed))
+    run(monkeypatch, SMALL, "tetris overtake")  # compiles it
     monkeypatch.setattr(policies, "LIMIT", 0.2)
     row = run(monkeypatch, many, "tetris overtake")
     assert "mean_jct" not in row and row["jct_bound"]
