@@ -60,7 +60,7 @@ class Mending:
         self.torn = {}
         for name in sorted((x for x in torn if x in state.waiting), key=lambda x: state.waiting[x].serial):
             gang = torn[name]
-            if starts.over():
+            if starts.over() or not state.queue.shows(state.queue.place(name)[0]):  # due jobs of its class come first
                 self.torn[name] = gang
                 continue
             kept = {node: gpus for node, gpus in gang.kept.items() if state.up[node]}
