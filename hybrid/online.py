@@ -1,4 +1,4 @@
-"""The place of `gangplan.scheduler` until 0.2: imports from here work for one more release."""
+"""The place of `gangplan.scheduler` up to release 0.2.1: imports from here work for one more."""
 
 from __future__ import annotations
 

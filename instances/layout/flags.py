@@ -108,7 +108,7 @@ def recomputed(framework: str, layers: NDArray[Any], number: int, wide: Any = No
 
 def again(problem: LayoutProblem, plan: LayoutPlan, framework: str) -> int | None:
     """Return the number with which a framework computes again what a plan says, if there is one; see `recomputed`."""
-    layers, kinds = layers_of(plan).reshape(plan.virtual, -1).T, problem.model.chain()
+    layers, kinds = plan.layers.reshape(plan.virtual, -1).T, problem.model.chain()
     wide = np.bincount(plan.chunks()[kinds == kinds[1]] % len(layers), minlength=len(layers))
     numbers = range(int(layers.sum(axis=1).max()) + 1)
     return next((n for n in numbers if (recomputed(framework, layers, n, wide) == plan.full).all()), None)
@@ -130,17 +130,9 @@ def _unsaid(problem: LayoutProblem, plan: LayoutPlan, framework: str) -> list[st
     return [words for wrong, words in cases if wrong]
 
 
-def layers_of(plan: LayoutPlan) -> IntArray:
-    """Return how many layers each chunk has, without embedding and head, int (virtual p,)."""
-    layers = plan.blocks.copy()
-    layers[0] -= 1
-    layers[-1] -= 1
-    return layers
-
-
 def layout_string(plan: LayoutPlan) -> str:
     """Return the chunks as Megatron has them: ``Ett|(ttt|)*6t*4L``, E embedding, t a layer, L head and loss."""
-    *chunks, last = ["t" * n if n < 4 else f"t*{n}" for n in layers_of(plan).tolist()]
+    *chunks, last = ["t" * n if n < 4 else f"t*{n}" for n in plan.layers.tolist()]
     if not chunks:
         return f"E{last}L"
     runs = [(text, len(list(same))) for text, same in groupby(chunks)]
@@ -148,7 +140,7 @@ def layout_string(plan: LayoutPlan) -> str:
 
 
 def _megatron_flags(problem: LayoutProblem, plan: LayoutPlan) -> str:
-    tensor, layers = int(plan.tensor[0]), layers_of(plan)
+    tensor, layers = int(plan.tensor[0]), plan.layers
     experts = isinstance(problem.model, Transformer) and problem.model.experts
     said = [f"--tensor-model-parallel-size {tensor}" + " --sequence-parallel" * (tensor > 1)]
     said.append(f"--pipeline-model-parallel-size {len(plan.pool)}")
@@ -175,7 +167,7 @@ def _megatron_flags(problem: LayoutProblem, plan: LayoutPlan) -> str:
 
 
 def _torchtitan_toml(problem: LayoutProblem, plan: LayoutPlan) -> str:
-    p, layers = len(plan.pool), layers_of(plan)
+    p, layers = len(plan.pool), plan.layers
     local = problem.batch // plan.data if p > 1 else plan.micro_batch
     shared = plan.data if plan.zero else 1
     parts: dict[str, dict[str, Any]] = {

@@ -168,6 +168,14 @@ class LayoutPlan:
         shown += ["ZB-H1"] * self.zero_bubble
         return ", ".join([*shown, f"DP {self.data}", f"micro-batch {self.micro_batch}", f"ZeRO {self.zero}"])
 
+    @property
+    def layers(self) -> IntArray:
+        """Blocks of each chunk without embedding and head, int32 (virtual p,); -1 of one block alone."""
+        layers = self.blocks.copy()
+        layers[0] -= 1
+        layers[-1] -= 1
+        return layers
+
     def chunks(self) -> IntArray:
         """Return the chunk of each block, int32 (blocks,)."""
         return np.repeat(np.arange(len(self.blocks), dtype=np.int32), self.blocks)

@@ -8,11 +8,12 @@ import numpy as np
 
 from ..arrays import FloatArray, IntArray
 from ..errors import InstanceError
+from ..generators.builder import TRAINING_BYTES
 from ..graph import OpGraph
 from .measured import MeasuredLayers
 
-_FLOAT, _HELD = 4.0, 4.0
-"""Bytes of a parameter of a profiled model; how many times its own bytes one takes in training, with Adam."""
+_FLOAT = 4
+"""Bytes of a parameter of a profiled model."""
 
 
 def profiled_layers(graphs: Mapping[int, OpGraph], gpu: str, device: str | None = None) -> MeasuredLayers:
@@ -45,7 +46,7 @@ def profiled_layers(graphs: Mapping[int, OpGraph], gpu: str, device: str | None 
         seconds = graph.time[0 if device is None else graph.device_types.index(device)]
         forward, twin = ~graph.backward, graph.twin
         of = np.where(forward, block, block[twin])
-        kept = np.maximum(0.0, graph.memory - _HELD * graph.parameter_bytes)
+        kept = np.maximum(0.0, graph.memory - TRAINING_BYTES / _FLOAT * graph.parameter_bytes)
         sent = np.zeros(int(block.max()) + 1)
         ahead = forward[graph.source] & forward[graph.target] & (of[graph.source] < of[graph.target])
         np.maximum.at(sent, of[graph.source][ahead], graph.edge_bytes[ahead])

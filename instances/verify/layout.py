@@ -113,9 +113,7 @@ def misfits(problem: LayoutProblem, plan: LayoutPlan) -> list[str]:
         return [f"stages are on pool {plan.pool.max()}, there are {len(problem.pools)}"]
     if plan.blocks.sum() != (blocks := len(problem.model.chain())):
         words.append(f"the chunks have {plan.blocks.sum()} blocks, the model has {blocks}")
-    layers = plan.blocks.reshape(-1, p).sum(axis=0)
-    layers[0] -= 1
-    layers[-1] -= 1
+    layers = plan.layers.reshape(-1, p).sum(axis=0)
     for s in np.flatnonzero(plan.full + plan.selective > np.maximum(layers, 0)).tolist():
         words.append(f"stage {s} computes {plan.full[s] + plan.selective[s]} layers again, it has {layers[s]}")
     if (np.diff(plan.pool) != 0).sum() >= len({*plan.pool.tolist()}):

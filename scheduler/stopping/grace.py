@@ -65,20 +65,21 @@ def end_grace(state: SchedulerState) -> list[Stop]:
 def start_claims(state: SchedulerState, starts: StartRound) -> None:
     """Start those for whom others have stopped, on the seats that they claim; forget claims that cannot be met."""
     notices, starts.hopeful = state.notices, False  # their places are given
-    first: list[Terms] = []  # of those before it that wait still: what limits leave is theirs
+    first: list[tuple[Claim, Terms]] = []  # those that wait still: of what one decision left, limits leave it to them
     for name, claim in list(notices.claims.items()):
         request, seats = state.waiting.get(name), _seats(state, claim)
-        free = request is not None and not any(state.accounts.share_limits(request.terms, x) for x in first)
+        before = (x for other, x in first if other.after == claim.after)
+        free = request is not None and not any(state.accounts.share_limits(request.terms, x) for x in before)
         fits = (
             request and seats and claim.degree in request.job.workers and not state.wrong(request, claim.degree, seats)
         )
         if free and fits:
             starts.one(name, (claim.degree,), claim.tier, seats, hold=False)
         comes = request or name in notices.stopping
-        if comes and (name in state.waiting or name in notices.stopping):
-            first.append((request or state.running[name].request).terms)
         if not (seats and comes and (notices.stopping.keys() & {name, *claim.after})):
             notices.claims.pop(name, None)
+        elif name in notices.claims:
+            first.append((claim, (request or state.running[name].request).terms))
     starts.hopeful = True
 
 

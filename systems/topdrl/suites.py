@@ -81,7 +81,7 @@ class ClusterSuite:
 
 
 Suite = ClusterSuite
-"""Its name until 0.2, for one more release."""
+"""Its name up to release 0.2.1, for one more."""
 
 
 TRACES = ("philly", "pollux")

@@ -268,7 +268,7 @@ class FollowLoop:
 
 
 Loop = FollowLoop
-"""Its name until 0.2, for one more release."""
+"""Its name up to release 0.2.1, for one more."""
 
 
 def _name(pod: Pod | str) -> str:

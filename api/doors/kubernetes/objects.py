@@ -123,7 +123,7 @@ Needs = tuple[int, float, float]
 
 
 Rules = ReadingRules
-"""Its name until 0.2, for one more release."""
+"""Its name up to release 0.2.1, for one more."""
 
 
 def needs_of(given: Amounts) -> Needs:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import gangplan
+from benchmarks.shops import FT06
 from gangplan.instances import Cluster, InstanceError, Level, OpGraph, StepProblem, TreeTopology
 from gangplan.instances.certificates import verify_bound
 from gangplan.instances.certificates.steps import Search, series_of
@@ -162,17 +163,6 @@ def test_tiny_trees_copies_and_series_against_enumeration() -> None:
         series += len(series_of(problem)) > 1
         assert sum(shown(problem, best)) <= 1, seed
     assert tight > 20 and turns > 5 and series > 5
-
-
-FT06 = """6 6
-2 1 0 3 1 6 3 7 5 3 4 6
-1 8 2 5 4 10 5 10 0 10 3 4
-2 5 3 4 5 8 0 9 1 1 4 7
-1 5 0 5 2 5 3 3 4 8 5 9
-2 9 1 3 4 5 5 4 0 3 3 1
-1 3 3 3 5 9 0 10 4 4 2 1
-"""
-"""Of Fisher and Thompson (1963): the optimum is 55."""
 
 
 def test_ops_of_one_device_are_there() -> None:

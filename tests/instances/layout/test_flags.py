@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from gangplan.instances import InstanceError, verify
 from gangplan.instances.layout import LayoutPlan, LayoutProblem, Transformer, gpu_pool
-from gangplan.instances.layout.flags import READ_BY, flags, layers_of, layout_string
+from gangplan.instances.layout.flags import READ_BY, flags, layout_string
 
 LLAMA = Transformer("llama", 16, 1024, 16, 8, 64, 32000, 4096)
 PROBLEM = LayoutProblem(LLAMA, (gpu_pool("H100", 4),), 64, 2048)
@@ -56,7 +56,7 @@ def test_layout_string(inner: list[int]) -> None:
     made = plan(blocks, len(blocks))
     found = unrolled(layout_string(made))
     last = len(blocks) - 1
-    assert found == [(n, i == 0, i == last) for i, n in enumerate(layers_of(made).tolist())]
+    assert found == [(n, i == 0, i == last) for i, n in enumerate(made.layers.tolist())]
 
 
 def test_chunks_without_layers() -> None:
@@ -212,7 +212,7 @@ def test_megatron_reads_the_string() -> None:
         read = PipelineParallelLayerLayout(layout_string(made), stages)
         read.validate_layer_layout(16, 0)
         count = [[x.count(LayerType.decoder) for x in row] for row in read.layout]
-        assert np.array(count).T.ravel().tolist() == layers_of(made).tolist()
+        assert np.array(count).T.ravel().tolist() == made.layers.tolist()
 
 
 def test_megatron_takes_the_sizes() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks.shops import FT06
 from gangplan.instances import Cluster, DeviceType, InstanceError, OpGraph, StepPlan, StepProblem, verify
 from gangplan.instances.documents import content_hash
 from gangplan.instances.readers import read
@@ -14,15 +15,6 @@ from gangplan.instances.readers.shops import parse_flexible, parse_jobshop, read
 from gangplan.solvers.method import suite
 
 INF = np.inf
-FT06 = """6 6
-2 1 0 3 1 6 3 7 5 3 4 6
-1 8 2 5 4 10 5 10 0 10 3 4
-2 5 3 4 5 8 0 9 1 1 4 7
-1 5 0 5 2 5 3 3 4 8 5 9
-2 9 1 3 4 5 5 4 0 3 3 1
-1 3 3 3 5 9 0 10 4 4 2 1
-"""
-"""Of Fisher and Thompson (1963): the optimum is 55."""
 TINY = "2 2\n0 3 1 2\n1 2 0 4\n"
 """Machine 0 has 3 + 4 = 7 s to do, and does it without a break if both jobs start at once: the optimum is 7."""
 TAILLARD = "Jobs, Machines, Seeds\n2 2 840612802 398197754 9 7\nTimes\n3 2\n2 4\nMachines\n1 2\n2 1\n"

@@ -137,3 +137,14 @@ def test_a_decision_out_of_time_leaves_it_to_the_next(tmp_path: Path) -> None:
     assert [x.job for x in s.decide(60.0).mends] == ["gang"]
     for check in (False, True):
         assert replay(read_log(log), check=check).snapshot() == s.snapshot()
+
+
+def test_due_jobs_of_its_class_come_before_a_torn_gang() -> None:
+    """A waiting job of a higher class does not have a gang mended before a due job of the gang's own class."""
+    s = Scheduler(Fleet.regular(racks=1, nodes=3, gpus=1), "heuristic", patience=0.1, max_wait=1.0)
+    s.submit(GangJob("torn", "m", (2,)), 100.0, now=0.0)
+    (start,) = s.decide(60.0, now=0.0).starts
+    s.submit(GangJob("due", "m", (2,)), 1.0, now=1.0)
+    s.submit(GangJob("higher", "m", (3,)), 50.0, now=30.0, priority=1)
+    s.fail_node(next(iter(start.nodes)), now=30.0, replace=True)
+    assert [x.job for x in s.decide(60.0, now=30.0).starts] == ["due"]
