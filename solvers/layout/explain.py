@@ -121,7 +121,7 @@ def fastest(space: Space, wish: Wish, seconds: float, near: LayoutPlan | None = 
         wish: the degrees.
         seconds: to look for it.
         near: a good layout without these degrees: what is like it is looked at first.
-        framework: nothing of it matters if it is empty.
+        framework: that has to run the layout, any or none if it is empty.
     """
     run = Run(space.problem, time_limit=seconds)
     with in_time(run):
