@@ -262,7 +262,7 @@ class Shares:
             other: for whom.
             cause: that was said.
             gone: jobs that stopped before.
-            new: starts of jobs that wait, any of which may have been before.
+            new: starts of jobs that wait or are gone, any of which may have been before.
             vague: whether others count whom nobody sees: those for whom room is kept.
         """
         ran = self.world.now - victim.since
@@ -287,7 +287,7 @@ class Shares:
             hold(cause == "priority" and victim.level < other.level, "priority", f"{words}: {cause}")
         else:
             here, there = self.fork(other, victim)
-            begun = ((self.world.waiting[x.job], x.nodes) for x in new)
+            begun = ((self.world.waiting.get(x.job) or self.world.running[x.job], x.nodes) for x in new)
             starts = [self.amounts(job, nodes) for job, nodes in begun if there in self.way(job.queue)]
             has = self.share(there, [sum(x) for x in zip(*starts, strict=True)] or None, gone)
             if vague:

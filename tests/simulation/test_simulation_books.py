@@ -364,3 +364,27 @@ def test_the_books_tell_right_from_wrong(
     assert [fails((cluster, events)) for events in (right, shown)] == [None, None]
     wrong = fails((cluster, shown), fault)
     assert wrong is not None and wrong.rule == rule
+
+
+def test_who_is_back_counts() -> None:
+    """A job of queue a that stops for a gain and starts elsewhere still holds what lets queue b reclaim."""
+    at = [("n0", 4, ["x", "y"]), *((f"n{i}", 4, []) for i in (2, 3, 4)), ("n5", 4, ["x", "y"]), ("n6", 2, [])]
+    nodes = [NODE | {"name": x, "gpus": gpus, "labels": labels} for x, gpus, labels in (*at, ("n7", 4, ["x", "y"]))]
+    tree = {"a": {"share": 0.3}, "b": {"share": 0.1}, "a.x": {"share": 0.15, "weight": 2.0}, "a.y": {"share": 0.15}}
+    cluster = CLUSTER | {
+        "nodes": nodes, "labels": ["x", "y"], "near": {"links": (0.0, 1.0, 1.0), "m": 4.0},
+        "sharing": {"least_run": 0.0, "queues": tree, "most_run": 1000.0}, "options": {"price": 60.0},
+    }  # fmt: skip
+    runs = [
+        wait(0.0, "gone", [2], 311.154, queue="a.x", requires=["y"]),
+        wait(0.0, "one", [1], 500.0, queue="a.x", requires=["x", "y"]), wait(0.0, "two", [2], 523.196, queue="a.x"),
+        wait(0.0, "b", [5], 500.0, queue="b"), wait(0.0, "moves", [3], 603.033, queue="a.y"),
+        wait(0.0, "more", [3], 445.817, queue="a.x"), ["decide", 0.0, 60.0],
+    ]  # fmt: skip
+    rest = [
+        wait(42.0, "neighbour", [4], 500.0, queue="a.y"),
+        wait(42.0, "reclaims", [3, 4, 27], 500.0, queue="b"),
+        wait(192.0, "whole", [4, 13, 15], [250.0, 1000.0, 500.0], queue="a.y"),
+        ["finish", 351.6, "gone"], ["decide", 489.64, 60.0],
+    ]  # fmt: skip
+    assert fails((cluster, [*runs, *rest])) is None

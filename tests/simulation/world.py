@@ -44,7 +44,8 @@ class World(Events):
             # it stops for another one, or where nodes close
             waits = x.other in self.waiting or x.other in moves or x.other in gone or x.other in drained
             hold(waits, "cause", f"{x.job} stops for {x.other}, which does not wait")
-            victim, new = self.running[x.job], [y for y in decision.starts if y.job in self.waiting]
+            victim = self.running[x.job]
+            new = [y for y in decision.starts if y.job in self.waiting or y.job in gone]  # who stopped may be back
             other = self.waiting[x.other] if x.other in self.waiting else self.running[x.other]
             if x.job in moves and x.job not in told:  # others may hold its place until their grace is over
                 on = begun[x.job].degree == victim.degree if x.job in begun else bool(told)
