@@ -34,6 +34,7 @@ class GnnSettings(Checked):
         scale: share of the corrections that are left before.
         rl_pairs, rl_jobs: pairs of opposite networks of an update, and jobs that arrive in each of their runs.
         rl_spread: how far apart they are, in deviations of the weights.
+        largest: GPUs of the largest ground that is learned from and chosen by, 0 for any.
         trace, cluster: jobs and cluster of one's own to learn from: `gangplan.learned.training.online.own.OwnCluster`.
         start: weights to begin with.
         validate_every: updates from one validation to the next.
@@ -71,6 +72,7 @@ class GnnSettings(Checked):
     rl_pairs: int = limited(6, positive=True)
     rl_jobs: int = limited(1200, positive=True)
     rl_spread: float = limited(2.0, positive=True)
+    largest: int = limited(0, least=0)
     trace: str = limited("", empty=True)
     cluster: str = limited("", empty=True)
     start: str = limited("", empty=True)

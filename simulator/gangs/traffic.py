@@ -43,6 +43,8 @@ INTENSITIES = (0.2, 0.5, 1.0, 2.0, 4.0)
 """Of the jobs of the models ``m0``, ``m1``..., where there are models."""
 MOST = (1 << 32) - 1
 """Largest seed; a pool's is this less the seed."""
+ANY = range(1, 1 << 20)
+"""GPUs of a cluster, whatever it has."""
 PARTS = {"train": (0.0, 0.6), "validate": (0.6, 0.7), "test": (0.7, 1.0)}
 """Of a trace's jobs, by which table they are in."""
 
@@ -92,6 +94,8 @@ class Traffic:
         error: the same of what policies are told of lengths.
         swing: of the arrivals within a day, from 0 to 1.
         models: whether jobs are of models that mind being apart more and less.
+        wide: share of the cluster that the widest gang takes, if that is more than a node; of ``mix`` at most 64 GPUs.
+        intensity: how much jobs without a model mind being apart.
         part: of a trace, by name.
         data: folder of traces.
     """
@@ -105,6 +109,8 @@ class Traffic:
     error: float = 0.0
     swing: float = 0.0
     models: bool = False
+    wide: float = 1 / 8
+    intensity: float = 1.0
     part: str = "train"
     data: str = DATA
 
@@ -121,12 +127,14 @@ class Traffic:
         """What being apart costs."""
         if self.jobs not in DRAWN:
             return read_jobs(self.jobs, self.data)[1]
-        return Proximity(intensity={f"m{i}": x for i, x in enumerate(INTENSITIES)} if self.models else {})
+        kinds = {f"m{i}": x for i, x in enumerate(INTENSITIES)} if self.models else {}
+        return Proximity(intensity=kinds if self.intensity == 1.0 else kinds | {"": self.intensity})
 
     @property
     def widest(self) -> int:
-        """GPUs of the widest gang: an eighth of the cluster, or a node; of ``mix`` at most 64, as many are wide."""
-        return min(max(self.fleet.n_gpus // 8, self.gpus), 64 if self.jobs == "mix" else self.fleet.n_gpus)
+        """GPUs of the widest gang, see `wide`."""
+        widest = max(int(self.fleet.n_gpus * self.wide), self.gpus)
+        return min(widest, 64 if self.jobs == "mix" else self.fleet.n_gpus)
 
     def draw(self, seed: int, jobs: int = 0) -> tuple[Workload, FloatArray | None]:
         """Return the jobs of a seed and what policies are told of their seconds, None if it is the truth.
@@ -175,9 +183,16 @@ def grounds(table: Sequence[Traffic], data: str = DATA) -> tuple[Traffic, ...]:
     return tuple(x for x in placed if x.jobs in DRAWN or (Path(data) / TRACES[x.jobs]).exists())
 
 
-def episode(number: int, jobs: int = 0, first: int = TRAINING) -> Episode:
-    """Return the run of a number: of the grounds of `TRAIN` or, if that is the first seed, of `VALIDATE` in turn."""
-    table = grounds(VALIDATE if first == VALIDATION else TRAIN)
+def episode(number: int, jobs: int = 0, first: int = TRAINING, *, gpus: range = ANY) -> Episode:
+    """Return the run of a number: of the grounds of `TRAIN` or, if that is the first seed, of `VALIDATE` in turn.
+
+    Args:
+        number: of the run.
+        jobs: that arrive in it, 0 for the usual number.
+        first: seed.
+        gpus: only grounds that have so many count.
+    """
+    table = [x for x in grounds(VALIDATE if first == VALIDATION else TRAIN) if x.fleet.n_gpus in gpus]
     return table[number % len(table)].episode(first + number, jobs)
 
 
@@ -206,6 +221,10 @@ def _arrivals(n: int, swing: float, rng: np.random.Generator) -> FloatArray:
 
 TRAIN = (
     Traffic("mix-32", (4, 4), 4, 1.0, "mix"),
+    Traffic("wide-32", (4, 4), 4, 1.0, "mix", wide=1 / 4),
+    Traffic("dear-32", (4, 4), 4, 0.9, "mix", wide=1 / 4, intensity=4.0),
+    Traffic("whole-32", (4, 4), 4, 1.0, "mix", wide=1.0),
+    Traffic("rush-32", (4, 4), 4, 1.2, "mix", wide=1 / 4, error=0.4),
     Traffic("mix-64", (4, 4), 8, 1.1, "mix", error=0.4),
     Traffic("powers-128", (3, 5, 8), 8, 0.9, models=True),
     Traffic("powers-256", (8,) * 4, 8, 1.1),
@@ -218,6 +237,7 @@ TRAIN = (
 )
 """What is learned from."""
 VALIDATE = (
+    Traffic("wide-40", (4, 6), 4, 1.05, "mix", wide=1 / 4),
     Traffic("powers-48", (2, 4), 8, 1.0, models=True),
     Traffic("mix-384", (6, 10, 14, 18), 8, 1.05, "mix"),
     Traffic("philly-512", (16,) * 4, 8, 1.0, "philly", part="validate"),

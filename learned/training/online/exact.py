@@ -18,8 +18,9 @@ from ...online.rollouts import imagined
 
 WINDOW = 6
 """Jobs that wait or arrive in a future; those that run come on top."""
-NODES, MOST = 8, 24
-"""Nodes of a window, as the models of CP-SAT grow with them; where candidates need more, so many at most."""
+NODES, MOST = 8, 12
+"""Nodes of a window, as the models of CP-SAT grow with them; where candidates need more, so many at most: wider
+decisions are left to rollouts."""
 ARRIVE = 2
 """Minimum number of the jobs that arrive."""
 SECONDS = 0.1
@@ -37,7 +38,7 @@ def weigh_exactly(
 ) -> None:  # fmt: skip
     """Write what the JCTs sum up to with each candidate tried and the best plan for what follows, proved by CP-SAT.
 
-    In a future in which CP-SAT does not prove that of each it is nan, unless it need not be `sure`.
+    From the first future on in which CP-SAT does not prove that of each it is nan, unless it need not be `sure`.
     The futures are those of `weigh` with these arguments, cut to windows. Every GPU second of a plan delays the
     jobs that wait besides: it costs the number of these over all GPUs. With no time the plans are the rule's.
     """
@@ -61,8 +62,8 @@ def weigh_exactly(
             if seconds > 0:
                 end, proved = best_end(some, place, after, end, seconds, rough=True, price=price)
                 if sure and proved == -np.inf:
-                    value[:, future] = np.nan
-                    break
+                    value[:, future:] = np.nan
+                    return
             value[c, future] = worth(some, end, price)
 
 

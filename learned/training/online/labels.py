@@ -32,7 +32,7 @@ JOBS = 150
 CROWD, FEWEST = 60, 5
 """Jobs present up to which all candidates and futures are tried; of more in proportion fewer, but not less than so
 many: a future takes as long as the square of the jobs."""
-SOLVED = 6
+SOLVED = 3
 """Futures of a decision that is labelled exactly, at some 0.1 s for each candidate in each."""
 FARTHEST = 100
 """Arrivals in a future at most; half as many as there are jobs if that is more than the settings say."""
@@ -102,7 +102,9 @@ def label_episode(
             most = FEWEST if exactly else max(int(fewer * settings.tries), FEWEST)
             tried = np.argsort(-rated - STRAY * rng.normal(size=k), kind="stable")[:most]
             tried = np.unique(np.append(tried[rated[tried] > NEVER], best))
-            exactly = exactly and needed(s, tried) <= MOST
+            if exactly and needed(s, tried) > MOST:
+                go_on = take(jobs, cluster, state, s, best)
+                continue
             played = SOLVED if exactly else max(int(fewer * (futures or settings.futures)), FEWEST)
             value, ahead = np.zeros((len(tried), played)), min(max(settings.ahead, live // 2), FARTHEST)
             at = jobs, cluster, state, pool, s

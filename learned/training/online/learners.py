@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 import torch
@@ -13,7 +13,7 @@ from torch_geometric.data import HeteroData
 from gangplan.instances.arrays import FloatArray
 from gangplan.simulator.gangs.formula import FORMULAS, PATIENT, finish
 from gangplan.simulator.gangs.mixes import VALIDATION
-from gangplan.simulator.gangs.traffic import VALIDATE, Draw, Episode, episode, grounds
+from gangplan.simulator.gangs.traffic import ANY, VALIDATE, Draw, Episode, episode, grounds
 
 from ...graph.compiled import Graph, widened
 from ...online.candidates import CandidateScratch, scratch_of
@@ -29,7 +29,7 @@ from ..ragged import expected_regret, segment_log_softmax
 from ..trainer import Trainer, start
 from .labels import DecisionLabel, make_labels
 from .own import OwnCluster
-from .reinforced import Reinforced, large
+from .reinforced import GPUS, Reinforced
 
 AVERAGED, LASTING = 0.995, 0.95
 """Of the average of the weights, that is left after an update of imitation and of reinforcement."""
@@ -112,8 +112,15 @@ class Training(Trainer[GnnSettings]):
 
     def __init__(self, settings: GnnSettings, seed: int) -> None:
         super().__init__(settings, seed)
-        self._draw: Draw = OwnCluster(settings.trace, settings.cluster).episode if settings.trace else episode
+        self._draw = self._draw_of(ANY)
         self._judged = Judged(settings.validation_seeds, self._draw, FORMULAS[settings.rule])
+
+    def _draw_of(self, gpus: range) -> Draw:
+        """Return what draws episodes: of one's own cluster, or of the grounds with so many GPUs, as settings say."""
+        of = self.settings
+        if of.trace:
+            return OwnCluster(of.trace, of.cluster).episode
+        return partial(episode, gpus=range(of.largest + 1) if of.largest else gpus)
 
     def network(self) -> GraphNetwork:
         """Return the network of the settings."""
@@ -162,7 +169,7 @@ class Training(Trainer[GnnSettings]):
         with torch.no_grad():
             network.last.weight.mul_(of.scale)
         rates = {"rate": of.rl_rate, "updates": of.rl_updates, "seed": self.seed, "average": LASTING}
-        return Reinforced(network, self.validate, of, self._draw if of.trace else large, **rates)
+        return Reinforced(network, self.validate, of, self._draw_of(GPUS), **rates)
 
     def _imitation(self, network: GraphNetwork, lessons: Lessons, rate: float, updates: int) -> Imitation:
         of = self.settings

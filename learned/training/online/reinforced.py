@@ -15,7 +15,7 @@ import torch
 
 from gangplan.simulator.gangs.formula import FORMULAS
 from gangplan.simulator.gangs.mixes import TRAINING
-from gangplan.simulator.gangs.traffic import TRAIN, Draw, Episode, grounds
+from gangplan.simulator.gangs.traffic import Draw, Episode
 
 from ...graph.compiled import CompiledNetwork
 from ...online.candidates import scratch_of
@@ -30,7 +30,7 @@ from .labels import EPISODES
 FIRST = 60_000
 """Number of the first episode of a seed: others are for labels."""
 GPUS = range(256, 1025)
-"""Of the clusters on which this is done, if it is not one's own."""
+"""Of the clusters on which this is done, if the settings do not say otherwise."""
 RUNS = 5
 """That each pair of opposites plays."""
 MOST = 0.1
@@ -39,12 +39,6 @@ LEAST = 0.02
 """Deviation of weights that are all alike."""
 MOMENTUM, SLOWEST = 0.9, 0.1
 """Share of the last step in the next; what the rate goes down to, as a share of the first."""
-
-
-def large(number: int, jobs: int, first: int) -> Episode:
-    """Do what `gangplan.simulator.gangs.traffic.episode` does, on those grounds of `TRAIN` alone that have `GPUS`."""
-    table = [x for x in grounds(TRAIN) if x.fleet.n_gpus in GPUS]
-    return table[number % len(table)].episode(first + number, jobs)
 
 
 def pays(given: Episode, net: CompiledNetwork, settings: GnnSettings) -> float:

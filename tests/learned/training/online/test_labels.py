@@ -72,7 +72,7 @@ def test_exact_labels_are_regrets(monkeypatch: pytest.MonkeyPatch) -> None:
     assert all(x.regret.min() == 0 and len(x.tried) <= labels.FEWEST + 1 for x in made)
     assert all(x.exact for x in made)
     monkeypatch.setattr(labels, "MOST", 0)
-    assert not any(x.exact for x in first())
+    assert not first()
 
 
 def test_arrays_of_another_process_may_be_read_only() -> None:

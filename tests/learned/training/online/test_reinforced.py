@@ -10,8 +10,9 @@ from gangplan.learned.online.graph import SCHEMA
 from gangplan.learned.online.settings import GnnSettings
 from gangplan.learned.training.network import GraphNetwork
 from gangplan.learned.training.online import reinforced
-from gangplan.learned.training.online.reinforced import Reinforced, large, pays
+from gangplan.learned.training.online.reinforced import Reinforced, pays
 from gangplan.simulator.gangs.formula import FORMULAS, finish
+from gangplan.simulator.gangs.traffic import episode
 
 from ...conftest import short
 
@@ -43,7 +44,7 @@ def behind(of: torch.nn.Module) -> float:
 
 def test_an_untrained_network_pays_what_the_rule_does() -> None:
     """On grounds of 256 to 1,024 GPUs."""
-    run = large(0, 60, 2_000_000)
+    run = episode(0, 60, 2_000_000, gpus=reinforced.GPUS)
     state = run.begin()
     finish(run.jobs, run.cluster, state, FORMULAS["patient"])
     assert pays(run, network(0.0).compiled(), SETTINGS) == pytest.approx(np.log(run.mean_jct(state)))
