@@ -225,6 +225,10 @@ TRAIN = (
     Traffic("dear-32", (4, 4), 4, 0.9, "mix", wide=1 / 4, intensity=4.0),
     Traffic("whole-32", (4, 4), 4, 1.0, "mix", wide=1.0),
     Traffic("rush-32", (4, 4), 4, 1.2, "mix", wide=1 / 4, error=0.4),
+    Traffic("half-16", (2, 2), 4, 0.9, "mix", wide=1 / 2),
+    Traffic("whole-24", (3, 3), 4, 0.8, "mix", wide=1.0),
+    Traffic("vague-32", (4, 4), 4, 1.0, "mix", wide=1 / 4, error=0.6),
+    Traffic("half-64", (4, 4), 8, 1.0, "mix", wide=1 / 2),
     Traffic("mix-64", (4, 4), 8, 1.1, "mix", error=0.4),
     Traffic("powers-128", (3, 5, 8), 8, 0.9, models=True),
     Traffic("powers-256", (8,) * 4, 8, 1.1),
@@ -238,6 +242,7 @@ TRAIN = (
 """What is learned from."""
 VALIDATE = (
     Traffic("wide-40", (4, 6), 4, 1.05, "mix", wide=1 / 4),
+    Traffic("whole-40", (4, 6), 4, 0.9, "mix", wide=1.0),
     Traffic("powers-48", (2, 4), 8, 1.0, models=True),
     Traffic("mix-384", (6, 10, 14, 18), 8, 1.05, "mix"),
     Traffic("philly-512", (16,) * 4, 8, 1.0, "philly", part="validate"),
