@@ -157,7 +157,7 @@ def _by_family(results: Results, rows: Sequence[BenchRow], at: str) -> Section:
         methods = grouped(own, lambda row: row.method)
         means = {m: float(np.mean([results.gap(row) for row in x])) for m, x in methods.items()}
         best = min(means, key=lambda m: means[m])
-        left = float(np.mean([results.left(row) for row in methods[best]]))
+        left = float(np.mean([results.open(row) for row in methods[best]]))
         count = str(len({row.instance for row in own}))
         lines.append((topic, count, best, f"{means[best]:.2%}", f"{left:.2%}", f"{max(means.values()):.2%}"))
     words = "Of the method with the least mean gap: that to the best known plan, and that to the best bound."

@@ -88,7 +88,7 @@ def test_what_fails_costs_its_own_row(tmp_path: Path) -> None:
 
 
 def test_no_plan_is_no_failure(tmp_path: Path) -> None:
-    """None is a row without a plan, told how to decline; who declines is skipped; gaps are to the best known value."""
+    """None is a row without a plan, told how to decline; who is skipped has a gap of 100% too."""
     file = tmp_path / "shy.py"
     file.write_text(
         "def none(run):\n    return None\n\n\ndef declines(run):\n    raise NotImplementedError('not mine')\n"
@@ -98,7 +98,7 @@ def test_no_plan_is_no_failure(tmp_path: Path) -> None:
     found = {row.method: row for row in run(one, BenchSettings(tmp_path / "rows", ("ideals",), plugins, (2.0,)))}
     assert found["none"].status == "UNKNOWN" and "raise NotImplementedError" in found["none"].notes
     assert found["declines"].status == "SKIPPED" and found["declines"].notes == "not mine"
-    assert (found["ideals"].gap, found["none"].gap, found["declines"].gap) == (0.0, 1.0, None)
+    assert (found["ideals"].gap, found["none"].gap, found["declines"].gap) == (0.0, 1.0, 1.0)
 
 
 LATE = """
