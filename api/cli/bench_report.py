@@ -233,12 +233,15 @@ def _by_family(results: Results, rows: Sequence[BenchRow], at: str) -> Section:
 
 
 def _environment(rows: Sequence[BenchRow]) -> Section:
-    dates, loads, busy = [row.date for row in rows], [row.load for row in rows], [row.busy for row in rows]
+    dates, loads, busy = [row.date for row in rows], [row.load for row in rows], [row.busy for row in rows if row.busy]
     cpu, memory = sum(row.cpu for row in rows), max(row.memory for row in rows)
     lines = [
         ("dates, UTC", f"{min(dates)} to {max(dates)}"),
         ("load before a solve", f"{min(loads):g} to {max(loads):g}"),
-        ("processors busy during one", f"{min(busy):g} to {max(busy):g}, mean {np.mean(busy):.2f}"),
+        (
+            "processors busy during one",
+            f"{min(busy):g} to {max(busy):g}, mean {np.mean(busy):.2f}" if busy else "unknown",
+        ),
         ("seeds, threads", f"{sorted({r.seed for r in rows})}, {sorted({r.workers for r in rows})}"),
         ("processor time", f"{cpu:.0f} s in {len(rows)} solves"),
         ("largest process", f"{memory / 2**20:.0f} MiB"),

@@ -154,6 +154,7 @@ class _Server:
                 start_new_session=True, cwd=tree.with_name("work"), stdout=subprocess.DEVNULL,
                 env={**os.environ, VARIABLE: str(folder()), SOURCES: ROOT, "PYTHONPATH": str(tree)},
             )  # fmt: skip
+        atexit.register(self.kill)
         self.hello = self.hear(None)
 
     def hear(self, until: float | None) -> Any:
@@ -262,7 +263,7 @@ def _executable(place: str) -> bool:
 
 def _run(path: str, run: Run) -> None:
     """Run an executable, by the protocol that docs/gapbench.md states."""
-    name, words = Path(path).stem, {"TIME_LIMIT": run.remaining(), "SEED": run.seed, "WORKERS": run.workers}
+    name, words = Path(path).stem, {"TIME_LIMIT": run.deadline - run.started, "SEED": run.seed, "WORKERS": run.workers}
     with tempfile.TemporaryFile() as given:
         given.write(f"{dump(run.problem)}\n".encode())
         given.seek(0)
