@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from hashlib import sha256
+from hashlib import file_digest
 from importlib.metadata import distribution
 from math import inf
 from pathlib import Path
@@ -32,6 +32,7 @@ from gangplan.hybrid.bench.task import BenchSettings
 from gangplan.instances import InstanceError, dump
 from gangplan.instances.documents import json_schema
 from gangplan.instances.errors import in_file
+from gangplan.instances.intake import read_text
 from gangplan.instances.kinds import DOCUMENTS
 from gangplan.instances.outlet import write_whole
 
@@ -190,7 +191,8 @@ def export(
     about = {"title": package.metadata["Summary"], "author": package.metadata["Author"], "version": package.version}
     about |= {"license": package.metadata["License-Expression"]}
     texts = {path: json.dumps(data) + "\n" for path, data in (plans | schemas).items()}
-    texts |= {"LICENSE": package.read_text("licenses/LICENSE") or "", "CITATION.cff": _CITATION.format(**about)}
+    licences = [x.locate() for x in package.files or () if x.name == "LICENSE"]
+    texts |= {"LICENSE": read_text(Path(licences[0])) if licences else "", "CITATION.cff": _CITATION.format(**about)}
     texts |= {"README": _README.format(version=package.version, count=len(found))}
     files = {place / path: text.encode() for path, text in texts.items()}
     files[place / BEST_KNOWN] = text_of(best_known(found, records))
@@ -198,9 +200,14 @@ def export(
         path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(files)
     paths = sorted(x for x in place.rglob("*") if x.is_file() and x.name != "SHA256SUMS")
-    sums = (f"{sha256(x.read_bytes()).hexdigest()}  {x.relative_to(place).as_posix()}\n" for x in paths)
+    sums = (f"{_sum(x)}  {x.relative_to(place).as_posix()}\n" for x in paths)
     write_whole({place / "SHA256SUMS": "".join(sums).encode()})
     emit_blocks(f"{place}: {len(found)} problems, {len(plans)} plans, {len(paths) + 1} files")
+
+
+def _sum(path: Path) -> str:
+    with open(path, "rb") as file:
+        return file_digest(file, "sha256").hexdigest()
 
 
 _PLUGIN = "a solver of yours, an executable too, or an installed one; may be repeated"

@@ -182,8 +182,8 @@ def _summary(results: Results) -> Section:
         "gangplan claims. Without a plan, and where a solve was skipped, both are 100%. Means, with 95% intervals, "
         "are over instances, the same of all methods of an objective; claimed are optima."
     )
-    head = ("objective, method", "s", "instances", "gap over best known, %", "from", "to", "median")
-    head = (*head, "gap to our bound, %", "claimed", "no plan")
+    gaps = ("gap over best known, %", "from", "to", "median", "gap to our bound, %")
+    head = ("objective, method", "s", "instances", *gaps, "claimed", "no plan")
     return Section("gaps", "GapBench", words, head, lines, brief=True, below=" ".join(results.left))
 
 

@@ -208,7 +208,7 @@ def main() -> None:
     line.send_bytes(json.dumps({"name": name, "objectives": getattr(solver, "objectives", ())}).encode())
     while True:
         try:
-            asked, problem = json.loads(line.recv_bytes()), load(line.recv_bytes().decode())
+            asked, problem = parse_json(line.recv_bytes().decode()), load(line.recv_bytes().decode())
         except EOFError:
             return
         if problem.objective not in loaded and not _executable(place):

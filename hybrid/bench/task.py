@@ -284,10 +284,11 @@ def _since(started: float) -> float:
 def _busy(since: tuple[float, float] | None = None) -> Any:
     """Return processor seconds of the whole machine and the clock, or how many processors were busy since then."""
     try:
-        ticks = Path("/proc/stat").read_text(encoding="ascii").split()[1:9]
+        with open("/proc/stat", encoding="ascii") as file:
+            ticks = [int(x) for x in file.readline().split()[1:9]]
     except OSError:  # not Linux
         return round(os.getloadavg()[0], 2)
-    now = (sum(map(int, ticks)) - sum(map(int, ticks[3:5]))) / os.sysconf("SC_CLK_TCK"), time.perf_counter()
+    now = (sum(ticks) - sum(ticks[3:5])) / os.sysconf("SC_CLK_TCK"), time.perf_counter()
     return now if since is None else round((now[0] - since[0]) / max(now[1] - since[1], 1e-3), 2)
 
 
@@ -297,7 +298,6 @@ def environment() -> str:
     known = [f"{name} {number}" for name, number in versions().items()]
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     model = platform.processor() or platform.machine()
-    with suppress(OSError):
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-        model = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), model)
+    with suppress(OSError), open("/proc/cpuinfo", encoding="utf-8") as file:
+        model = next((line.partition(":")[2].strip() for line in file if line.startswith("model name")), model)
     return "; ".join([*known, platform.platform(), model, f"{os.cpu_count()} cores", f"{memory:.0f} GiB of memory"])
