@@ -152,31 +152,24 @@ def generate(
 
 
 def _write_problems(instances: Sequence[Instance], place: Path) -> Path:
-    place.mkdir(parents=True, exist_ok=True)
     with progress("generating") as bar:
         for i, x in enumerate(instances):
             if x.objective != ONLINE:
-                write_whole({place / f"{x.id}.json": f"{dump(make(x))}\n".encode()})
+                write_whole({place / f"{x.id}.json": f"{dump(make(x))}\n".encode()}, folders=True)
             bar((i + 1) / len(instances))
     return place
 
 
-_README = """GapBench {version}, an archive of {count} problems.
+_README = """GapBench {version}, an archive of {count} problems. LICENSE and CITATION.bib are for all of it.
 
 problems/ID.json   a problem; schema/ has the JSON Schema of its kind, and of plans. Seconds, bytes, bytes/s, FLOP/s.
 plans/ID.json      the best known plan
 best_known.json    of each problem the best known value ("upper"), bounds, who found them, and how it is made
 SHA256SUMS         checksums of all files, for sha256sum -c
 """
-_CITATION = """cff-version: 1.2.0
-message: Please cite this data set, and the authors of the methods that you run.
-title: "GapBench, of {title}"
-type: dataset
-authors:
-  - name: {author}
-version: {version}
-license: {license}
-"""
+_CITATION = (
+    "@misc{{gapbench, title = {{GapBench, of {Summary}}}, author = {{{Author}}}, note = {{version {Version}}}}}\n"
+)
 
 
 def export(
@@ -184,21 +177,20 @@ def export(
 ) -> None:
     """Write a suite as files that need no gangplan: problems, plans, values, schemas, checksums, licence, citation."""
     found = [x for x in chosen.of(name, None, sample) if x.objective != ONLINE]
+    if not found:
+        raise InstanceError("suite", f"{name!r} has no problem in a file")
     place, records, package = Path(folder), read_library(), distribution("gangplan")
     _write_problems(found, place / "problems")
     plans = {f"plans/{x.id}.json": records[x.id].plan for x in found if x.id in records and records[x.id].plan}
     schemas = {f"schema/{kind}.json": json_schema(kind) for kind in DOCUMENTS}
-    about = {"title": package.metadata["Summary"], "author": package.metadata["Author"], "version": package.version}
-    about |= {"license": package.metadata["License-Expression"]}
     texts = {path: json.dumps(data) + "\n" for path, data in (plans | schemas).items()}
+    cited = _CITATION.format(**{x: package.metadata[x] for x in ("Summary", "Author", "Version")})
     licences = [x.locate() for x in package.files or () if x.name == "LICENSE"]
-    texts |= {"LICENSE": read_text(Path(licences[0])) if licences else "", "CITATION.cff": _CITATION.format(**about)}
+    texts |= {"LICENSE": read_text(Path(licences[0])) if licences else "", "CITATION.bib": cited}
     texts |= {"README": _README.format(version=package.version, count=len(found))}
     files = {place / path: text.encode() for path, text in texts.items()}
     files[place / BEST_KNOWN] = text_of(best_known(found, records))
-    for path in files:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(files)
+    write_whole(files, folders=True)
     paths = sorted(x for x in place.rglob("*") if x.is_file() and x.name != "SHA256SUMS")
     sums = (f"{_sum(x)}  {x.relative_to(place).as_posix()}\n" for x in paths)
     write_whole({place / "SHA256SUMS": "".join(sums).encode()})

@@ -73,13 +73,12 @@ def write_report(
     if short is not None:
         brief = [replace(x, name=f"{short.stem}-{x.name}") for x in parts if x.brief]
         files |= {short: _markdown(brief)} | {short.with_name(f"{x.name}.svg"): x.picture for x in brief if x.picture}
-    (folder / "tables").mkdir(exist_ok=True)
     written = {page: _html(parts)} | {path: text.encode() for path, text in files.items()}
     with suppress(ImportError):
         from ..plot.image import pdf
 
         written |= {folder / f"{x.name}.pdf": pdf(x.picture) for x in parts if x.picture}
-    write_whole(written)
+    write_whole(written, folders=True)
     return markdown, page
 
 

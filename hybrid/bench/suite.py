@@ -142,7 +142,7 @@ def read_manifest(path: Path = MANIFEST) -> dict[str, Instance]:
 
 def write_manifest(instances: Iterable[Instance], path: Path) -> None:
     """Write a manifest, whole or not at all."""
-    write_whole({path: b"".join(map(line_of, instances))}, durable=True)
+    write_whole({path: b"".join(map(line_of, instances))}, durable=True, folders=True)
 
 
 _shipped = cache(read_manifest)

@@ -98,9 +98,13 @@ def test_export(cli: Cli, tmp_path: Path) -> None:
     files = {x.relative_to(tmp_path / "a").as_posix(): x for x in (tmp_path / "a").rglob("*") if x.is_file()}
     assert {name: sha256(x.read_bytes()).hexdigest() for name, x in files.items() if name != "SHA256SUMS"} == sums
     assert (
-        "Apache License" in files["LICENSE"].read_text() and "license: Apache-2.0" in files["CITATION.cff"].read_text()
+        "Apache License" in files["LICENSE"].read_text()
+        and "author = {The gangplan" in files["CITATION.bib"].read_text()
     )
     assert "an archive of 2 problems" in files["README"].read_text()
+    for given, words in (("/dev/null", "not a directory"), (tmp_path / "b --suite online", "suite: 'online' has no")):
+        done = cli("bench", "export", *str(given).split())
+        assert done.code == 2 and words in done.err.lower() and len(done.err.strip().splitlines()) == 1
 
 
 def test_a_file_of_ones_own(cli: Cli, problem: Path, tmp_path: Path) -> None:

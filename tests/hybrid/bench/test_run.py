@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from gangplan.cli.bench_report import write_report
+from gangplan.hybrid.bench.plugins import function_of
 from gangplan.hybrid.bench.rows import FAILED, JOURNAL, BenchRow, read_rows
 from gangplan.hybrid.bench.run import run
 from gangplan.hybrid.bench.suite import read_manifest, suite
@@ -162,7 +163,7 @@ def test_the_ledger_has_verified_values(tmp_path: Path) -> None:
     ("settings", "words"),
     [
         ({"methods": ("fastest",)}, "methods: there is no 'fastest'; see"),
-        ({"plugins": ("nothing",)}, "plugin: 'nothing' is no FILE.py:FUNCTION, nor one of .*pipedream-dp"),
+        ({"plugins": ("nothing",)}, "plugin: 'nothing' is no FILE.py:FUNCTION and no executable, nor one .*metis"),
         ({"plugins": ("nowhere.py:f",)}, "plugin: there is no file"),
         ({"engine": "spark"}, "engine: 'spark' is not one of loky, ray, dask"),
     ],
@@ -174,12 +175,12 @@ def test_bad_settings(tmp_path: Path, settings: dict[str, object], words: str) -
     assert read_rows(tmp_path) == []
 
 
-def test_a_peer_that_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_peer_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The extra that brings its package is named."""
     monkeypatch.setitem(sys.modules, "pymetis", None)
     monkeypatch.delitem(sys.modules, "gangplan.hybrid.bench.peers.metis", raising=False)
     with pytest.raises(InstanceError, match=r"'metis' needs pymetis.*pip install \"\.\[peers\]\""):
-        run(suite("toy")[:1], BenchSettings(tmp_path, plugins=("metis",)))
+        function_of("metis")
 
 
 def test_peers_of_a_run(tmp_path: Path) -> None:
