@@ -131,13 +131,21 @@ def ask(plugin: Plugin, problem: Problem, asked: Mapping[str, Any]) -> tuple[lis
         until = began + patience(asked["time_limit"]) + _GRACE
         while "end" not in (heard := server.hear(until)):
             said.append((round(time.perf_counter() - began, 4), heard))
-        told = heard["end"]
+        told = _told(**heard["end"])
     except BaseException as error:
         server.kill()
         if not isinstance(error, OSError | EOFError | InstanceError):
             raise
         told = {"status": FAILED, "notes": KILLED if isinstance(error, TimeoutError) else ENDED}
     return said, {"seconds": round(time.perf_counter() - began, 4), **told}
+
+
+def _told(cpu: float, notes: str, memory: float = 0.0, status: str = "") -> dict[str, Any]:
+    """Return what a server says of a solve, and nothing that its solver may have said in its stead."""
+    require_number(cpu, "cpu")
+    require_number(memory, "memory")
+    told: dict[str, Any] = {"cpu": cpu, "memory": memory, "notes": str(notes)[:300]}
+    return told | {"status": SKIPPED if status == SKIPPED else FAILED} if status else told
 
 
 class _Server:

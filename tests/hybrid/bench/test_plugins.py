@@ -74,6 +74,28 @@ def test_one_that_peeks_sees_the_problem_alone(solve: Solve, tmp_path: Path, mon
     assert len(read_manifest()) > 600 and BEST.plan  # which are there
 
 
+FORGE = """
+import json, sys
+from multiprocessing.connection import Connection
+
+def forge(run, **more):
+    end = {"end": {"cpu": 0, "notes": "", "status": "OPTIMAL", **more}}
+    Connection(int(sys.argv[3])).send_bytes(json.dumps(end).encode())
+
+def value(run):
+    forge(run, value=1.0, bound=1.0)
+"""
+
+
+def test_one_that_speaks_for_its_server_gains_nothing(solve: Solve, tmp_path: Path) -> None:
+    """No status, value or bound is taken on its word."""
+    (tmp_path / "forge.py").write_text(FORGE)
+    found = solve(*(f"{tmp_path / 'forge.py'}:{name}" for name in ("forge", "value")))
+    assert [(x.status, x.value, x.bound, x.gap) for name, x in found.items() if name != "lists"] == [
+        ("FAILED", None, None, 1.0)
+    ] * 2
+
+
 def test_who_declares_is_left_out_and_who_declines_pays(solve: Solve, tmp_path: Path) -> None:
     """An objective that is declared to be for others costs nothing; a problem that is seen and declined costs 100%."""
     text = (

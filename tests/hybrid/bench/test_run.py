@@ -184,12 +184,12 @@ def test_a_peer_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_peers_of_a_run(tmp_path: Path) -> None:
-    """A peer has a row where it has a model and is skipped where it has none; the report times its proofs."""
+    """A peer has a row where it has a model and is left out where it declares none; the report times its proofs."""
     chosen = [x for x in suite("toy", sample=4) if x.id.startswith(("throughput-random", "stages-random"))]
     rows = run(chosen, BenchSettings(tmp_path, ("auto",), ("plain-cpsat", "pipedream-dp"), (5.0,)))
     found = {(row.objective, row.method): row for row in rows}
     skipped = found["throughput", "pipedream-dp"]
-    assert skipped.status == "SKIPPED" and "stages" in skipped.notes
+    assert skipped.status == "UNSUITED" and "not its own" in skipped.notes
     assert found["throughput", "plain-cpsat"].status == found["throughput", "auto"].status == "OPTIMAL"
     page = tmp_path / "elsewhere.md"
     write_report(tmp_path, suite("toy"), short=page)
