@@ -64,12 +64,8 @@ def write_report(
     parts = list(sections(results, rows, first))
     page, markdown = folder / "report.html", folder / "report.md"
     files = {markdown: _markdown(parts)} | {folder / f"{x.name}.svg": x.picture for x in parts if x.picture}
-    for part in parts:
-        if part.lines:
-            files |= {
-                folder / "tables" / f"{part.name}.csv": _csv(part),
-                folder / "tables" / f"{part.name}.tex": _tex(part),
-            }
+    for end, text_of in (("csv", _csv), ("tex", _tex)):
+        files |= {folder / "tables" / f"{x.name}.{end}": text_of(x) for x in parts if x.lines}
     if short is not None:
         brief = [replace(x, name=f"{short.stem}-{x.name}") for x in parts if x.brief]
         files |= {short: _markdown(brief)} | {short.with_name(f"{x.name}.svg"): x.picture for x in brief if x.picture}
@@ -143,9 +139,8 @@ def sections(results: Results, rows: Sequence[BenchRow], first: str) -> Iterator
     yield Section("scaling", "Scaling", words if lines else none, head, lines)
     lines = [(r.instance, r.method, str(r.seed), f"{r.deadline:g}", r.notes) for r in rows if r.status == FAILED]
     words = "Solves that crashed, broke a limit, did not stop or offered an infeasible plan count as a gap of 100%."
-    yield Section(
-        "failures", "Failures", words if lines else "None.", ("instance", "method", "seed", "s", "why"), lines
-    )
+    head = ("instance", "method", "seed", "s", "why")
+    yield Section("failures", "Failures", words if lines else "None.", head, lines)
     yield _environment(rows)
 
 
@@ -196,14 +191,7 @@ def _best(results: Results) -> Section:
     """Say who found what the gaps are counted from: those judged here may be among them."""
     known, judged = results.best.values(), {row.method for row in results.rows}
     lines = [
-        (
-            x.id,
-            f"{x.value:.6g}",
-            x.by,
-            "" if x.bound is None else f"{x.bound:.6g}",
-            x.bound_by,
-            "yes" if x.proved else "no",
-        )
+        (x.id, f"{x.value:.6g}", x.by, f"{x.bound:.6g}" if x.bound_by else "", x.bound_by, "yes" if x.proved else "no")
         for x in known
     ]
     unsure = [x for x in known if not x.proved]
@@ -232,15 +220,13 @@ def _by_family(results: Results, rows: Sequence[BenchRow], at: str) -> Section:
 
 
 def _environment(rows: Sequence[BenchRow]) -> Section:
-    dates, loads, busy = [row.date for row in rows], [row.load for row in rows], [row.busy for row in rows if row.busy]
+    dates, loads = [row.date for row in rows], [row.load for row in rows]
+    busy = [row.busy for row in rows if row.busy] or [0.0]
     cpu, memory = sum(row.cpu for row in rows), max(row.memory for row in rows)
     lines = [
         ("dates, UTC", f"{min(dates)} to {max(dates)}"),
         ("load before a solve", f"{min(loads):g} to {max(loads):g}"),
-        (
-            "processors busy during one",
-            f"{min(busy):g} to {max(busy):g}, mean {np.mean(busy):.2f}" if busy else "unknown",
-        ),
+        ("processors busy during one", f"{min(busy):g} to {max(busy):g}, mean {np.mean(busy):.2f}"),
         ("seeds, threads", f"{sorted({r.seed for r in rows})}, {sorted({r.workers for r in rows})}"),
         ("processor time", f"{cpu:.0f} s in {len(rows)} solves"),
         ("largest process", f"{memory / 2**20:.0f} MiB"),

@@ -35,9 +35,11 @@ def pdf(svg: str) -> bytes:
     """Return a picture that `svg` drew as a page of PDF, letters as outlines."""
     root, content = ElementTree.fromstring(svg), BytesIO()
     width, height = (float(x) / PIXELS for x in root.attrib["viewBox"].split()[2:])
-    file = PdfFile(content, metadata={"CreationDate": None})
+    pages: Any = PdfFile
+    painter: Any = RendererPdf
+    file = pages(content, metadata={"CreationDate": None})
     file.newPage(width, height)
-    page, scale = RendererPdf(file, 72, height, width), 72 / PIXELS
+    page, scale = painter(file, 72, height, width), 72 / PIXELS
     _paint(root, page, Affine2D().scale(scale, -scale).translate(0, 72 * height), None)
     page.finalize()
     file.finalize()
