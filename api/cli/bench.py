@@ -335,7 +335,7 @@ def submit(
 ) -> None:
     """Score a plan, or check a certificate of a bound; the ledger takes what is better.
 
-    FOLDER keeps the plan or the certificate among its records.
+    FOLDER keeps the plan or the certificate among its records; nothing is sent anywhere.
     """
     kept: dict[str, Any] = {"by": by, "ledger": place.best, "folder": Path(place.folder)}
     if plan is not None and bound is None:

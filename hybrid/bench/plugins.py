@@ -163,7 +163,9 @@ class _Server:
                 env={**os.environ, VARIABLE: str(folder()), SOURCES: ROOT, "PYTHONPATH": str(tree)},
             )  # fmt: skip
         atexit.register(self.kill)
-        self.hello = self.hear(None)
+        self.hello: Any = {"error": f"{place!r} cannot be loaded: {ENDED}"}
+        with suppress(EOFError, OSError):
+            self.hello = self.hear(None)
 
     def hear(self, until: float | None) -> Any:
         """Return what it says next; TimeoutError after `until`."""
@@ -280,17 +282,21 @@ def _run(path: str, run: Run) -> None:
     signal.signal(signal.SIGTERM, lambda *_: None)  # what it starts gets it too, and so does this process
     timer = Timer(run.remaining(), os.killpg, (0, signal.SIGTERM))
     timer.start()
-    for text in process.stdout or ():
-        said = parse_json(text.decode())
-        if "skipped" in said:
-            raise NotImplementedError(str(said["skipped"]))
-        if "bound" in said:
-            require_number(said["bound"], "bound")
-            run.raise_bound(said["bound"], name)
-        else:
-            run.offer(from_document(said), name)
-    timer.cancel()
-    code = process.wait()
+    try:
+        for text in process.stdout or ():
+            said = parse_json(text.decode())
+            if "skipped" in said:
+                raise NotImplementedError(str(said["skipped"]))
+            if "bound" in said:
+                require_number(said["bound"], "bound")
+                run.raise_bound(said["bound"], name)
+            else:
+                run.offer(from_document(said), name)
+        code = process.wait()
+    finally:
+        timer.cancel()
+        process.kill()
+        os.killpg(0, signal.SIGTERM)
     if code not in (0, -signal.SIGTERM) and run.plan is None:
         raise ChildProcessError(f"{name} ended with exit code {code}")
 

@@ -106,6 +106,9 @@ def test_who_declares_is_left_out_and_who_declines_pays(solve: Solve, tmp_path: 
     assert {name: (row.status, row.gap) for name, row in found.items()} == {
         "lists": ("OPTIMAL", 0.0), "f": ("SKIPPED", 1.0), "g": ("UNSUITED", None), "h": ("UNSUITED", None)
     }  # fmt: skip
+    (tmp_path / "dead.py").write_text("import os\n\nos.kill(os.getpid(), 9)\n")
+    with pytest.raises(InstanceError, match=r"plugin: '.*dead.py:f' cannot be loaded: its process ended"):
+        introduced(f"{tmp_path / 'dead.py'}:f")
     with pytest.raises(InstanceError, match=r"plugin.objectives: 'steps' is not one of"):
         introduced(program(tmp_path, "i", "") + ":steps")
 
@@ -122,7 +125,7 @@ def test_executables(solve: Solve, tmp_path: Path) -> None:
         "dies": "exit 3",
         "wrong": f"echo '{bad}'",
         "prose": "echo optimal",
-        "skips": 'echo \'{"skipped": "not mine"}\'',
+        "skips": f'echo $$ > {tmp_path / "left"}; echo \'{{"skipped": "not mine"}}\'; exec sleep 300',
     }
     found = solve(*(program(tmp_path, name, text) for name, text in plugins.items()))
     assert BEST.value == 1485.0
@@ -132,6 +135,7 @@ def test_executables(solve: Solve, tmp_path: Path) -> None:
         **dict.fromkeys(("deaf", "dies", "wrong", "prose"), ("FAILED", None, None)),
         "skips": ("SKIPPED", None, None),
     }
+    assert not Path("/proc", (tmp_path / "left").read_text().strip(), "exe").exists()
     notes = {name: row.notes for name, row in found.items()}
     assert "killed" in notes["deaf"] and "exit code 3" in notes["dies"] and notes["skips"] == "not mine"
     assert "infeasible" in notes["wrong"] and "JSON" in notes["prose"]
