@@ -156,14 +156,16 @@ def _prepare(objective: str, method: str) -> None:
 def execute(task: SolveTask) -> tuple[BenchRow, str]:
     """Solve in a fork within the limits; return the row, and the plan if it is better than the best known."""
     instance, settings = task.instance, task.settings
-    if task.own and task.plugin is None and instance.objective != ONLINE:
-        _prepare(instance.objective, task.method)
-    problem = _problem(instance)
     row = BenchRow(
         instance.id, instance.hash, instance.objective, instance.family, instance.size, 0, task.method, task.seed,
         task.deadline, settings.workers, FAILED, environment=environment(), load=round(os.getloadavg()[0], 2),
         date=datetime.now(UTC).isoformat(timespec="seconds"),
     )  # fmt: skip
+    if not task.own:
+        return replace(row, status=UNSUITED, notes="declares that this objective is not its own"), ""
+    if task.plugin is None and instance.objective != ONLINE:
+        _prepare(instance.objective, task.method)
+    problem = _problem(instance)
     started, before, busy = time.perf_counter(), children(), _busy()
     until = started + patience(task.deadline)
     work: Callable[[Any, SolveTask], tuple[Any, dict[str, Any]]] = _solved
@@ -172,10 +174,8 @@ def execute(task: SolveTask) -> tuple[BenchRow, str]:
         row = replace(row, parts=len(problem.drawn()[0]))
     else:
         row = replace(row, parts=parts(problem), zero=Run(problem, time_limit=1.0).zero)
-        if task.own and task.plugin is None and not methods_for(problem, (task.method,)):
+        if task.plugin is None and not methods_for(problem, (task.method,)):
             return replace(row, status=SKIPPED, notes="does not solve this variant"), ""
-    if not task.own:
-        return replace(row, status=UNSUITED, notes="declares that this objective is not its own"), ""
     plan: Any = None
     told: dict[str, Any] = {}
     try:
