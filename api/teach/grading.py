@@ -24,7 +24,7 @@ SOLVER = "solve.py"
 PROOF = ".bound.json"
 """A plan is called NAME.json, the certificate of a bound NAME.bound.json."""
 _JUDGE = 60.0
-"""Seconds that verifier and checker may take for all of a submission."""
+"""Seconds that verifier or checker may take for a plan or a bound."""
 _FILE = Limit("GANGPLAN_MAX_SUBMISSION_BYTES", 2**24, "bytes of a submission")
 """Limit a file, and all files of a submission."""
 _FILES = 1000
@@ -203,18 +203,21 @@ def _document(own: Path, suite: Homework, i: int, kind: str) -> _Try:
 
 
 def _judged(suite: Homework, tries: dict[Key, _Try], place: Path) -> dict[Key, dict[str, Any]]:
-    """Return what verifier and checker say, plans first; they too are in a process with limits: proofs may be long."""
-    keys = [key for key, x in tries.items() if not x.note]
-    items = [
-        {"problem": json.loads(dump(suite.assignments[i].problem)),
-         "plan" if kind == "plan" else "certificate": tries[i, kind].document}
-        for i, kind in keys
-    ]  # fmt: skip
-    if not items:
-        return {}
-    ended = confined({"work": "judge", "items": items}, place, WorkLimits(_JUDGE, max(4e9, suite.memory), 2**27))
-    late = {"error": f"cannot be checked: {ended.fault or 'the check failed'}"}
-    return dict(zip(keys, (*ended.rows[: len(keys)], *[late] * (len(keys) - len(ended.rows))), strict=True))
+    """Return what verifier and checker say, each in a process with limits of its own: proofs may be long."""
+    found = {}
+    for (i, kind), tried in tries.items():
+        if tried.note:
+            continue
+        item = {"problem": json.loads(dump(suite.assignments[i].problem)),
+                "plan" if kind == "plan" else "certificate": tried.document}  # fmt: skip
+        ended = confined({"work": "judge"} | item, place, WorkLimits(_JUDGE, max(4e9, suite.memory), 2**27))
+        late = {"error": f"cannot be checked: {ended.fault or 'the check failed'}"}
+        rows = ended.rows if ended.rows and not ended.fault else (*ended.rows, late)
+        found[i, kind] = dict(rows[0])  # of a bound what its prices prove, if there are some
+        found[i, kind].update(rows[-1])
+        if len(rows) > 1 and "error" in rows[-1]:
+            found[i, kind]["error"] = f"its prices count, and no more: {rows[-1]['error']}"
+    return found
 
 
 def _marks(suite: Homework, tries: dict[Key, _Try], verdicts: dict[Key, dict[str, Any]]) -> Iterator[Mark]:

@@ -14,8 +14,8 @@ import pytest
 import gangplan
 from gangplan.instances import InstanceError
 from gangplan.teach import confined, grading
-from gangplan.teach.attempt import descendants
 from gangplan.teach.feedback import page, write_feedback
+from gangplan.teach.isolation import descendants
 from gangplan.teach.suite import Homework, SuiteProblem, read_suite, write_starter
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs processes that fork")
@@ -124,7 +124,7 @@ ATTACKS = {
     "forge": (FORGE, ""),  # refused by the verifier, or without an answer: whichever descriptor it meets first
     "exit": ("import sys\nsys.exit(3)", "sys.exit(3)"),
     "end": ("import os\nos._exit(0)", "without an answer"),
-    "watcher": ("import os, signal\nos.kill(os.getppid(), signal.SIGKILL)", "without an answer"),
+    "watcher": ("import os, signal\nos.kill(os.getppid(), signal.SIGKILL)\nos._exit(1)", "without an answer"),
     "raise": ("raise ValueError('\\x1b[31m<script>')", "ValueError: \\x1b[31m<script>"),
     "evil": ("class E(Exception):\n    def __str__(self):\n        raise MemoryError\nraise E", "no message"),
     "syntax": ("def solve(", "SyntaxError"),
