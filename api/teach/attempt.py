@@ -24,6 +24,7 @@ from gangplan.instances.kinds import PLANS
 from gangplan.solvers.processes import Child
 
 from .confined import START
+from .imports import restrict
 from .isolation import descendants, end, enter, settle, subreaper
 
 _POLL = 0.02
@@ -111,6 +112,7 @@ def _call(request: dict[str, Any], begin: Callable[[], None]) -> Iterator[dict[s
     problem = from_document(request["problem"])
     begin()
     file, name = request["file"], request["work"]
+    restrict(tuple(request["imports"]), Path(file).parent, request["hidden"])
     sys.path.insert(0, str(Path(file).parent))
     spec = spec_from_file_location("submission", file)
     assert spec and spec.loader

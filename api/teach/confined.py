@@ -81,18 +81,19 @@ def confined(request: dict[str, Any], folder: Path, limits: WorkLimits, hidden: 
         request: see `gangplan.teach.attempt`.
         folder: where it runs, and its home.
         limits: what it may use.
-        hidden: folders that are empty for it where there are namespaces.
+        hidden: folders that it shall not see, unless it runs from there; where there are namespaces they are empty.
 
     Raises:
         InstanceError: if the system has no processes of this kind.
     """
     if not hasattr(os, "fork"):
         raise InstanceError("system", "grading needs Linux or macOS")
-    apart = namespaces()
+    apart, needed = namespaces(), [folder, Path(sys.prefix), Path(sys.base_prefix), *map(Path, filter(None, sys.path))]
     guard = nullcontext() if apart else swept()
     with guard, TemporaryFile() as asked, TemporaryFile() as answer, TemporaryFile() as printed:
         told = {name: getattr(limits, name) for name in WorkLimits.__slots__}
-        more = {"limits": told, "answer": answer.fileno(), "namespaces": apart, "hidden": list(hidden)}
+        more = {"limits": told, "answer": answer.fileno(), "namespaces": apart,
+                "hidden": [x for x in hidden if not any(y.is_relative_to(x) for y in needed)]}  # fmt: skip
         asked.write(json.dumps(request | more).encode())
         asked.seek(0)
         process = subprocess.Popen(

@@ -18,7 +18,8 @@ from gangplan.instances.intake import io_error, parse_json, read_text
 from gangplan.solvers.run import OPTIMAL_GAP, relative_gap
 
 from .confined import WorkLimits, confined
-from .suite import Homework, SuiteProblem
+from .imports import closed
+from .suite import Homework, SuiteProblem, drawn
 
 SOLVER = "solve.py"
 PROOF = ".bound.json"
@@ -110,20 +111,29 @@ def grade(submission: Path, suite: Homework) -> Grade:
     return next(grades([submission], suite))
 
 
-def grades(found: list[Path], suite: Homework) -> Iterator[Grade]:
-    """Grade submissions; all are copied first, so that none can write into one that comes later."""
+def grades(found: list[Path], suite: Homework, key: str | None = None) -> Iterator[Grade]:
+    """Grade submissions; all are copied first, so that none can write into one that comes later.
+
+    Args:
+        found: the submissions, see `submissions`.
+        suite: the homework.
+        key: by which problems are drawn for each student, see `drawn`; with None all have the same.
+    """
+    common = drawn(suite, "", "") if key is None else suite
     with TemporaryDirectory(ignore_cleanup_errors=True) as place:
         own = [Path(place, str(i)) for i in range(len(found))]
         faults = [_fault(each, copy) for each, copy in zip(found, own, strict=True)]
+        hidden = [place, *sorted({str(x.parent.resolve()) for x in found}), *closed(suite.imports)]
         for each, copy, fault in zip(found, own, faults, strict=True):
             student = printable(each.name.removesuffix(".py").replace("\n", "?"))
+            asked = common if key is None else drawn(suite, key, student)
             if fault:
-                yield Grade(student, tuple(_marks(suite, {}, {})), (f"cannot be read: {fault}",))
+                yield Grade(student, tuple(_marks(asked, {}, {})), (f"cannot be read: {fault}",))
                 continue
-            tries = {key: _document(copy, suite, *key) for key in _keys(suite)}
+            tries = {what: _document(copy, asked, *what, hidden) for what in _keys(asked)}
             with TemporaryDirectory(ignore_cleanup_errors=True) as empty:
-                verdicts = _judged(suite, tries, Path(empty))
-            yield Grade(student, tuple(_marks(suite, tries, verdicts)), tuple(_strangers(copy, suite)))
+                verdicts = _judged(asked, tries, Path(empty))
+            yield Grade(student, tuple(_marks(asked, tries, verdicts)), tuple(_strangers(copy, asked)))
 
 
 def _fault(submission: Path, own: Path) -> str:
@@ -176,7 +186,7 @@ class _Try:
     printed: str = ""
 
 
-def _document(own: Path, suite: Homework, i: int, kind: str) -> _Try:
+def _document(own: Path, suite: Homework, i: int, kind: str, hidden: list[str]) -> _Try:
     """Return what is on file, else what the function returns in a folder of its own, a fresh copy each time."""
     assignment = suite.assignments[i]
     path = own / f"{assignment.name}{'.json' if kind == 'plan' else PROOF}"
@@ -191,8 +201,8 @@ def _document(own: Path, suite: Homework, i: int, kind: str) -> _Try:
         copy = Path(place, "submission")
         shutil.copytree(own, copy)
         request = {"work": "solve" if kind == "plan" else "prove", "file": str(copy / SOLVER),
-                   "problem": json.loads(dump(assignment.problem))}  # fmt: skip
-        ended = confined(request, copy, WorkLimits(suite.seconds, suite.memory))
+                   "problem": json.loads(dump(assignment.problem)), "imports": suite.imports}  # fmt: skip
+        ended = confined(request, copy, WorkLimits(suite.seconds, suite.memory), hidden)
     row = ended.rows[-1] if ended.rows else {}
     note = ended.fault or (printable(str(row["error"])) if "error" in row else "")
     if not note and "document" not in row:

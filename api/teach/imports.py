@@ -1,7 +1,7 @@
 """Say what a submission may import, and hold it to that in its process.
 
 The standard library, `gangplan.instances` and the names of it that `gangplan` has are always allowed. Against gangplan's
-solvers and the answers of GapBench this is firm as far as Python goes: no file of theirs is opened or run. See
+solvers and the answers of GapBench this is firm as far as Python goes: no file of theirs is opened. See
 docs/teachers.md for the ways around it.
 """
 
@@ -49,12 +49,8 @@ def restrict(allowed: tuple[str, ...], home: Path, folders: list[str]) -> None:
     def hook(event: str, arguments: tuple[Any, ...]) -> None:
         if event == "open" and isinstance(arguments[0], str | bytes):
             path = os.path.realpath(os.fsdecode(arguments[0]))
-        elif event == "exec":
-            path = getattr(arguments[0], "co_filename", "")
-        else:
-            return
-        if path.startswith(shut):
-            raise ImportError(f"{Path(path).name} is of gangplan's methods or answers, which are not allowed")
+            if path.startswith(shut):
+                raise PermissionError(f"{Path(path).name} is of gangplan's methods, its answers, or of others")
 
     sys.addaudithook(hook)
 

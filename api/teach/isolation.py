@@ -20,6 +20,8 @@ _MOUNTS = 0x00020000
 """Linux's ``CLONE_NEWUSER``, ``CLONE_NEWPID``, ``CLONE_NEWNET`` and ``CLONE_NEWNS``."""
 _PRIVATE = 0x44000
 """``MS_REC | MS_PRIVATE``: mounts of this process are seen by its children alone."""
+_READ_ONLY = 1
+"""``MS_RDONLY``."""
 _SUBREAPER = 36
 """Linux's ``PR_SET_CHILD_SUBREAPER``: processes whose parent has ended become children of this one."""
 _PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -51,7 +53,7 @@ def enter(hidden: Iterable[str] = ()) -> None:
     _mount("none", "/", None, _PRIVATE)
     for folder in hidden:
         with suppress(FileNotFoundError):
-            _mount("none", folder, b"tmpfs", 0)
+            _mount("none", folder, b"tmpfs", _READ_ONLY)
 
 
 def settle() -> None:
