@@ -149,7 +149,9 @@ def _drawn(x: SuiteProblem, suite: Homework, who: str, solved: bool) -> SuitePro
     result = solve(problem, time_limit=suite.best_seconds)
     if result.objective is None:
         raise InstanceError("best_seconds", f"no plan of {x.name} was found in {suite.best_seconds:g} s")
-    return replace(x, problem=problem, zero=clock_cost(problem), best=result.objective, proved=result.status == "OPTIMAL")
+    return replace(
+        x, problem=problem, zero=clock_cost(problem), best=result.objective, proved=result.status == "OPTIMAL"
+    )
 
 
 def _assignment(row: Any, folder: Path) -> SuiteProblem:

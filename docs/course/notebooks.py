@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import jupytext
-from nbformat.v4 import new_code_cell
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -85,22 +84,18 @@ def notebook(path: Path, solved: bool = False) -> Any:
 def graded(path: Path) -> Any:
     """Return a source as nbgrader's source of an assignment.
 
-    A solution stands below its stub and is taken out for students, the check below it is read-only. A point is for the
-    same check once more, in a cell that students get without it: what they change in theirs does not matter.
+    A solution stands below its stub and is taken out for students. The check below it is worth a point, read-only, and
+    has a hidden part, the same check once more: one that draws its instances draws others, which nobody has seen.
     """
-    made, answers, cells = notebook(path), solutions(path), []
+    made, answers = notebook(path), solutions(path)
     for cell in made.cells:
-        cells.append(cell)
         if "exercise" in cell.metadata:
             number = str(cell.metadata["exercise"])
             cell.source += f"\n\n### BEGIN SOLUTION\n{answers[number].source}\n### END SOLUTION"
             cell.metadata["nbgrader"] = _tags(f"exercise-{number}", solution=True, locked=False)
         elif "check" in cell.metadata:
-            number = str(cell.metadata["check"])
-            cell.metadata["nbgrader"] = _tags(f"check-{number}")
-            hidden = f"# graded here: {number}\n### BEGIN HIDDEN TESTS\n{cell.source}\n### END HIDDEN TESTS"
-            cells.append(new_code_cell(hidden, metadata={"nbgrader": _tags(f"points-{number}", grade=True, points=1)}))
-    made.cells = cells
+            cell.source += f"\n\n### BEGIN HIDDEN TESTS\n{cell.source}\n### END HIDDEN TESTS"
+            cell.metadata["nbgrader"] = _tags(f"check-{cell.metadata['check']}", grade=True, points=1)
     return made
 
 

@@ -39,7 +39,7 @@ def test_grade(place: Path, cli: Any) -> None:
     rows = [line.split() for line in done.out.splitlines() if line.startswith(("ann", "\\x1b"))]
     assert rows == [["\\x1b[31mbob", "0", "0"], ["ann", "10", "10"]]
     assert max(map(len, done.out.splitlines())) <= 80
-    assert sorted(x.name for x in (place / "feedback").iterdir()) == ["_x1b_31mbob.html", "ann.html"]
+    assert sorted(x.name for x in (place / "feedback").iterdir()) == ["_x1b_31mbob.html", "ann.html", "points.csv"]
     found = json.loads(cli("teach", "grade", "all", "--suite", "one.toml", "--json").out)
     assert found["most"] == 10 and [x["points"] for x in found["grades"]] == [0, 10]
     assert found["grades"][1]["marks"][0]["gap"] == pytest.approx(0, abs=1e-6)
