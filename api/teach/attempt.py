@@ -136,7 +136,7 @@ def _call(request: dict[str, Any], begin: Callable[[], None]) -> Iterator[dict[s
 
 
 def _judge(request: dict[str, Any], begin: Callable[[], None]) -> Iterator[dict[str, Any]]:
-    """Yield what verifier or checker say: a plan's objective, or the bounds that a certificate proves, the best last."""
+    """Yield what verifier or checker say: a plan's objective, or bounds of a certificate, the best last."""
     from gangplan.instances.documents import from_document
 
     begin()
@@ -156,7 +156,7 @@ def _judge(request: dict[str, Any], begin: Callable[[], None]) -> Iterator[dict[
 
 
 def _bounds(problem: Any, certificate: Any) -> Iterator[dict[str, Any]]:
-    """Yield what the prices of a certificate prove without its search, which may be long, then what all of it proves."""
+    """Yield what the prices of a certificate prove without its search, which may be long, then what it proves."""
     from gangplan.instances.certificates import verify_bound
 
     alone = _PRICES.get(str(certificate.get("argument"))) if isinstance(certificate, dict) else None

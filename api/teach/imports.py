@@ -1,8 +1,8 @@
 """Say what a submission may import, and hold it to that in its process.
 
-The standard library, `gangplan.instances` and the names of it that `gangplan` has are always allowed. Against gangplan's
-solvers and the answers of GapBench this is firm as far as Python goes: no file of theirs is opened. See
-docs/teachers.md for the ways around it.
+The standard library, and of gangplan problems, plans and verifier, are always allowed. Gangplan's methods and the
+answers of GapBench are closed firmly as far as Python goes: no file of theirs is opened. See docs/teachers.md for the
+ways around it.
 """
 
 from __future__ import annotations

@@ -24,16 +24,18 @@ _READ_ONLY = 1
 """``MS_RDONLY``."""
 _SUBREAPER = 36
 """Linux's ``PR_SET_CHILD_SUBREAPER``: processes whose parent has ended become children of this one."""
+_ENTERED = 7
+"""Exit code of the process that tries; of one that fails it is 0."""
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 @cache
 def namespaces() -> bool:
     """Return whether this system lets a process have namespaces of its own: Linux does unless it is told not to."""
-    child = Child(lambda: os._exit(0 if _enters() else 1))
+    child = Child(_try)
     child.join(5.0)
     child.kill()
-    return child.exitcode == 0
+    return child.exitcode == _ENTERED
 
 
 def words() -> str:
@@ -114,18 +116,16 @@ def descendants(root: int) -> dict[int, int]:
     return found
 
 
+def _try() -> None:
+    enter()
+    os._exit(_ENTERED)
+
+
 def _session(pid: int) -> int:
     try:
         return os.getsid(pid)
     except OSError:  # it has ended
         return os.getsid(0)
-
-
-def _enters() -> bool:
-    with suppress(OSError, AttributeError):
-        enter()
-        return True
-    return False
 
 
 def _unshare(kinds: int) -> None:

@@ -206,7 +206,6 @@ def _numbers(value: Any, field: str) -> tuple[float, ...]:
 
 _SOLVE = '''"""My submission: the grader calls solve, and prove where a bound is worth points too."""
 
-import networkx
 import gangplan
 
 
@@ -220,16 +219,9 @@ def jobs(problem):
 
 
 def step(problem):
-    """Run all ops on one device."""
-    graph = problem.graph
-    order = networkx.DiGraph()
-    order.add_nodes_from(range(len(graph.names)))
-    order.add_edges_from(zip(graph.source.tolist(), graph.target.tolist()))
-    start, clock = [0.0] * len(graph.names), 0.0
-    for op in networkx.topological_sort(order):
-        start[op] = clock
-        clock += problem.time()[problem.cluster.type_of[0], op]
-    return gangplan.StepPlan(graph.names, [0] * len(start), start)
+    """Run all ops on one device, in their order."""
+    seconds = problem.time()[problem.cluster.type_of[0]]
+    return gangplan.StepPlan(problem.graph.names, [0] * len(seconds), seconds.cumsum() - seconds)
 
 
 def throughput(problem):
@@ -239,17 +231,15 @@ def throughput(problem):
 
 
 def gangs(problem):
-    """Fill one node after the other."""
+    """Fill one node after the other: a row is what a gang has on a node, a grant one of its GPUs there."""
     free = [(node, gpu) for node, gpus in enumerate(problem.fleet.gpus) for gpu in range(gpus)]
     rows, grants = {}, []
     for i, job in enumerate(problem.jobs):
-        for _ in range(job.workers[0]):
-            node, gpu = free.pop(0)
+        for node, gpu in [free.pop(0) for _ in range(job.workers[0])]:
             rows[i, node] = rows.get((i, node), 0) + 1
-            grants.append((list(rows).index((i, node)), gpu))
-    job, node = zip(*rows)
-    names = tuple(job.name for job in problem.jobs)
-    return gangplan.PlacementPlan(names, job, node, list(rows.values()), [0] * len(rows), *zip(*grants))
+            grants.append((len(rows) - 1, gpu))
+    names, workers = tuple(job.name for job in problem.jobs), list(rows.values())
+    return gangplan.PlacementPlan(names, *zip(*rows), workers, [0] * len(rows), *zip(*grants))
 
 
 METHODS = {"schedule": jobs, "step": step, "throughput": throughput, "placement": gangs}

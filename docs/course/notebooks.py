@@ -26,6 +26,7 @@ CONFIG = '''"""Settings of nbgrader: the stub of an exercise stands above its so
 c = get_config()
 c.CourseDirectory.course_id = "gangplan"
 c.ClearSolutions.code_stub = {"python": "# your code"}
+c.ExecutePreprocessor.timeout = 600  # seconds of a cell: notebook 7 trains
 '''
 
 

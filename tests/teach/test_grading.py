@@ -418,7 +418,7 @@ def test_starter(tmp_path: Path) -> None:
     assert [x.name for x in files[:2]] == ["solve.py", "README.md"]
     with pytest.raises(InstanceError, match="is not empty"):
         write_starter(HOMEWORK, tmp_path / "ann")
-    names = ("makespan-moldable", "step-layered", "throughput-free", "gangs")
+    names = ("makespan-moldable", "step", "throughput-two", "gangs")
     kept = tuple(x for x in HOMEWORK.assignments if x.name in names)
     marks = grading.grade(tmp_path / "ann", replace(HOMEWORK, assignments=kept, best_seconds=3.0)).marks
     assert [x.note for x in marks] == [""] * 4 + ["", "prove returned None"] and all(x.value for x in marks[:5])
