@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from typing import Any
 
-from gangplan.solvers.processes import Child
+from gangplan.solvers.processes import Child, can_fork
 
 _USER = 0x10000000
 _PIDS = 0x20000000
@@ -32,6 +32,8 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 @cache
 def namespaces() -> bool:
     """Return whether this system lets a process have namespaces of its own: Linux does unless it is told not to."""
+    if not can_fork():
+        return False
     child = Child(_try)
     child.join(5.0)
     child.kill()
@@ -62,7 +64,8 @@ def settle() -> None:
     """As the first process of new namespaces, see its own processes alone, and keep hidden folders hidden."""
     with suppress(OSError):  # a container may have covered parts of /proc
         _mount("none", "/proc", b"proc", 0)
-    _unshare(_USER | _MOUNTS)  # what was mounted before cannot be taken away from now on
+    with suppress(OSError):  # there may be as many as are allowed
+        _unshare(_USER | _MOUNTS)  # what was mounted before cannot be taken away from now on
 
 
 def subreaper(on: bool = True) -> None:

@@ -37,7 +37,7 @@ class SuiteProblem:
         proved: whether that is optimal, as its method claims.
         zero: what gaps are counted from, see `gangplan.Result.zero`.
         proof: whether a certificate of a bound is worth points too.
-        recipe: what `generate` makes it of with a seed for each student, see `drawn`; None if all have the same.
+        recipe: what `generate` makes it of with a seed for each student, see `drawn`; None if it is as it is.
     """
 
     name: str
@@ -149,9 +149,8 @@ def _drawn(x: SuiteProblem, suite: Homework, who: str, solved: bool) -> SuitePro
     result = solve(problem, time_limit=suite.best_seconds)
     if result.objective is None:
         raise InstanceError("best_seconds", f"no plan of {x.name} was found in {suite.best_seconds:g} s")
-    return replace(
-        x, problem=problem, zero=clock_cost(problem), best=result.objective, proved=result.status == "OPTIMAL"
-    )
+    proved = result.status == "OPTIMAL"
+    return SuiteProblem(x.name, problem, result.objective, proved, clock_cost(problem), x.proof)
 
 
 def _assignment(row: Any, folder: Path) -> SuiteProblem:
