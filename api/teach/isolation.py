@@ -63,6 +63,7 @@ def enter(hidden: Iterable[str] = ()) -> None:
 def settle() -> None:
     """As the first process of new namespaces, see its own processes alone, and keep hidden folders hidden."""
     with suppress(OSError):  # a container may have covered parts of /proc
+        _call("unshare", _MOUNTS)  # whoever watches sees all processes
         _mount("none", "/proc", b"proc", 0)
     with suppress(OSError):  # there may be as many as are allowed
         _unshare(_USER | _MOUNTS)  # what was mounted before cannot be taken away from now on
