@@ -67,7 +67,7 @@ class _Finder(MetaPathFinder):
         if top == OURS:
             refused = OURS not in self._allowed and rest.partition(".")[0] in _OURS
         else:
-            local = any(Path(self._home, f"{top}{end}").exists() for end in ("", ".py"))
+            local = any(Path(self._home, f"{top}{end}").exists() for end in (".py", "/__init__.py"))
             free = local or top in sys.stdlib_module_names or top in self._allowed
             refused = not free and self._is_theirs(sys._getframe(1))
         if refused:

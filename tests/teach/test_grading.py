@@ -443,6 +443,7 @@ CHEATS = {
     "loaded": ("import gangplan\ngangplan.solvers\n", "has no attribute 'solvers'"),
     "by name": ("import importlib\nimportlib.import_module('gangplan.teach')\n", "gangplan.teach is not allowed"),
     "others": ("import scipy.optimize\n", "scipy is not allowed"),
+    "others by an empty folder": ("import os\nos.mkdir('scipy')\nimport scipy.optimize\n", "scipy is not allowed"),
     "others by name": ("__import__('torch')\n", "torch is not allowed"),
     "around": (AROUND, "gangplan.hybrid|__init__.py is of gangplan's methods"),
     "reads": (READS, "FileNotFoundError|manifest.jsonl is of gangplan's methods"),
