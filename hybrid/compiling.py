@@ -13,13 +13,14 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
 from importlib import import_module
 from typing import IO, Any
 
 from gangplan.instances.errors import InstanceError, unknown
 from gangplan.solvers.kernels import (
+    SOURCES,
     VARIABLE,
     compile_kernel,
     folder,
@@ -49,12 +50,12 @@ _MARK = "{}.json"
 _begun: dict[str, subprocess.Popen[bytes]] = {}
 
 
-def command(module: str, *arguments: str) -> list[str]:
-    """Return what runs ``main`` of a module of this folder in a fresh process, with ``sys.path`` as it is here.
+def command(module: str, *arguments: str, path: Sequence[str] = ()) -> list[str]:
+    """Return what runs ``main`` of a module of this folder in a fresh process, by default with ``sys.path`` of here.
 
     By ``-P`` no file of the folder that the user is in is taken for a module before ``sys.path`` is ours.
     """
-    return [sys.executable, "-P", "-c", _MAIN.format(module), json.dumps([*map(str, sys.path)]), *arguments]
+    return [sys.executable, "-P", "-c", _MAIN.format(module), json.dumps([*map(str, path or sys.path)]), *arguments]
 
 
 def kernels(objective: str) -> list[Any]:
@@ -114,7 +115,8 @@ def compile_all(objective: str, tell: Callable[[str, int, int], None] | None = N
             tell(name_of(kernel), done, len(found))
         compile_kernel(kernel)
     with suppress(OSError):
-        (folder() / _MARK.format(objective)).write_text(json.dumps(_stamp()), encoding="utf-8")
+        if SOURCES not in os.environ:
+            (folder() / _MARK.format(objective)).write_text(json.dumps(_stamp()), encoding="utf-8")
 
 
 def complete(objective: str) -> bool:

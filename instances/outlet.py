@@ -17,7 +17,7 @@ Name = str | PathLike[str]
 N = TypeVar("N", bound=Name)
 
 
-def write_whole(files: Mapping[N, bytes], *, durable: bool = False) -> None:
+def write_whole(files: Mapping[N, bytes], *, durable: bool = False, folders: bool = False) -> None:
     """Write each content to its path: all beside their places first, then each into it.
 
     A link is written through, a device or a pipe written to. Permissions are those of the file that was there, else
@@ -26,12 +26,15 @@ def write_whole(files: Mapping[N, bytes], *, durable: bool = False) -> None:
     Args:
         files: contents by path.
         durable: have each on disk before it takes its place.
+        folders: make those that are missing.
     """
     ready: list[tuple[str, str, str]] = []
     try:
         for path, content in files.items():
             name = file_name(path)
             try:
+                if folders:
+                    os.makedirs(os.path.dirname(os.path.realpath(name)), exist_ok=True)
                 there = _status(name)
                 if there is not None and not stat.S_ISREG(there.st_mode):
                     _fill(os.open(name, os.O_WRONLY), content, durable=False)  # a device or a pipe

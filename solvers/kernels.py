@@ -5,6 +5,7 @@ To compile takes longer than many a deadline, and cannot be stopped.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
 import sys
@@ -20,6 +21,10 @@ Kernels = Callable[[], tuple[Any, ...]]
 
 VARIABLE = "GANGPLAN_CACHE_DIR"
 """The environment variable that names the folder."""
+ROOT = str(Path(__file__).parents[1])
+"""The folder of the package's sources."""
+SOURCES = "GANGPLAN_SOURCES"
+"""The environment variable that tells a copy of the package where the one is whose compiled code it shares."""
 PACKAGE = Path(__file__).parent / "compiled" / "__pycache__"
 """The package's own, which an image of a container is built with; whoever may not write there reads it all the same."""
 
@@ -38,6 +43,12 @@ def folder() -> Path:
 def places() -> list[Path]:
     """Return where compiled code is looked for: the folder, and the package's own unless another one is named."""
     return [folder()] if _named() or folder() == PACKAGE else [folder(), PACKAGE]
+
+
+def shelf(sources: Path) -> str:
+    """Return the name, in a folder of compiled code, of what the sources of a folder are compiled to."""
+    place = os.path.normpath(os.path.join(os.environ.get(SOURCES, ROOT), os.path.relpath(sources, ROOT)))
+    return hashlib.sha256(place.encode()).hexdigest()[:12]
 
 
 def keeps() -> bool:

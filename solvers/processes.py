@@ -110,7 +110,7 @@ def _settle(parent: int) -> None:
     """Have this process end with its parent, and leave the keyboard to that."""
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:
+    if os.getppid() not in (parent, 0):  # 0: the parent is in another namespace
         os._exit(0)
     with suppress(OSError):
         os.setpgid(0, 0)  # Ctrl-C is the caller's business, and what a method starts goes with it

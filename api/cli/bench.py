@@ -2,22 +2,38 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from hashlib import file_digest
+from importlib.metadata import distribution
 from math import inf
 from pathlib import Path
 from typing import Annotated, Any
 
-from gangplan.hybrid.bench.best_known import certified
-from gangplan.hybrid.bench.library import LIBRARY, Check, check_all, read_library
+from gangplan.hybrid.bench.best_known import best_known, certified, text_of
+from gangplan.hybrid.bench.library import BEST_KNOWN, LIBRARY, Check, check_all, read_library
 from gangplan.hybrid.bench.passes import FELL, run_pass
 from gangplan.hybrid.bench.rows import ONLINE
 from gangplan.hybrid.bench.run import run as run_all
 from gangplan.hybrid.bench.submit import submit_bound, submit_plan
-from gangplan.hybrid.bench.suite import SIZES, Instance, from_file, make, suite
+from gangplan.hybrid.bench.suite import (
+    INSTANCES,
+    SIZES,
+    Instance,
+    from_file,
+    make,
+    read_manifest,
+    suite,
+    write_manifest,
+)
+from gangplan.hybrid.bench.suite import held_out as redraw
 from gangplan.hybrid.bench.task import BenchSettings
 from gangplan.instances import InstanceError, dump
+from gangplan.instances.documents import json_schema
 from gangplan.instances.errors import in_file
+from gangplan.instances.intake import read_text
+from gangplan.instances.kinds import DOCUMENTS
 from gangplan.instances.outlet import write_whole
 
 from . import options
@@ -57,7 +73,7 @@ class Place:
 
 Library = Annotated[str | None, "of plans and certificates  [default: the package's]", "--library", "FOLDER"]
 Suite = Annotated[str, "see `gangplan bench run --help`", "--suite"]
-_SUITES = "toy, small, medium, large or huge; partition, placement, schedule, pipeline, online; or all"
+_SUITES = "toy, small, medium, large, huge; partition, placement, schedule, pipeline, online; all; a FOLDER of generate"
 Sample = Annotated[int, "at most so many of each objective; 0 means all", (0, 100_000)]
 Threads = Annotated[int, "threads of a solve", (1, 1024)]
 Memory = Annotated[float | None, "that a solve may have", "GIB"]
@@ -107,30 +123,86 @@ def _counts(found: Sequence[Instance]) -> Any:
 def generate(
     instance: Annotated[list[str] | None, "instances; none means the suite", "[ID]..."] = None,
     name: Suite = "toy",
+    *,
+    chosen: Chosen,
+    sample: Sample = 0,
+    held_out: Annotated[bool, "fresh ones of the same families instead, drawn by --seed"] = False,
+    seed: Annotated[int | None, "of the held-out set: draw it when methods are final", (0, 2**31 - 1)] = None,
     folder: Folder = "gapbench",
 ) -> None:
-    """Generate the problems of a suite in FOLDER/instances.
+    """Generate the problems of a suite in FOLDER/instances; --suite FOLDER runs them.
 
-    They are, bit for bit, those of the manifest.
+    They are, bit for bit, those of the manifest. A held-out set has no best known values.
     """
-    found = suite("all" if instance else name)
-    chosen = [x for x in found if not instance or x.id in instance]
-    if missing := set(instance or ()) - {x.id for x in chosen}:
+    if held_out != (seed is not None):
+        raise InstanceError("seed", f"{seed} and --held-out go together")
+    found = suite("all") if instance else chosen.of(name, None, sample)
+    wanted = [x for x in found if not instance or x.id in instance]
+    if missing := set(instance or ()) - {x.id for x in wanted}:
         raise InstanceError("instance", f"there is no {min(missing)!r}; see gangplan bench list --each")
-    if online := [x.id for x in chosen if x.objective == ONLINE]:
+    if not held_out and (online := [x.id for x in wanted if x.objective == ONLINE]):
         if instance or name == ONLINE:
             raise InstanceError("instance", f"{online[0]!r} is online: it has no problem in a file, policies play it")
-        chosen = [x for x in chosen if x.objective != ONLINE]
-    place = Path(folder) / "instances"
-    place.mkdir(parents=True, exist_ok=True)
+        wanted = [x for x in wanted if x.objective != ONLINE]
+    wanted = [x if seed is None else redraw(x, seed) for x in wanted]
+    place = _write_problems(wanted, Path(folder) / "instances")
+    write_manifest(wanted, Path(folder) / INSTANCES)
+    kind = "as in the manifest" if seed is None else f"held out, seed {seed}"
+    emit_blocks(f"{place}: {len(wanted)} problems, {kind}")
+
+
+def _write_problems(instances: Sequence[Instance], place: Path) -> Path:
     with progress("generating") as bar:
-        for i, x in enumerate(chosen):
-            write_whole({place / f"{x.id}.json": f"{dump(make(x))}\n".encode()})
-            bar((i + 1) / len(chosen))
-    emit_blocks(f"{place}: {len(chosen)} problems, as in the manifest")
+        for i, x in enumerate(instances):
+            if x.objective != ONLINE:
+                write_whole({place / f"{x.id}.json": f"{dump(make(x))}\n".encode()}, folders=True)
+            bar((i + 1) / len(instances))
+    return place
 
 
-_PLUGIN = "a solver of yours, or an installed one; may be repeated"
+_README = """GapBench {version}, an archive of {count} problems. LICENSE and CITATION.bib are for all of it.
+
+problems/ID.json   a problem; schema/ has the JSON Schema of its kind, and of plans. Seconds, bytes, bytes/s, FLOP/s.
+plans/ID.json      the best known plan
+best_known.json    of each problem the best known value ("upper"), bounds, who found them, and how it is made
+SHA256SUMS         checksums of all files, for sha256sum -c
+"""
+_CITATION = (
+    "@misc{{gapbench, title = {{GapBench, of {Summary}}}, author = {{{Author}}}, note = {{version {Version}}}}}\n"
+)
+
+
+def export(
+    folder: Annotated[str, "that takes it", "DIR"], name: Suite = "toy", *, chosen: Chosen, sample: Sample = 0
+) -> None:
+    """Write a suite as files that need no gangplan: problems, plans, values, schemas, checksums, licence, citation."""
+    found = [x for x in chosen.of(name, None, sample) if x.objective != ONLINE]
+    if not found:
+        raise InstanceError("suite", f"{name!r} has no problem in a file")
+    place, records, package = Path(folder), read_library(), distribution("gangplan")
+    _write_problems(found, place / "problems")
+    plans = {f"plans/{x.id}.json": records[x.id].plan for x in found if x.id in records and records[x.id].plan}
+    schemas = {f"schema/{kind}.json": json_schema(kind) for kind in DOCUMENTS}
+    texts = {path: json.dumps(data) + "\n" for path, data in (plans | schemas).items()}
+    cited = _CITATION.format(**{x: package.metadata[x] for x in ("Summary", "Author", "Version")})
+    licences = [x.locate() for x in package.files or () if x.name == "LICENSE"]
+    texts |= {"LICENSE": read_text(Path(licences[0])) if licences else "", "CITATION.bib": cited}
+    texts |= {"README": _README.format(version=package.version, count=len(found))}
+    files = {place / path: text.encode() for path, text in texts.items()}
+    files[place / BEST_KNOWN] = text_of(best_known(found, records))
+    write_whole(files, folders=True)
+    paths = sorted(x for x in place.rglob("*") if x.is_file() and x.name != "SHA256SUMS")
+    sums = (f"{_sum(x)}  {x.relative_to(place).as_posix()}\n" for x in paths)
+    write_whole({place / "SHA256SUMS": "".join(sums).encode()})
+    emit_blocks(f"{place}: {len(found)} problems, {len(plans)} plans, {len(paths) + 1} files")
+
+
+def _sum(path: Path) -> str:
+    with open(path, "rb") as file:
+        return file_digest(file, "sha256").hexdigest()
+
+
+_PLUGIN = "a solver of yours, an executable too, or an installed one; may be repeated"
 
 
 def run(
@@ -173,9 +245,10 @@ def write_reports(
     place: Place,
     short: Annotated[str | None, "write a short report in Markdown too", "FILE"] = None,
 ) -> None:
-    """Write FOLDER/report.md and FOLDER/report.html from the rows."""
-    folder, ledger = Path(place.folder), suite("all", ledger=place.best)
-    written = write_report(folder, ledger, short=None if short is None else Path(short))
+    """Write FOLDER/report.md and FOLDER/report.html from the rows, each table as CSV and LaTeX in FOLDER/tables."""
+    held_out = [x for x in read_manifest(place.best).values() if x.held_out is not None]
+    folder, known = Path(place.folder), [*suite("all", ledger=place.best), *held_out]
+    written = write_report(folder, known, short=None if short is None else Path(short))
     emit_blocks(f"{written[0]} and {written[1]}")
 
 
@@ -262,7 +335,7 @@ def submit(
 ) -> None:
     """Score a plan, or check a certificate of a bound; the ledger takes what is better.
 
-    FOLDER keeps the plan or the certificate among its records.
+    FOLDER keeps the plan or the certificate among its records; nothing is sent anywhere.
     """
     kept: dict[str, Any] = {"by": by, "ledger": place.best, "folder": Path(place.folder)}
     if plan is not None and bound is None:
@@ -285,9 +358,10 @@ bench = commands(
     "Compare methods on instances with known bounds.",
     {
         "list": (list_, "--suite small --objective step"),
-        "generate": (generate, "step-random-toy-00"),
+        "generate": (generate, "--held-out --seed 2718 --suite small --sample 10 --folder held-out"),
         "run": (run, "--suite toy --jobs 2"),
         "report": (write_reports, ""),
+        "export": (export, "archive --suite small"),
         "pass": (pass_, "--suite toy --time-limit 5 --folder pass"),
         "verify": (verify, "--suite toy"),
         "submit": (submit, "plan.json --instance step-random-toy-00 --by me"),

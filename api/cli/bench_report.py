@@ -1,10 +1,14 @@
-"""The report of a run: the same sections as Markdown with pictures beside it, and as one HTML file."""
+"""The report of a run: the same sections as Markdown with pictures and tables beside it, and as one HTML file."""
 
 from __future__ import annotations
 
+import csv
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from html import escape
+from io import StringIO
 from pathlib import Path
 
 import numpy as np
@@ -26,21 +30,24 @@ from ..plot.svg import draw
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of a report: a table if it has lines, a picture, SVG, if it has a name; `brief` in the short one too."""
+    """A part of a report, `brief` in the short one too: a table if it has lines, words `below` it; `picture` is SVG."""
 
+    name: str
     title: str
     words: str
     head: tuple[str, ...] = ()
     lines: Sequence[tuple[str, ...]] = ()
-    name: str = ""
     picture: str = ""
     brief: bool = False
+    below: str = ""
 
 
 def write_report(
     folder: Path, known: Sequence[Instance], *, first: str = "auto", short: Path | None = None
 ) -> tuple[Path, Path]:
     """Write ``report.md``, its pictures and ``report.html`` into the folder of a run; return the two paths.
+
+    Folder ``tables`` has each table as CSV and LaTeX; pictures are PDF too where matplotlib is installed.
 
     Args:
         folder: of the rows.
@@ -57,10 +64,17 @@ def write_report(
     parts = list(sections(results, rows, first))
     page, markdown = folder / "report.html", folder / "report.md"
     files = {markdown: _markdown(parts)} | {folder / f"{x.name}.svg": x.picture for x in parts if x.picture}
+    for end, text_of in (("csv", _csv), ("tex", _tex)):
+        files |= {folder / "tables" / f"{x.name}.{end}": text_of(x) for x in parts if x.lines}
     if short is not None:
-        brief = [replace(x, name=x.name and f"{short.stem}-{x.name}") for x in parts if x.brief]
+        brief = [replace(x, name=f"{short.stem}-{x.name}") for x in parts if x.brief]
         files |= {short: _markdown(brief)} | {short.with_name(f"{x.name}.svg"): x.picture for x in brief if x.picture}
-    write_whole({page: _html(parts)} | {path: text.encode() for path, text in files.items()})
+    written = {page: _html(parts)} | {path: text.encode() for path, text in files.items()}
+    with suppress(ImportError):
+        from ..plot.image import pdf
+
+        written |= {folder / f"{x.name}.pdf": pdf(x.picture) for x in parts if x.picture}
+    write_whole(written, folders=True)
     return markdown, page
 
 
@@ -70,11 +84,12 @@ def sections(results: Results, rows: Sequence[BenchRow], first: str) -> Iterator
     last, at = results.at(longest), f"at {longest:g} s"
     by: tuple[str, ...] = ("objective, method",)
     yield _summary(results)
+    yield _best(results)
     yield _by_family(results, last, at)
     words = (
         "Higher and further left is better: where a line crosses 1%, so many solves are within 1% of the best known."
     )
-    yield Section(f"Performance profiles {at}", words, name="profiles", picture=profiles(results, longest), brief=True)
+    yield Section("profiles", f"Performance profiles {at}", words, picture=profiles(results, longest), brief=True)
     solved = replace(results, rows=tuple(row for row in results.rows if row.objective != ONLINE))
     if solved.rows:  # a policy has no plan before its last decision
         lines = _by_method(solved.at(longest), lambda own: (f"{statistics.integral(solved, own, longest):.2%}",))
@@ -83,17 +98,26 @@ def sections(results: Results, rows: Sequence[BenchRow], first: str) -> Iterator
             "integral."
         )
         title, head = f"Anytime curves to {longest:g} s", (*by, "primal integral")
-        yield Section(title, words, head, lines, "anytime", anytime(solved, longest))
+        yield Section("anytime", title, words, head, lines, anytime(solved, longest))
     by_topic = grouped(last, lambda row: row.topic)
-    lines = [
-        (f"{topic}, {method}", str(pairs), f"{mean:+.2%}", f"{low:+.2%} to {high:+.2%}", word)
+    pairs = {
+        (topic, method): found
         for topic, own in by_topic.items()
-        for method, (pairs, mean, low, high) in statistics.paired(results, own, first).items()
-        for word in ["better" if low > 0 else "worse" if high < 0 else "open"]
+        for method, found in statistics.paired(results, own, first).items()
+    }
+    holm = statistics.holm({key: p for key, (*_, p) in pairs.items()})
+    lines = [
+        (f"{topic}, {method}", str(n), f"{mean:+.2%}", f"{low:+.2%} to {high:+.2%}", f"{p:.3g}", f"{sure:.3g}", word)
+        for (topic, method), (n, mean, low, high, p) in pairs.items()
+        for sure in [holm[topic, method]]
+        for word in ["open" if sure >= 0.05 else "better" if mean > 0 else "worse"]
     ]
-    words = f"How much larger the gap of each method is than that of {first}, on the instances and seeds that both ran."
-    head = (*by, "pairs", "mean difference", "95% interval", f"{first} is")
-    yield Section(f"Paired bootstrap {at}", words, head, lines)
+    words = (
+        f"How much larger the gap of each method is than that of {first}: mean over instances, bootstrap interval, p "
+        f"of a two-sided permutation test of paired signs, and p by Holm's correction for all {len(lines)} tests."
+    )
+    head = (*by, "instances", "mean difference", "95% interval", "p", "p by Holm", f"{first} is")
+    yield Section("paired", f"Paired tests {at}", words, head, lines)
     lines = [
         (f"{topic}, {method}", str(pairs), str(mine), str(theirs), f"{'≥ ' * (theirs < pairs)}{ratio:.3g}")
         for topic, own in by_topic.items()
@@ -101,21 +125,22 @@ def sections(results: Results, rows: Sequence[BenchRow], first: str) -> Iterator
         if theirs
     ]
     words = (
-        f"How many times the processor seconds of {first} a method needs to claim an optimum, or give up: geometric "
-        "mean over the instances and seeds that both ran. Methods that claim none are left out."
+        f"How many times the processor seconds of {first} a method needs to claim an optimum: geometric mean over the "
+        "instances and seeds that both ran. To give up counts with the limit. Methods that claim none are left out."
     )
     head = (*by, "pairs", f"{first} claims", "it claims", "times as long")
-    yield Section(f"Time to optima, at most {longest:g} s", words, head, lines, brief=True)
+    yield Section("optima", f"Time to optima, at most {longest:g} s", words, head, lines, brief=True)
     lines = _by_method(
         results.rows, lambda own: (x := statistics.exponent(own)) and (str(x[0]), f"{x[1]:.2f}", f"{x[2]:.2f}")
     )
     words = "Seconds to a claimed optimum grow like n to this power, n being ops, jobs and nodes, or jobs."
     none = "No optimum was claimed on eight instances of sizes far enough apart."
     head = (*by, "optimal", "exponent", "standard error")
-    yield Section("Scaling", words if lines else none, head, lines)
+    yield Section("scaling", "Scaling", words if lines else none, head, lines)
     lines = [(r.instance, r.method, str(r.seed), f"{r.deadline:g}", r.notes) for r in rows if r.status == FAILED]
     words = "Solves that crashed, broke a limit, did not stop or offered an infeasible plan count as a gap of 100%."
-    yield Section("Failures", words if lines else "None.", ("instance", "method", "seed", "s", "why"), lines)
+    head = ("instance", "method", "seed", "s", "why")
+    yield Section("failures", "Failures", words if lines else "None.", head, lines)
     yield _environment(rows)
 
 
@@ -128,27 +153,56 @@ def _by_method(
 
 
 def _summary(results: Results) -> Section:
-    known = results.best.values()
+    known = list(results.best.values())
 
     def cells(own: list[BenchRow]) -> tuple[str, ...]:
-        at = grouped(own, lambda row: row.deadline)
-        return str(len(own)), *(_told(results, at[x]) if x in at else "" for x in results.deadlines)
+        gaps = [(row.instance, 100 * results.gap(row)) for row in own]
+        mean, low, high = interval(gaps)
+        proved, none = np.mean([row.status == "OPTIMAL" for row in own]), sum(row.in_time is None for row in own)
+        ours, _, _ = interval((row.instance, 100 * results.open(row)) for row in own)
+        count, middle = len({name for name, _ in gaps}), float(np.median([gap for _, gap in gaps]))
+        figures = (f"{x:.2f}" for x in (mean, low, high, middle, ours))
+        return f"{own[0].deadline:g}", str(count), *figures, f"{proved:.0%}", str(none)
 
+    every = grouped(results.rows, lambda row: f"{row.topic}, {row.method}")
+    lines = [
+        (name, *cells(some)) for name, own in every.items() for some in grouped(own, lambda x: x.deadline).values()
+    ]
+    sets = ", ".join(f"{count} of the {name}" for name, count in Counter(_set(x) for x in known).items())
     words = (
-        f"{len(known)} instances, {sum(x.proved for x in known)} with a claimed optimum; {len(results.rows)} solves. "
-        "The gap is (value - best known) / (value - zero), where zero is 0 but for schedules, of which it is what "
-        "waiting for the jobs to arrive costs; without a plan it is 100%. A cell has the mean gap in %, its 95% "
-        "interval, the median, the share of solves that claim an optimum, and how many have no plan."
+        f"{len(known)} instances ({sets}), {sum(x.proved for x in known)} with a claimed optimum; {len(results.rows)} "
+        "solves. Gap over best known: (value - best known) / (value - zero), where zero is 0 but for schedules, of "
+        "which it is what waiting for the jobs to arrive costs; gap to our bound: the same with the best bound that "
+        "gangplan claims. Without a plan, and where a solve was skipped, both are 100%. Means, with 95% intervals, "
+        "are over instances, the same of all methods of an objective; claimed are optima."
     )
-    head = ("objective, method", "solves", *(f"{x:g} s" for x in results.deadlines))
-    return Section("GapBench: gap to the best known plan", words, head, _by_method(results.rows, cells), brief=True)
+    gaps = ("gap over best known, %", "from", "to", "median", "gap to our bound, %")
+    head = ("objective, method", "s", "instances", *gaps, "claimed", "no plan")
+    return Section("gaps", "GapBench", words, head, lines, brief=True, below=" ".join(results.left))
 
 
-def _told(results: Results, own: Sequence[BenchRow]) -> str:
-    gaps = [100 * results.gap(row) for row in own]
-    mean, low, high = interval((row.instance, gap) for row, gap in zip(own, gaps, strict=True))
-    proved, none = sum(row.status == "OPTIMAL" for row in own) / len(own), sum(row.in_time is None for row in own)
-    return f"{mean:.2f} ({low:.2f}, {high:.2f}), {np.median(gaps):.2f}; {proved:.0%}" + f"; none {none}" * bool(none)
+def _set(x: Instance) -> str:
+    if x.held_out is not None:
+        return f"held-out set of seed {x.held_out}"
+    return "files of one's own" if x.family == "file" else "published set"
+
+
+def _best(results: Results) -> Section:
+    """Say who found what the gaps are counted from: those judged here may be among them."""
+    known, judged = results.best.values(), {row.method for row in results.rows}
+    lines = [
+        (x.id, f"{x.value:.6g}", x.by, f"{x.bound:.6g}" if x.bound_by else "", x.bound_by, "yes" if x.proved else "no")
+        for x in known
+    ]
+    unsure = [x for x in known if not x.proved]
+    own = sum(x.by.partition(":")[0] in judged for x in unsure)
+    words = (
+        f"{len(unsure)} of {len(lines)} best known values are not proved optimal, {own} of these found by a method "
+        "that is judged here, which gaps flatter. For claims on such instances use a set that nobody could tune for: "
+        "gangplan bench generate --held-out --seed S draws one."
+    )
+    head = ("instance", "best known", "found by", "our bound", "claimed by", "proved")
+    return Section("best-known", "Who found the best known values", words, head, lines)
 
 
 def _by_family(results: Results, rows: Sequence[BenchRow], at: str) -> Section:
@@ -157,27 +211,29 @@ def _by_family(results: Results, rows: Sequence[BenchRow], at: str) -> Section:
         methods = grouped(own, lambda row: row.method)
         means = {m: float(np.mean([results.gap(row) for row in x])) for m, x in methods.items()}
         best = min(means, key=lambda m: means[m])
-        left = float(np.mean([results.left(row) for row in methods[best]]))
+        left = float(np.mean([results.open(row) for row in methods[best]]))
         count = str(len({row.instance for row in own}))
         lines.append((topic, count, best, f"{means[best]:.2%}", f"{left:.2%}", f"{max(means.values()):.2%}"))
-    words = "Of the method with the least mean gap: that to the best known plan, and that to the best bound."
-    head = ("size, objective, family", "instances", "best method", "to the plan", "to the bound", "worst method's")
-    return Section(f"Gap by size and family {at}", words, head, lines)
+    words = "Of the method with the least mean gap: that over the best known plan, and that to our bound."
+    head = ("size, objective, family", "instances", "best method", "over best known", "to our bound", "worst method's")
+    return Section("families", f"Gap by size and family {at}", words, head, lines)
 
 
 def _environment(rows: Sequence[BenchRow]) -> Section:
     dates, loads = [row.date for row in rows], [row.load for row in rows]
+    busy = [row.busy for row in rows if row.busy] or [0.0]
     cpu, memory = sum(row.cpu for row in rows), max(row.memory for row in rows)
     lines = [
         ("dates, UTC", f"{min(dates)} to {max(dates)}"),
         ("load before a solve", f"{min(loads):g} to {max(loads):g}"),
+        ("processors busy during one", f"{min(busy):g} to {max(busy):g}, mean {np.mean(busy):.2f}"),
         ("seeds, threads", f"{sorted({r.seed for r in rows})}, {sorted({r.workers for r in rows})}"),
         ("processor time", f"{cpu:.0f} s in {len(rows)} solves"),
         ("largest process", f"{memory / 2**20:.0f} MiB"),
         *(("environment", text) for text in sorted({row.environment for row in rows})),
     ]
     words = "Seconds are of the wall clock: where the load is above the number of cores, they say little."
-    return Section("Environment", words, ("", "value"), lines, brief=True)
+    return Section("environment", "Environment", words, ("", "value"), lines, brief=True)
 
 
 def _markdown(parts: Sequence[Section]) -> str:
@@ -189,6 +245,7 @@ def _markdown(parts: Sequence[Section]) -> str:
         if part.lines:
             rule = ("---", *("---:" for _ in part.head[1:]))
             blocks.append("\n".join(f"| {' | '.join(cells)} |" for cells in (part.head, rule, *part.lines)))
+        blocks += [part.below] * bool(part.below)
     return "\n\n".join(blocks) + "\n"
 
 
@@ -199,7 +256,27 @@ def _html(parts: Sequence[Section]) -> bytes:
         body.append(f"<h{level}>{escape(part.title)}</h{level}><p>{escape(part.words)}</p>\n")
         body += [f"<figure>{part.picture}</figure>"] if part.picture else []
         body += [table(part.head, part.lines)] if part.lines else []
+        body += [f"<p>{escape(part.below)}</p>"] if part.below else []
     return document("GapBench", body, static=True)
+
+
+def _csv(part: Section) -> str:
+    text = StringIO()
+    csv.writer(text, lineterminator="\n").writerows((part.head, *part.lines))
+    return text.getvalue()
+
+
+_TEX = str.maketrans({x: f"\\{x}" for x in "%_&#${}"} | {"\\": r"\textbackslash{}", "≥": r"$\ge$"})
+_TEX |= str.maketrans({"~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"$<$", ">": r"$>$"})
+
+
+def _tex(part: Section) -> str:
+    """Return a table for LaTeX with the package booktabs."""
+    head, *lines = (
+        " & ".join(" ".join(x.split()).translate(_TEX) for x in cells) + r" \\" for cells in (part.head, *part.lines)
+    )
+    begin = rf"\begin{{tabular}}{{l{'r' * (len(part.head) - 1)}}}"
+    return "\n".join([begin, r"\toprule", head, r"\midrule", *lines, r"\bottomrule", r"\end{tabular}", ""])
 
 
 def profiles(results: Results, deadline: float) -> str:

@@ -1,16 +1,14 @@
 """The process that `gangplan.teach.confined` starts: a watcher, and its child, which does the work.
 
 A request, JSON on stdin, has `work`: "solve" or "prove" calls that function of a student's `file` with the `problem`;
-"judge" has the verifier and the checker of bounds look at `items`. Answers are lines of JSON.
+"judge" has the verifier look at a `plan`, or the checker of bounds at a `certificate`. Answers are lines of JSON.
 """
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
 import resource
-import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -26,21 +24,24 @@ from gangplan.instances.kinds import PLANS
 from gangplan.solvers.processes import Child
 
 from .confined import START
+from .imports import restrict
+from .isolation import descendants, end, enter, settle, subreaper
 
-_SUBREAPER = 36
-"""Linux's ``PR_SET_CHILD_SUBREAPER``: processes whose parent has ended become children of this one."""
 _POLL = 0.02
+_PRICES: dict[str, dict[str, Any]] = {"covers": {"threshold": "0", "steps": 10**6}, "starts": {"steps": 0}}
+"""What makes a certificate with prices one of prices alone, by argument."""
 _TIME, _MEMORY, _PROCESSES, _NO_ANSWER = 70, 71, 72, 73
 """Exit codes, see `gangplan.teach.confined.FAULTS`."""
-_PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 def main() -> int:
     """Do what the request says in a child, watch it, end all that it started."""
     request = parse_json(sys.stdin.read())
     limits, out = request["limits"], request["answer"]
-    with suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(_SUBREAPER, 1)
+    if request["namespaces"]:
+        enter(request["hidden"])
+    else:
+        subreaper()
     inbox, outbox = os.pipe()
     child = Child(lambda: _confine(request, out, outbox))
     os.close(outbox)
@@ -64,42 +65,11 @@ def main() -> int:
     return code or (_NO_ANSWER if child.exitcode else 0)
 
 
-def end(left: Callable[[], dict[int, int]]) -> None:
-    """Kill processes until none is left."""
-    for _ in range(200):
-        if not (family := left()):
-            return
-        for pid in family:
-            with suppress(OSError):
-                os.kill(pid, signal.SIGKILL)
-        with suppress(ChildProcessError):
-            while os.waitpid(-1, os.WNOHANG)[0]:
-                pass
-        time.sleep(0.005)
-
-
-def descendants(root: int) -> dict[int, int]:
-    """Return the processes below one with the bytes of memory of each but zombies; none without /proc."""
-    parents: dict[int, tuple[int, int]] = {}
-    for name in os.listdir("/proc") if os.path.isdir("/proc/self") else ():
-        if name.isdigit():
-            with suppress(OSError, ValueError, IndexError), open(f"/proc/{name}/stat", encoding="latin-1") as file:
-                fields = file.read().rpartition(")")[2].split()
-                if fields[0] not in "ZX":
-                    parents[int(name)] = int(fields[1]), int(fields[21]) * _PAGE
-    found: dict[int, int] = {}
-    todo = [root]
-    while todo:
-        above = todo.pop()
-        below = {pid: size for pid, (parent, size) in parents.items() if parent == above and pid not in found}
-        found |= below
-        todo += below
-    return found
-
-
 def _confine(request: dict[str, Any], out: int, outbox: int) -> None:
     """Do the work within limits and write what comes of it; `outbox` is closed when its time begins."""
     limits = request["limits"]
+    if request["namespaces"]:
+        settle()
     for kind, most in ((resource.RLIMIT_FSIZE, limits["output"]), (resource.RLIMIT_DATA, limits["memory"]),
                        (resource.RLIMIT_CORE, 0)):  # fmt: skip
         with suppress(OSError, ValueError):
@@ -142,6 +112,7 @@ def _call(request: dict[str, Any], begin: Callable[[], None]) -> Iterator[dict[s
     problem = from_document(request["problem"])
     begin()
     file, name = request["file"], request["work"]
+    restrict(tuple(request["imports"]), Path(file).parent, request["hidden"])
     sys.path.insert(0, str(Path(file).parent))
     spec = spec_from_file_location("submission", file)
     assert spec and spec.loader
@@ -165,25 +136,32 @@ def _call(request: dict[str, Any], begin: Callable[[], None]) -> Iterator[dict[s
 
 
 def _judge(request: dict[str, Any], begin: Callable[[], None]) -> Iterator[dict[str, Any]]:
-    """Yield what verifier and checker say of each item: a plan's objective or a certificate's bound."""
-    from gangplan.instances.certificates import verify_bound
+    """Yield what verifier or checker say: a plan's objective, or bounds of a certificate, the best last."""
     from gangplan.instances.documents import from_document
 
     begin()
-    for item in request["items"]:
-        problem = from_document(item["problem"])
-        try:
-            if "certificate" in item:
-                yield {"bound": min(float(verify_bound(problem, item["certificate"])), sys.float_info.max)}
-                continue
-            plan = from_document(item["plan"])
-            if not isinstance(plan, PLANS[problem.objective]):
-                raise InstanceError("plan", f"is a {type(plan).__name__}, not of a problem of {problem.objective}")
-            verdict = verify(problem, plan)
-            row = {"objective": verdict.objective, "violations": [str(x)[:300] for x in verdict.violations[:5]]}
-            yield row | ({} if verdict.objective is None else {"picture": _picture(problem, plan)})
-        except InstanceError as error:
-            yield {"error": str(error)}
+    problem = from_document(request["problem"])
+    try:
+        if "certificate" in request:
+            yield from _bounds(problem, request["certificate"])
+            return
+        plan = from_document(request["plan"])
+        if not isinstance(plan, PLANS[problem.objective]):
+            raise InstanceError("plan", f"is a {type(plan).__name__}, not of a problem of {problem.objective}")
+        verdict = verify(problem, plan)
+        row = {"objective": verdict.objective, "violations": [str(x)[:300] for x in verdict.violations[:5]]}
+        yield row | ({} if verdict.objective is None else {"picture": _picture(problem, plan)})
+    except InstanceError as error:
+        yield {"error": str(error)}
+
+
+def _bounds(problem: Any, certificate: Any) -> Iterator[dict[str, Any]]:
+    """Yield what the prices of a certificate prove without its search, which may be long, then what it proves."""
+    from gangplan.instances.certificates import verify_bound
+
+    alone = _PRICES.get(str(certificate.get("argument"))) if isinstance(certificate, dict) else None
+    for each in ([certificate | alone] if alone else []) + [certificate]:
+        yield {"bound": min(float(verify_bound(problem, each)), sys.float_info.max)}
 
 
 def _picture(problem: Any, plan: Any) -> str:

@@ -10,7 +10,8 @@ import os
 import signal
 import subprocess
 import sys
-from contextlib import suppress
+from collections.abc import Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -19,6 +20,8 @@ from typing import Any, BinaryIO
 from gangplan.instances import InstanceError
 from gangplan.instances.errors import printable
 from gangplan.instances.intake import decoded, parse_json
+
+from .isolation import namespaces, swept
 
 START = 30.0
 """Seconds that an interpreter may take to begin, on a busy machine."""
@@ -69,22 +72,29 @@ FAULTS = {
 """Exit codes of the watcher, `gangplan.teach.attempt`, and what they say."""
 
 
-def confined(request: dict[str, Any], folder: Path, limits: WorkLimits) -> Ended:
+def confined(request: dict[str, Any], folder: Path, limits: WorkLimits, hidden: Sequence[str] = ()) -> Ended:
     """Do what a request says in a process in `folder`, and return what that answers.
+
+    Nothing that it starts survives it, see `gangplan.teach.isolation`.
 
     Args:
         request: see `gangplan.teach.attempt`.
         folder: where it runs, and its home.
         limits: what it may use.
+        hidden: folders that it shall not see, unless it runs from there; where there are namespaces they are empty.
 
     Raises:
         InstanceError: if the system has no processes of this kind.
     """
     if not hasattr(os, "fork"):
         raise InstanceError("system", "grading needs Linux or macOS")
-    with TemporaryFile() as asked, TemporaryFile() as answer, TemporaryFile() as printed:
+    apart, needed = namespaces(), [folder, Path(sys.prefix), Path(sys.base_prefix), *map(Path, filter(None, sys.path))]
+    guard = nullcontext() if apart else swept()
+    with guard, TemporaryFile() as asked, TemporaryFile() as answer, TemporaryFile() as printed:
         told = {name: getattr(limits, name) for name in WorkLimits.__slots__}
-        asked.write(json.dumps(request | {"limits": told, "answer": answer.fileno()}).encode())
+        more = {"limits": told, "answer": answer.fileno(), "namespaces": apart,
+                "hidden": [x for x in hidden if not any(y.is_relative_to(x) for y in needed)]}  # fmt: skip
+        asked.write(json.dumps(request | more).encode())
         asked.seek(0)
         process = subprocess.Popen(
             [sys.executable, "-P", "-m", "gangplan.teach.attempt"], cwd=folder, env=_surroundings(folder),

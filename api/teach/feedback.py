@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from csv import writer
 from html import escape
+from io import StringIO
 from pathlib import Path
 
 from gangplan.instances import InstanceError
@@ -11,6 +13,7 @@ from gangplan.instances.outlet import write_whole
 
 from ..plot.html import document, table
 from ..units import percent
+from . import imports, isolation
 from .grading import Grade, Mark
 from .suite import Homework
 
@@ -28,7 +31,7 @@ def make_folder(folder: str | Path) -> None:
 
 
 def write_feedback(grades: list[Grade], suite: Homework, folder: str | Path) -> list[Path]:
-    """Write a page for each grade, named like its submission, and return them; see `make_folder`.
+    """Write a page for each grade, named like its submission, and return them; beside them `points.csv`.
 
     Raises:
         InstanceError: if the folder cannot be made or written.
@@ -36,8 +39,18 @@ def write_feedback(grades: list[Grade], suite: Homework, folder: str | Path) -> 
     make_folder(folder)
     names = ["".join(c if c.isalnum() or c in "-_. " else "_" for c in x.student)[:80] or "_" for x in grades]
     paths = [Path(folder, f"{name}{f'-{i}' * (name in names[:i])}.html") for i, name in enumerate(names)]
-    write_whole({path: page(x, suite) for path, x in zip(paths, grades, strict=True)})
+    pages = {path: page(x, suite) for path, x in zip(paths, grades, strict=True)}
+    write_whole(pages | {Path(folder, "points.csv"): points_csv(grades)})
     return paths
+
+
+def points_csv(grades: list[Grade]) -> bytes:
+    """Return a table for spreadsheets and learning platforms: a row a submission, its points in all and for each."""
+    text = StringIO()
+    rows = writer(text, lineterminator="\n")
+    rows.writerow(["submission", "points", *(f"{x.problem} {x.kind}" for x in grades[0].marks)] if grades else [])
+    rows.writerows([x.student, f"{x.points:g}", *(f"{m.points:g}" for m in x.marks)] for x in grades)
+    return text.getvalue().encode()
 
 
 def page(grade: Grade, suite: Homework) -> bytes:
@@ -56,7 +69,8 @@ def page(grade: Grade, suite: Homework) -> bytes:
     ]
     worth = ", ".join(f"{p:g} at {percent(g)}" for g, p in zip(suite.gaps, suite.points, strict=True))
     head = (
-        f"<h1>{escape(title)}</h1><p>{escape(suite.title)}. Points by the gap to the best known: {worth}; else 0.</p>"
+        f"<h1>{escape(title)}</h1><p>{escape(suite.title)}. Points by the gap to the best known: {worth}; else 0. "
+        f"A submission may import {escape(imports.words(suite.imports))}. {isolation.words()}</p>"
     )
     figures = table(("problem", "what", "yours", "best known", "gap", "points"), rows, words=2)
     notes = (f"<p>{escape(x)}</p>" for x in grade.notes)

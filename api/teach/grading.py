@@ -18,13 +18,14 @@ from gangplan.instances.intake import io_error, parse_json, read_text
 from gangplan.solvers.run import OPTIMAL_GAP, relative_gap
 
 from .confined import WorkLimits, confined
-from .suite import Homework, SuiteProblem
+from .imports import closed
+from .suite import Homework, SuiteProblem, drawn
 
 SOLVER = "solve.py"
 PROOF = ".bound.json"
 """A plan is called NAME.json, the certificate of a bound NAME.bound.json."""
 _JUDGE = 60.0
-"""Seconds that verifier and checker may take for all of a submission."""
+"""Seconds that verifier or checker may take for a plan or a bound."""
 _FILE = Limit("GANGPLAN_MAX_SUBMISSION_BYTES", 2**24, "bytes of a submission")
 """Limit a file, and all files of a submission."""
 _FILES = 1000
@@ -110,20 +111,29 @@ def grade(submission: Path, suite: Homework) -> Grade:
     return next(grades([submission], suite))
 
 
-def grades(found: list[Path], suite: Homework) -> Iterator[Grade]:
-    """Grade submissions; all are copied first, so that none can write into one that comes later."""
+def grades(found: list[Path], suite: Homework, key: str | None = None) -> Iterator[Grade]:
+    """Grade submissions; all are copied first, so that none can write into one that comes later.
+
+    Args:
+        found: the submissions, see `submissions`.
+        suite: the homework.
+        key: by which problems are drawn for each student, see `drawn`; with None all have the same.
+    """
+    common = drawn(suite, "", "") if key is None else suite
     with TemporaryDirectory(ignore_cleanup_errors=True) as place:
         own = [Path(place, str(i)) for i in range(len(found))]
         faults = [_fault(each, copy) for each, copy in zip(found, own, strict=True)]
+        hidden = [place, *sorted({str(x.parent.resolve()) for x in found}), *closed(suite.imports)]
         for each, copy, fault in zip(found, own, faults, strict=True):
             student = printable(each.name.removesuffix(".py").replace("\n", "?"))
+            asked = common if key is None else drawn(suite, key, student)
             if fault:
-                yield Grade(student, tuple(_marks(suite, {}, {})), (f"cannot be read: {fault}",))
+                yield Grade(student, tuple(_marks(asked, {}, {})), (f"cannot be read: {fault}",))
                 continue
-            tries = {key: _document(copy, suite, *key) for key in _keys(suite)}
+            tries = {what: _document(copy, asked, *what, hidden) for what in _keys(asked)}
             with TemporaryDirectory(ignore_cleanup_errors=True) as empty:
-                verdicts = _judged(suite, tries, Path(empty))
-            yield Grade(student, tuple(_marks(suite, tries, verdicts)), tuple(_strangers(copy, suite)))
+                verdicts = _judged(asked, tries, Path(empty))
+            yield Grade(student, tuple(_marks(asked, tries, verdicts)), tuple(_strangers(copy, asked)))
 
 
 def _fault(submission: Path, own: Path) -> str:
@@ -176,7 +186,7 @@ class _Try:
     printed: str = ""
 
 
-def _document(own: Path, suite: Homework, i: int, kind: str) -> _Try:
+def _document(own: Path, suite: Homework, i: int, kind: str, hidden: list[str]) -> _Try:
     """Return what is on file, else what the function returns in a folder of its own, a fresh copy each time."""
     assignment = suite.assignments[i]
     path = own / f"{assignment.name}{'.json' if kind == 'plan' else PROOF}"
@@ -191,8 +201,8 @@ def _document(own: Path, suite: Homework, i: int, kind: str) -> _Try:
         copy = Path(place, "submission")
         shutil.copytree(own, copy)
         request = {"work": "solve" if kind == "plan" else "prove", "file": str(copy / SOLVER),
-                   "problem": json.loads(dump(assignment.problem))}  # fmt: skip
-        ended = confined(request, copy, WorkLimits(suite.seconds, suite.memory))
+                   "problem": json.loads(dump(assignment.problem)), "imports": suite.imports}  # fmt: skip
+        ended = confined(request, copy, WorkLimits(suite.seconds, suite.memory), hidden)
     row = ended.rows[-1] if ended.rows else {}
     note = ended.fault or (printable(str(row["error"])) if "error" in row else "")
     if not note and "document" not in row:
@@ -203,18 +213,21 @@ def _document(own: Path, suite: Homework, i: int, kind: str) -> _Try:
 
 
 def _judged(suite: Homework, tries: dict[Key, _Try], place: Path) -> dict[Key, dict[str, Any]]:
-    """Return what verifier and checker say, plans first; they too are in a process with limits: proofs may be long."""
-    keys = [key for key, x in tries.items() if not x.note]
-    items = [
-        {"problem": json.loads(dump(suite.assignments[i].problem)),
-         "plan" if kind == "plan" else "certificate": tries[i, kind].document}
-        for i, kind in keys
-    ]  # fmt: skip
-    if not items:
-        return {}
-    ended = confined({"work": "judge", "items": items}, place, WorkLimits(_JUDGE, max(4e9, suite.memory), 2**27))
-    late = {"error": f"cannot be checked: {ended.fault or 'the check failed'}"}
-    return dict(zip(keys, (*ended.rows[: len(keys)], *[late] * (len(keys) - len(ended.rows))), strict=True))
+    """Return what verifier and checker say, each in a process with limits of its own: proofs may be long."""
+    found = {}
+    for (i, kind), tried in tries.items():
+        if tried.note:
+            continue
+        item = {"problem": json.loads(dump(suite.assignments[i].problem)),
+                "plan" if kind == "plan" else "certificate": tried.document}  # fmt: skip
+        ended = confined({"work": "judge"} | item, place, WorkLimits(_JUDGE, max(4e9, suite.memory), 2**27))
+        late = {"error": f"cannot be checked: {ended.fault or 'the check failed'}"}
+        rows = ended.rows if ended.rows and not ended.fault else (*ended.rows, late)
+        found[i, kind] = dict(rows[0])  # of a bound what its prices prove, if there are some
+        found[i, kind].update(rows[-1])
+        if len(rows) > 1 and "error" in rows[-1]:
+            found[i, kind]["error"] = f"its prices count, and no more: {rows[-1]['error']}"
+    return found
 
 
 def _marks(suite: Homework, tries: dict[Key, _Try], verdicts: dict[Key, dict[str, Any]]) -> Iterator[Mark]:

@@ -1,11 +1,12 @@
-"""Read a suite, the problems of a homework with the points that a gap is worth, and write a first submission for it."""
+"""Read a suite, the problems of a homework with the points that a gap is worth, and draw those of one student."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from hashlib import sha256
 from itertools import pairwise
-from math import inf
+from math import inf, nan
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,11 @@ from gangplan.instances.outlet import write_whole
 from gangplan.instances.verify import Problem, clock_cost
 from gangplan.solvers.run import OPTIMAL_GAP
 
+from .imports import LIBRARIES, words
+
 SHIPPED = Path(__file__).parent / "suites"
-_TOP = {"title", "seconds", "memory", "gaps", "points", "problem"}
-_PROBLEM = {"name", "generate", "file", "best", "proof"}
+_TOP = {"title", "seconds", "memory", "gaps", "points", "imports", "best_seconds", "problem"}
+_PROBLEM = {"name", "generate", "file", "best", "proof", "draw"}
 _NAME = "a file's name of letters, digits, - and _, at most 60"
 
 
@@ -30,10 +33,11 @@ class SuiteProblem:
     Attributes:
         name: what files of a submission are called after.
         problem: what is to be solved.
-        best: the best known objective.
+        best: the best known objective; not a number before one that is drawn has been solved.
         proved: whether that is optimal, as its method claims.
         zero: what gaps are counted from, see `gangplan.Result.zero`.
         proof: whether a certificate of a bound is worth points too.
+        recipe: what `generate` makes it of with a seed for each student, see `drawn`; None if it is as it is.
     """
 
     name: str
@@ -42,6 +46,7 @@ class SuiteProblem:
     proved: bool
     zero: float
     proof: bool
+    recipe: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +59,8 @@ class Homework:
         seconds: that a submission may take for each.
         memory: bytes that it may use.
         gaps, points: a gap of at most `gaps[i]` is worth `points[i]`; a greater one nothing.
+        imports: what a submission may import, see `gangplan.teach.imports`.
+        best_seconds: in which `gangplan.solve` looks for the best known value of a problem that is drawn.
     """
 
     title: str
@@ -62,6 +69,8 @@ class Homework:
     memory: float
     gaps: tuple[float, ...]
     points: tuple[float, ...]
+    imports: tuple[str, ...] = LIBRARIES
+    best_seconds: float = 20.0
 
     @property
     def most(self) -> float:
@@ -108,7 +117,40 @@ def _suite(data: Any, folder: Path) -> Homework:
             raise InstanceError(f"problem[{i}].name", f"{found[-1].name!r} is there twice")
     seconds = as_float(data.get("seconds", 10.0), "seconds", positive=True)
     memory = as_float(data.get("memory", 4e9), "memory", positive=True)
-    return Homework(str(data.get("title", "Homework"))[:80], tuple(found), seconds, memory, gaps, points)
+    best_seconds = as_float(data.get("best_seconds", 20.0), "best_seconds", positive=True)
+    imports = data.get("imports", list(LIBRARIES))
+    if not isinstance(imports, list) or not all(isinstance(x, str) and x.isidentifier() for x in imports):
+        raise InstanceError("imports", f"{brief(imports)} is no list of names of packages")
+    title = str(data.get("title", "Homework"))[:80]
+    return Homework(title, tuple(found), seconds, memory, gaps, points, tuple(imports), best_seconds)
+
+
+def drawn(suite: Homework, key: str, student: str, solved: bool = True) -> Homework:
+    """Return a homework with the problems of one student.
+
+    Args:
+        suite: of which the problems that say ``draw`` are generated with a seed that key, student and name decide.
+        key: of the teacher's; whoever knows it can draw all problems.
+        student: the name of the submission.
+        solved: whether `gangplan.solve` looks for the best known value of each.
+    """
+    return replace(suite, assignments=tuple(_drawn(x, suite, f"{key}/{student}", solved) for x in suite.assignments))
+
+
+def _drawn(x: SuiteProblem, suite: Homework, who: str, solved: bool) -> SuiteProblem:
+    from gangplan.hybrid import solve
+
+    if x.recipe is None:
+        return x
+    seed = int.from_bytes(sha256(f"{who}/{x.name}".encode()).digest()[:4])
+    problem: Any = generate(**{**x.recipe, "seed": seed})
+    if not solved:
+        return replace(x, problem=problem, zero=clock_cost(problem))
+    result = solve(problem, time_limit=suite.best_seconds)
+    if result.objective is None:
+        raise InstanceError("best_seconds", f"no plan of {x.name} was found in {suite.best_seconds:g} s")
+    proved = result.status == "OPTIMAL"
+    return SuiteProblem(x.name, problem, result.objective, proved, clock_cost(problem), x.proof)
 
 
 def _assignment(row: Any, folder: Path) -> SuiteProblem:
@@ -120,9 +162,12 @@ def _assignment(row: Any, folder: Path) -> SuiteProblem:
     if not isinstance(name, str) or not name.replace("-", "").replace("_", "").isalnum() or len(name) > 60:
         raise InstanceError("name", f"{brief(name)} is not {_NAME}")
     best = as_float(row["best"], "best") if "best" in row else None
-    proved, proof = best is not None, row.get("proof", False)
-    if not isinstance(proof, bool):
-        raise InstanceError("proof", f"{brief(proof)} is not true or false")
+    proved, proof, draw = best is not None, row.get("proof", False), row.get("draw", False)
+    for field, value in (("proof", proof), ("draw", draw)):
+        if not isinstance(value, bool):
+            raise InstanceError(field, f"{brief(value)} is not true or false")
+    if draw and ("generate" not in row or best is not None):
+        raise InstanceError("draw", "goes with generate, and not with best")
     problem: Any
     if "generate" in row:
         given = row["generate"]
@@ -138,9 +183,10 @@ def _assignment(row: Any, folder: Path) -> SuiteProblem:
         problem = make(known[name])
         if best is None and known[name].value is not None:
             best, proved = known[name].value, known[name].proved
-    if best is None:
+    if best is None and not draw:
         raise InstanceError("best", "is missing: the best known objective")
-    return SuiteProblem(name, problem, best, proved, clock_cost(problem), proof)
+    recipe = row["generate"] if draw else None
+    return SuiteProblem(name, problem, nan if best is None else best, proved, clock_cost(problem), proof, recipe)
 
 
 def _fields(data: Any, known: set[str], what: str) -> None:
@@ -161,29 +207,52 @@ _SOLVE = '''"""My submission: the grader calls solve, and prove where a bound is
 
 import gangplan
 
-SIMPLE = {
-    "throughput": "pipedream",
-    "latency": "series",
-    "step": "heft",
-    "stages": "chain",
-    "placement": "pack",
-    "schedule": "dual",
-    "pipeline": "beam",
-}
-"""A simple heuristic for each objective; `gangplan methods` lists others."""
+
+def jobs(problem):
+    """Run the jobs one after the other."""
+    start, clock = [], 0.0
+    for job in problem.jobs:
+        start.append(max(clock, job.release))
+        clock = start[-1] + job.durations[0]
+    return gangplan.SchedulePlan(tuple(job.name for job in problem.jobs), [0] * len(start), start)
+
+
+def step(problem):
+    """Run all ops on one device, in their order."""
+    seconds = problem.time()[problem.cluster.type_of[0]]
+    return gangplan.StepPlan(problem.graph.names, [0] * len(seconds), seconds.cumsum() - seconds)
+
+
+def throughput(problem):
+    """Give all ops to one device."""
+    ops = problem.graph.names
+    return gangplan.PartitionPlan(ops, [0] * len(ops), [0] * len(ops))
+
+
+def gangs(problem):
+    """Fill one node after the other: a row is what a gang has on a node, a grant one of its GPUs there."""
+    free = [(node, gpu) for node, gpus in enumerate(problem.fleet.gpus) for gpu in range(gpus)]
+    rows, grants = {}, []
+    for i, job in enumerate(problem.jobs):
+        for node, gpu in [free.pop(0) for _ in range(job.workers[0])]:
+            rows[i, node] = rows.get((i, node), 0) + 1
+            grants.append((len(rows) - 1, gpu))
+    names, workers = tuple(job.name for job in problem.jobs), list(rows.values())
+    return gangplan.PlacementPlan(names, *zip(*rows), workers, [0] * len(rows), *zip(*grants))
+
+
+METHODS = {"schedule": jobs, "step": step, "throughput": throughput, "placement": gangs}
 
 
 def solve(problem):
-    """Return a plan; replace this by a method of your own."""
-    return gangplan.solve(problem, time_limit=8, method=SIMPLE[problem.objective]).plan
+    """Return a plan; replace these methods by better ones."""
+    return METHODS[problem.objective](problem)
 
 
 def prove(problem):
     """Return the certificate of a bound, or None; see docs/proofs.md for what it may say."""
     if problem.objective == "placement":
         return None  # prices of gangs, "covers"
-    if problem.objective == "pipeline":
-        return {"argument": "windows", "steps": 10**6}
     # a weight of a second, and of a byte, for each type of device
     types = len(problem.cluster.device_types)
     return {"argument": "shares", "seconds": ["1"] * types, "bytes": ["0"] * types}
@@ -201,6 +270,8 @@ _README = """# {title}
 
 Improve `solve(problem)` in `solve.py`; it has {seconds:g} s for a problem. `python solve.py` tries it on all of them.
 Instead of a program you may hand in plans, `NAME.json`, and certificates of bounds, `NAME.bound.json`.
+
+A submission may import {imports}.
 
 Points by the gap to the best known: {worth}; else 0.
 
@@ -224,7 +295,9 @@ def write_starter(suite: Homework, folder: str | Path) -> list[Path]:
         raise InstanceError("folder", "is not empty", str(folder))
     worth = ", ".join(f"{p:g} at {g:.0%}" for g, p in zip(suite.gaps, suite.points, strict=True))
     rows = "\n".join(f"- {x.name}: plan{', bound' * x.proof}" for x in suite.assignments)
-    text = _README.format(title=suite.title, seconds=suite.seconds, worth=worth, rows=rows)
+    text = _README.format(
+        title=suite.title, seconds=suite.seconds, imports=words(suite.imports), worth=worth, rows=rows
+    )
     files = {own / "solve.py": _SOLVE.encode(), own / "README.md": text.encode()}
     files |= {own / "problems" / f"{x.name}.json": dump(x.problem).encode() for x in suite.assignments}
     write_whole(files)

@@ -238,8 +238,8 @@ gangplan.plot(moldable, greedy, panel="jobs")
 # - A rule is good for a goal, not by itself.
 # - The ratio to a *bound* is what you can compute when the optimum is out of reach; it is never too kind.
 #
-# In the homework jobs are moldable and GPUs are on nodes. You give the order, the names of all jobs, and
-# `list(gangplan.teach.list_scheduling(problem, order))[-1].plan` is the plan: each job in turn starts as early as it
-# fits. `gangplan.teach.list_cost(problem)` is a function that says what an order costs, in microseconds.
+# In the homework jobs are rigid or moldable, and you write lists of your own. To compare with at home:
+# `list(gangplan.teach.list_scheduling(problem, order))[-1].plan` is the plan of an order, the names of all jobs, and
+# `gangplan.teach.list_cost(problem)` is a function that says what an order costs, in microseconds.
 #
 # Next: notebook 3 writes such problems down for solvers.

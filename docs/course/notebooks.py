@@ -1,6 +1,7 @@
-"""Make Jupyter notebooks of the course's sources: ``python docs/course/notebooks.py OUT [--solutions]``.
+"""Make Jupyter notebooks of the course's sources: ``python docs/course/notebooks.py OUT [--solutions | --nbgrader]``.
 
-A notebook that is there already is kept, with what a student has written in it; solved ones are in OUT/solutions.
+A notebook that is there already is kept, with what a student has written in it; solved ones are in OUT/solutions, and
+a course for nbgrader is in OUT/nbgrader. Where the sources have solutions, OUT/students.tar.gz is what students get.
 
 A source is a jupytext percent script ``N_name.py``. A cell ``# %% exercise="1.1"`` holds a stub, the cell after it
 ``# %% check="1.1"`` the assertions on the answer; ``solutions/N_name.py`` holds the answers, tagged alike.
@@ -9,6 +10,7 @@ A source is a jupytext percent script ``N_name.py``. A cell ``# %% exercise="1.1
 from __future__ import annotations
 
 import sys
+import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,6 +18,16 @@ from typing import Any, NamedTuple
 import jupytext
 
 HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+LEFT_OUT = ("docs/course/solutions/", "hybrid/bench/library/")
+"""What students do not get: solutions, and plans of GapBench."""
+CONFIG = '''"""Settings of nbgrader: the stub of an exercise stands above its solution."""
+
+c = get_config()
+c.CourseDirectory.course_id = "gangplan"
+c.ClearSolutions.code_stub = {"python": "# your code"}
+c.ExecutePreprocessor.timeout = 600  # seconds of a cell: notebook 7 trains
+'''
 
 
 class Cell(NamedTuple):
@@ -70,21 +82,69 @@ def notebook(path: Path, solved: bool = False) -> Any:
     return made
 
 
+def graded(path: Path) -> Any:
+    """Return a source as nbgrader's source of an assignment.
+
+    A solution stands below its stub and is taken out for students. The check below it is worth a point, read-only, and
+    has a hidden part, the same check once more: one that draws its instances draws others, which nobody has seen.
+    """
+    made, answers = notebook(path), solutions(path)
+    for cell in made.cells:
+        if "exercise" in cell.metadata:
+            number = str(cell.metadata["exercise"])
+            cell.source += f"\n\n### BEGIN SOLUTION\n{answers[number].source}\n### END SOLUTION"
+            cell.metadata["nbgrader"] = _tags(f"exercise-{number}", solution=True, locked=False)
+        elif "check" in cell.metadata:
+            cell.source += f"\n\n### BEGIN HIDDEN TESTS\n{cell.source}\n### END HIDDEN TESTS"
+            cell.metadata["nbgrader"] = _tags(f"check-{cell.metadata['check']}", grade=True, points=1)
+    return made
+
+
+def _tags(name: str, **more: Any) -> dict[str, Any]:
+    """Return the metadata of a cell, version 3 of nbgrader's."""
+    tags = {"grade_id": name.replace(".", "-"), "grade": False, "solution": False, "locked": True, "task": False}
+    return tags | {"schema_version": 3, "cell_type": "code"} | more
+
+
+def archive(target: Path) -> None:
+    """Write what students get: the library, from which ``./run course`` works, without what is left out and tests."""
+    names = [path.parent.name for path in sorted(ROOT.glob("*/__init__.py"))]
+    names = [x for x in names if x not in ("tests", "benchmarks")]
+    names += ["docs/course", "README.md", "LICENSE", "pyproject.toml", "setup.py", "constraints.txt", "run"]
+
+    def kept(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
+        name = member.name.partition("/")[2]
+        return None if f"{name}/".startswith(LEFT_OUT) or "__pycache__" in name else member
+
+    with tarfile.open(target, "w:gz") as file:
+        for name in names:
+            file.add(ROOT / name, f"gangplan-course/{name}", filter=kept)
+    print(target)
+
+
 def main() -> int:
-    """Write the notebooks that are not there yet into the folder that is named, solved ones anew."""
-    solved, names = "--solutions" in sys.argv[1:], [x for x in sys.argv[1:] if x != "--solutions"]
-    if len(names) != 1 or names[0].startswith("-"):
-        print("usage: notebooks.py OUT [--solutions]", file=sys.stderr)
+    """Write the notebooks that are not there yet into the folder that is named; solved and graded ones anew."""
+    kinds = [x for x in sys.argv[1:] if x in ("--solutions", "--nbgrader")]
+    names = [x for x in sys.argv[1:] if x not in kinds]
+    if len(names) != 1 or names[0].startswith("-") or len(kinds) > 1:
+        print("usage: notebooks.py OUT [--solutions | --nbgrader]", file=sys.stderr)
         return 2
-    out = Path(names[0], "solutions") if solved else Path(names[0])
+    out = Path(names[0], *(x.strip("-") for x in kinds))
     out.mkdir(parents=True, exist_ok=True)
     for path in sources():
         target = out / f"{path.stem}.ipynb"
-        if target.exists() and not solved:
+        if kinds == ["--nbgrader"]:
+            target = out / "source" / path.stem / target.name
+            target.parent.mkdir(parents=True, exist_ok=True)
+        elif target.exists() and not kinds:
             print(f"{target} is there and was kept; move it away to have it empty")
             continue
-        jupytext.write(notebook(path, solved), target)
+        jupytext.write(graded(path) if kinds == ["--nbgrader"] else notebook(path, bool(kinds)), target)
         print(target)
+    if kinds == ["--nbgrader"]:
+        (out / "nbgrader_config.py").write_text(CONFIG, encoding="utf-8")
+    elif not kinds and (HERE / "solutions").exists():
+        archive(out / "students.tar.gz")
     return 0
 
 

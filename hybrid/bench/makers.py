@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from gangplan.instances.cluster import Level, RampTopology, TreeTopology
 from gangplan.instances.errors import InstanceError, unknown
-from gangplan.instances.generators import generate
+from gangplan.instances.generators import defaults, generate
 from gangplan.instances.generators.families import GPUS, GRAPHS, make, make_large, pick, seed_of, tight_cluster
 from gangplan.instances.kinds import GRAPHS as GRAPHS_OF
 from gangplan.instances.kinds import with_objective
@@ -340,6 +340,19 @@ def pipeline(objective: str, family: str, **arguments: Any) -> Problem:
     seed = seed_of("test", _FIRST + arguments.pop("seed", 0))
     made: Problem = generate("micro_batches", **_PIPELINES[family], **arguments, seed=seed)
     return made
+
+
+def redrawn(generator: str, arguments: Mapping[str, Any], rng: np.random.Generator) -> dict[str, Any]:
+    """Draw arguments of a fresh instance like another: a seed, a network's batch and layers, a pipeline's seconds."""
+    drawn = {**arguments, "seed": int(rng.integers(_FIRST, 1 << 28))}
+    if generator == "graph":
+        usual = defaults(arguments["kind"])["batch"]
+        drawn["batch"] = int(rng.integers(usual // 2, 2 * usual))
+        if "layers" in drawn:
+            drawn["layers"] = max(1, round(drawn["layers"] * float(rng.uniform(0.75, 1.25))))
+    elif generator == "pipeline" and "seed" not in arguments:
+        drawn |= {name: round(float(rng.uniform(0.5, 1.5)), 2) for name in ("forward", "backward", "weight")}
+    return drawn
 
 
 def online(objective: str, family: str, *, ground: str, **arguments: Any) -> GroundDraw:

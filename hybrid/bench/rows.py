@@ -39,8 +39,9 @@ def read_lines(path: Path, cls: type[T]) -> list[T]:
 ONLINE = "online"
 """The objective of instances whose value is that of a policy, see `gangplan.hybrid.bench.makers`."""
 JOURNAL, TABLE = "rows.jsonl", "rows.parquet"
-FAILED, SKIPPED = "FAILED", "SKIPPED"
-"""Statuses of a row besides those of a result: the method did not come to an end; it does not solve such a problem."""
+FAILED, SKIPPED, UNSUITED = "FAILED", "SKIPPED", "UNSUITED"
+"""Statuses of a row besides those of a result: the method did not come to an end; it declined the problem when it saw
+it; it had declared that the objective is not its own."""
 Key = tuple[str, str, str, int, float, int]
 
 
@@ -52,7 +53,7 @@ class BenchRow:
         parts: of the instance: ops, jobs and nodes, or jobs.
         method: a method, a plug-in, or who submitted the plan.
         deadline: seconds of wall-clock time.
-        status: of the result, or `FAILED`, or `SKIPPED`.
+        status: of the result, or `FAILED`, `SKIPPED` or `UNSUITED`.
         value: of the plan, as the verifier says after the method has ended; None without a plan.
         bound: that the method claimed before the deadline; None if none.
         zero: what gaps are counted from.
@@ -60,8 +61,8 @@ class BenchRow:
         memory: bytes that its process held at most.
         trace: second, and value found then, of each better plan.
         date: UTC, when it ended.
-        load: processes that ran or waited on the machine in the minute before.
-        gap: to the best value known when it was run, see `gap_to`; None where none is, or it was skipped.
+        load, busy: processes that ran or waited on the machine in the minute before; its processors busy during it.
+        gap: to the best value known when it was run, see `gap_to`; None where none is, or its method is unsuited.
         by, bound_by, turns: of the methods in it which found the plan, which claims the bound, seconds each worked.
     """
 
@@ -91,6 +92,7 @@ class BenchRow:
     by: str = ""
     bound_by: str = ""
     turns: Mapping[str, float] = field(default_factory=dict)
+    busy: float = 0.0
 
     @property
     def in_time(self) -> float | None:
@@ -111,7 +113,7 @@ class BenchRow:
 
     def against(self, best: float | None) -> BenchRow:
         """Return the row with its gap to the best known value."""
-        return self if best is None or self.status == SKIPPED else replace(self, gap=self.gap_to(best))
+        return self if best is None or self.status == UNSUITED else replace(self, gap=self.gap_to(best))
 
     def gap_to(self, reference: float | None) -> float:
         """Return (value in time - reference) / (that - zero), from 0 to 1; 1 without a plan or a reference."""

@@ -15,9 +15,10 @@ from gangplan.instances.outlet import write_whole
 from gangplan.solvers.run import Status
 
 from .makers import USUAL as ONLINE_USUAL
+from .plugins import Plugin, introduced, ours
 from .rows import ONLINE, BenchRow, append, read_rows, write_table
 from .suite import Instance, read_manifest, write_manifest
-from .task import USUAL, BenchSettings, SolveTask, check_methods, check_policies, enter, execute, ours
+from .task import USUAL, BenchSettings, SolveTask, check_methods, check_policies, execute
 
 ENGINES = {"loky": "bench", "ray": "ray", "dask": "dask"}
 """Backends of joblib, and the extra that each needs."""
@@ -32,7 +33,7 @@ def run(instances: Sequence[Instance], settings: BenchSettings, tell: Tell = lam
         check_methods(settings.methods)
     else:
         check_policies(settings.methods, {x.arguments["ground"]: x for x in instances}.values())
-    plugged = tuple(map(enter, settings.plugins))
+    plugged = tuple(map(introduced, settings.plugins))
     settings.folder.mkdir(parents=True, exist_ok=True)
     best = {x.id: x.value for x in instances}
     done = {row.key for row in read_rows(settings.folder)}
@@ -51,13 +52,13 @@ def run(instances: Sequence[Instance], settings: BenchSettings, tell: Tell = lam
     return rows
 
 
-def _tasks(instances: Sequence[Instance], plugged: Sequence[str], settings: BenchSettings) -> Iterator[SolveTask]:
+def _tasks(instances: Sequence[Instance], plugged: Sequence[Plugin], settings: BenchSettings) -> Iterator[SolveTask]:
     for instance in instances:
         online = instance.objective == ONLINE
         usual = ONLINE_USUAL[instance.arguments["ground"]] if online else USUAL[instance.objective]
-        methods = (*(settings.methods or usual), *plugged)
-        for method, seed, deadline in product(methods, settings.seeds, settings.deadlines):
-            yield SolveTask(instance, method, seed, deadline, settings)
+        methods = [*((name, None) for name in settings.methods or usual), *((x.name, x) for x in plugged)]
+        for (method, plugin), seed, deadline in product(methods, settings.seeds, settings.deadlines):
+            yield SolveTask(instance, method, seed, deadline, settings, plugin=plugin)
 
 
 def results(todo: Sequence[T], settings: BenchSettings, work: Callable[[T], R]) -> Iterator[R]:

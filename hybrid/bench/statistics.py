@@ -1,47 +1,65 @@
-"""What the rows of a run say: gaps, profiles, curves over time, exponents, and intervals of paired differences."""
+"""What the rows of a run say: gaps, profiles, curves over time, exponents, and tests of paired differences."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import TypeVar
 
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray
 
-from .rows import SKIPPED, BenchRow
+from .rows import UNSUITED, BenchRow
 from .suite import Instance
 
 K = TypeVar("K")
 _RESAMPLES = 2000
+_EXACT = 12
+"""Instances up to which a permutation test tries all signs."""
+_SIGNS = 20_000
+"""Random signs that it tries of more instances."""
 
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """The rows that count, the newest of each solve, and the best value and bound known of each instance."""
+    """The rows that count, the newest of each solve, and the best value and bound known of each instance.
+
+    Attributes:
+        rows: of each objective on those instances that all its methods were given at all their deadlines, so that
+            every mean is over the same; a solve that was skipped is one of them.
+        best: of these instances.
+        left: sentences on what was left out.
+    """
 
     rows: tuple[BenchRow, ...]
     best: Mapping[str, Instance]
+    left: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, rows: Iterable[BenchRow], known: Iterable[Instance]) -> Results:
         """Return the results of a run; an instance that nobody has a plan of, or that has none, does not count."""
         best = {x.id: x for x in known}
-        newest = {row.key: row for row in rows if row.status != SKIPPED}
-        counted = [row for row in newest.values() if row.instance in best and best[row.instance].hash == row.hash]
+        place = {name: i for i, name in enumerate(best)}
+        newest = {row.key: row for row in rows if row.instance in best and best[row.instance].hash == row.hash}
+        counted = [row for row in newest.values() if row.status != UNSUITED]
         for row in counted:
-            known_best = replace(best[row.instance], zero=row.zero)
-            best[row.instance] = known_best.better(row.value, None, row.method, row.seconds)
+            if row.value is not None:
+                known_best = replace(best[row.instance], zero=row.zero)
+                best[row.instance] = known_best.better(row.value, None, row.method, row.seconds)
         kept = [row for row in counted if best[row.instance].value is not None]
-        kept.sort(key=lambda row: (list(best).index(row.instance), row.deadline, row.method != "auto"))
-        return cls(tuple(kept), {row.instance: best[row.instance] for row in kept})
+        kept.sort(key=lambda row: (place[row.instance], row.deadline, row.method != "auto"))
+        common, left = _common(kept)
+        unsuited = dict.fromkeys((row.topic, row.method) for row in newest.values() if row.status == UNSUITED)
+        left += [f"{method} has no part in {topic}, which it declared beforehand." for topic, method in unsuited]
+        return cls(tuple(common), {row.instance: best[row.instance] for row in common}, tuple(left))
 
     def gap(self, row: BenchRow) -> float:
         """Return the gap of a row to the best known value, from 0 to 1; 1 without a plan."""
         return row.gap_to(self.best[row.instance].value)
 
-    def left(self, row: BenchRow) -> float:
+    def open(self, row: BenchRow) -> float:
         """Return the gap of a row to the best bound that is known."""
         return row.gap_to(self.best[row.instance].bound)
 
@@ -53,6 +71,20 @@ class Results:
     def deadlines(self) -> list[float]:
         """The deadlines, ascending."""
         return sorted({row.deadline for row in self.rows})
+
+
+def _common(rows: Sequence[BenchRow]) -> tuple[list[BenchRow], list[str]]:
+    """Return the rows on the instances that all methods of their topic were given, and what that leaves out."""
+    common, left = set[str](), []
+    for topic, own in grouped(rows, lambda row: row.topic).items():
+        given = {of: {x.instance for x in some} for of, some in grouped(own, lambda x: (x.method, x.deadline)).items()}
+        shared, every = set.intersection(*given.values()), set.union(*given.values())
+        common |= shared
+        if every - shared:
+            few = ", ".join(dict.fromkeys(method for (method, _), some in given.items() if some != every))
+            words = f"{len(every - shared)} of {len(every)} instances of {topic} are left out"
+            left.append(f"{words}: {few} had no solve of them, or not at every deadline.")
+    return [row for row in rows if row.instance in common], left
 
 
 def grouped(rows: Iterable[BenchRow], key: Callable[[BenchRow], K]) -> dict[K, list[BenchRow]]:
@@ -90,20 +122,47 @@ def _pairs(rows: Sequence[BenchRow], first: str) -> dict[str, list[tuple[BenchRo
     return {m: [(mine[key], row) for key, row in other.items() if key in mine] for m, other in by_method.items()}
 
 
-def paired(results: Results, rows: Sequence[BenchRow], first: str) -> dict[str, tuple[int, float, float, float]]:
+def paired(results: Results, rows: Sequence[BenchRow], first: str) -> dict[str, tuple[int, float, float, float, float]]:
     """Return for every other method, on the instances and seeds that both ran, how much larger its gap is on average.
 
     Returns:
-        Number of pairs, mean difference of gaps, and its 95% interval, see `interval`.
+        Number of instances, mean difference of gaps, its 95% interval, see `interval`, and the p of a `permuted` test.
     """
-    gap, pairs = results.gap, _pairs(rows, first)
-    return {m: (len(x), *interval((own.instance, gap(y) - gap(own)) for own, y in x)) for m, x in pairs.items() if x}
+    found = {}
+    for method, pairs in _pairs(rows, first).items():
+        apart = [(own.instance, results.gap(theirs) - results.gap(own)) for own, theirs in pairs]
+        each = [float(np.mean([x for name, x in apart if name == one])) for one in dict.fromkeys(x for x, _ in apart)]
+        if each:
+            found[method] = len(each), *interval(apart), permuted(each)
+    return found
+
+
+def permuted(values: Sequence[float]) -> float:
+    """Return how likely a mean as far from 0 is if each sign is a toss: a two-sided paired permutation test.
+
+    Up to twelve instances try all signs, more of them 20,000 random ones.
+    """
+    n, x = len(values), np.array(values)
+    if n <= _EXACT:
+        signs = np.array(list(product((-1.0, 1.0), repeat=n)))
+    else:
+        signs = np.vstack([np.ones(n), np.random.default_rng(0).choice((-1.0, 1.0), (_SIGNS, n))])
+    return float((np.abs(signs @ x) >= abs(x.sum()) * (1 - 1e-9)).mean())
+
+
+def holm(p: Mapping[K, float]) -> dict[K, float]:
+    """Return the p-values of several tests corrected by Holm (1979): below 0.05 errs in 5% of the families at most."""
+    found, least = {}, 0.0
+    for i, key in enumerate(sorted(p, key=lambda key: p[key])):
+        found[key] = least = max(least, min(1.0, p[key] * (len(p) - i)))
+    return found
 
 
 def times_longer(rows: Sequence[BenchRow], first: str) -> dict[str, tuple[int, int, int, float]]:
     """Return how many times the processor seconds of one method others take to the proof, or to where they gave up.
 
-    Processor seconds, at least a millisecond each: of a shared machine the clock on the wall says little.
+    Processor seconds, at least a millisecond each: of a shared machine the clock on the wall says little. Whoever
+    gives up counts with the deadline at least, so that to decline is no shortcut.
 
     Returns:
         Pairs of solves of an instance with a seed, how many `first` claims and how many the other, and the geometric
@@ -112,10 +171,14 @@ def times_longer(rows: Sequence[BenchRow], first: str) -> dict[str, tuple[int, i
     found = {}
     for method, pairs in _pairs(rows, first).items():
         if pairs:
-            ratios = [max(theirs.cpu, 1e-3) / max(own.cpu, 1e-3) for own, theirs in pairs]
+            ratios = [_cost(theirs) / _cost(own) for own, theirs in pairs]
             proved, others = (sum(pair[side].status == "OPTIMAL" for pair in pairs) for side in (0, 1))
             found[method] = len(pairs), proved, others, float(np.exp(np.mean(np.log(ratios))))
     return found
+
+
+def _cost(row: BenchRow) -> float:
+    return max(row.cpu, 1e-3 if row.status == "OPTIMAL" else row.deadline)
 
 
 def curve(results: Results, rows: Sequence[BenchRow], times: FloatArray) -> FloatArray:

@@ -9,6 +9,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from gangplan.instances import InstanceError
 from gangplan.instances.documents import content_hash
 from gangplan.instances.errors import unknown
@@ -23,6 +25,8 @@ from .rows import ONLINE, line_of, read_lines
 
 _HOME = Path(__file__).parent
 MANIFEST = _HOME / "manifest.jsonl"
+INSTANCES = "instances.jsonl"
+"""The instances of a set, in its folder."""
 SIZES = ("toy", "small", "medium", "large", "huge")
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "all": (*PROBLEMS, ONLINE), "partition": GRAPHS, "placement": ("placement",), "schedule": ("schedule",),
@@ -46,6 +50,7 @@ class Instance:
         by, bound_by: the methods, or who submitted the plan.
         seconds: of the solve that found the better of the two last, None if it was submitted.
         zero: what gaps are counted from, see `gangplan.Result`.
+        held_out: the seed of the set that `held_out` drew it for, None of the published set.
     """
 
     id: str
@@ -61,6 +66,7 @@ class Instance:
     bound_by: str = ""
     seconds: float | None = None
     zero: float = 0.0
+    held_out: int | None = None
 
     @property
     def proved(self) -> bool:
@@ -105,6 +111,15 @@ def from_file(path: str, objective: str = "") -> Instance:
     return Instance(name, problem.objective, "file", "file", "read_file", arguments, content_hash(problem))
 
 
+def held_out(instance: Instance, seed: int) -> Instance:
+    """Return a fresh instance of the same family and size, of which nothing is known."""
+    rng = np.random.default_rng([*instance.id.encode(), seed])
+    name, arguments = f"{instance.id}-s{seed}", makers.redrawn(instance.generator, instance.arguments, rng)
+    kind = instance.objective, instance.family, instance.size, instance.generator
+    drawn = Instance(name, *kind, arguments, held_out=seed)
+    return replace(drawn, hash=hash_of(make(drawn)))
+
+
 def specified() -> Iterator[Instance]:
     """Yield the instances of suite.toml, without what is known of them."""
     for row in parse_toml(read_text(_HOME / "suite.toml"))["row"]:
@@ -127,7 +142,7 @@ def read_manifest(path: Path = MANIFEST) -> dict[str, Instance]:
 
 def write_manifest(instances: Iterable[Instance], path: Path) -> None:
     """Write a manifest, whole or not at all."""
-    write_whole({path: b"".join(map(line_of, instances))}, durable=True)
+    write_whole({path: b"".join(map(line_of, instances))}, durable=True, folders=True)
 
 
 _shipped = cache(read_manifest)
@@ -145,17 +160,21 @@ def suite(
     """Return the instances of a suite with the best that is known, by the manifest and a ledger of one's own.
 
     Args:
-        name: a size, which has online instances only if that is the objective asked for; or one of `GROUPS`.
+        name: a size, which has online instances only if that is the objective asked for; one of `GROUPS`; or a folder
+            of instances that were generated.
         objective, size, family: only those.
         ledger: lines that replace those of the manifest where they know more.
         sample: at most so many of each objective, at even steps through the manifest; 0 means all.
     """
+    drawn = name not in (*SIZES, *GROUPS) and (Path(name) / INSTANCES).is_file()
+    shipped = read_manifest(Path(name) / INSTANCES) if drawn else _shipped()
+    name = "all" if drawn else name
     for argument, value, known in (("suite", name, (*SIZES, *GROUPS)), ("objective", objective, (*PROBLEMS, ONLINE)),
                                    ("size", size, SIZES)):  # fmt: skip
         if value and value not in known:
             raise InstanceError(argument, unknown(value, known))
     own = {} if ledger is None else read_manifest(ledger)
-    shipped = _shipped() | {x.id: x for x in own.values() if x.family == "file"}
+    shipped = shipped | {x.id: x for x in own.values() if x.family == "file"}
     families = {x.family for x in shipped.values()}
     if family and family not in families:
         raise InstanceError("family", unknown(family, sorted(families)))

@@ -18,7 +18,7 @@ import numpy as np
 from numba.core import config
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile, _CacheLocator
 
-from ..kernels import folder, places
+from ..kernels import folder, places, shelf
 
 _SETTINGS: Any = config
 
@@ -64,7 +64,7 @@ class _Here(_CacheLocator):
         self.digest = digest(function)
         source = Path(function.__code__.co_filename)
         checked = "-bounds" if _SETTINGS.BOUNDSCHECK else ""  # numba's key leaves it out
-        self._path = folder() / f"{hashlib.sha256(str(source.parent).encode()).hexdigest()[:12]}{checked}"
+        self._path = folder() / f"{shelf(source.parent)}{checked}"
 
     def get_cache_path(self) -> str:
         return str(self._path)

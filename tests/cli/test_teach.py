@@ -39,7 +39,7 @@ def test_grade(place: Path, cli: Any) -> None:
     rows = [line.split() for line in done.out.splitlines() if line.startswith(("ann", "\\x1b"))]
     assert rows == [["\\x1b[31mbob", "0", "0"], ["ann", "10", "10"]]
     assert max(map(len, done.out.splitlines())) <= 80
-    assert sorted(x.name for x in (place / "feedback").iterdir()) == ["_x1b_31mbob.html", "ann.html"]
+    assert sorted(x.name for x in (place / "feedback").iterdir()) == ["_x1b_31mbob.html", "ann.html", "points.csv"]
     found = json.loads(cli("teach", "grade", "all", "--suite", "one.toml", "--json").out)
     assert found["most"] == 10 and [x["points"] for x in found["grades"]] == [0, 10]
     assert found["grades"][1]["marks"][0]["gap"] == pytest.approx(0, abs=1e-6)
@@ -51,6 +51,29 @@ def test_starter(place: Path, cli: Any) -> None:
     assert gangplan.load(place / "new" / "problems" / "placement-racks-toy-02.json").objective == "placement"
     again = cli("teach", "starter", "new")
     assert again.code == 2 and "is not empty" in again.err
+
+
+DRAWN = """
+best_seconds = 2
+[[problem]]
+name = "jobs"
+generate = { kind = "moldable", jobs = 4 }
+draw = true
+"""
+
+
+def test_key(place: Path, cli: Any) -> None:
+    """A student is graded on the problems that the starter with the same key and name has."""
+    (place / "drawn.toml").write_text(DRAWN)
+    for name, key in (("eve", ()), ("new/ann", ("--key", "k")), ("new/bob", ("--key", "k"))):
+        assert cli("teach", "starter", name, "--suite", "drawn.toml", *key).code == 0
+    problems = [gangplan.load(place / name / "problems" / "jobs.json") for name in ("eve", "new/ann", "new/bob")]
+    assert len({gangplan.content_hash(x) for x in problems}) == 3
+    for name in ("ann", "bob"):  # both hand in ann's optimum
+        gangplan.save(gangplan.solve(problems[1], time_limit=5).plan, place / "new" / name / "jobs.json")
+    found = json.loads(cli("teach", "grade", "new", "--suite", "drawn.toml", "--key", "k", "--json").out)
+    assert [x["points"] == 10 for x in found["grades"]] == [True, False] and "namespaces" in found["isolation"]
+    assert (place / "feedback" / "points.csv").read_text().startswith("submission,points,jobs plan\nann,10,10\n")
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from gangplan.hybrid.compiling import compile_all
 from gangplan.hybrid.table import named
 from gangplan.solvers import Run
 from gangplan.solvers.compiled.kernel import kernel, signature
-from gangplan.solvers.kernels import in_memory, name_of, on_disk
+from gangplan.solvers.kernels import ROOT, SOURCES, in_memory, name_of, on_disk, shelf
 from gangplan.solvers.method import OBJECTIVES, Method, suite
 
 _PROBLEMS = 12
@@ -46,6 +47,15 @@ def test_no_problem_needs_a_second_compilation(objective: str) -> None:
     compile_all(objective)
     for found in kernels:
         assert found.signatures == [signature(found)], name_of(found)
+
+
+def test_a_copy_shares_compiled_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A copy that is told where the original is looks where that keeps its code; others have their own place."""
+    here = shelf(Path(ROOT, "solvers", "step"))
+    monkeypatch.setattr("gangplan.solvers.kernels.ROOT", "/copy/gangplan")
+    assert shelf(Path("/copy/gangplan/solvers/step")) != here
+    monkeypatch.setenv(SOURCES, ROOT)
+    assert shelf(Path("/copy/gangplan/solvers/step")) == here != shelf(Path("/copy/gangplan/solvers/stages"))
 
 
 def test_what_has_run_is_in_memory_and_on_disk() -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +15,11 @@ import pytest
 
 import gangplan
 from gangplan.instances import InstanceError
-from gangplan.teach import confined, grading
-from gangplan.teach.attempt import descendants
+from gangplan.instances.verify import clock_cost
+from gangplan.teach import confined, grading, isolation
 from gangplan.teach.feedback import page, write_feedback
-from gangplan.teach.suite import Homework, SuiteProblem, read_suite, write_starter
+from gangplan.teach.isolation import descendants
+from gangplan.teach.suite import Homework, SuiteProblem, drawn, read_suite, write_starter
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs processes that fork")
 
@@ -124,7 +127,7 @@ ATTACKS = {
     "forge": (FORGE, ""),  # refused by the verifier, or without an answer: whichever descriptor it meets first
     "exit": ("import sys\nsys.exit(3)", "sys.exit(3)"),
     "end": ("import os\nos._exit(0)", "without an answer"),
-    "watcher": ("import os, signal\nos.kill(os.getppid(), signal.SIGKILL)", "without an answer"),
+    "watcher": ("import os, signal\nos.kill(os.getppid(), signal.SIGKILL)\nos._exit(1)", "without an answer"),
     "raise": ("raise ValueError('\\x1b[31m<script>')", "ValueError: \\x1b[31m<script>"),
     "evil": ("class E(Exception):\n    def __str__(self):\n        raise MemoryError\nraise E", "no message"),
     "syntax": ("def solve(", "SyntaxError"),
@@ -190,6 +193,59 @@ for _ in range({count}):
 """
 
 
+@pytest.fixture(params=["namespaces", "sweep"])
+def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Grade in namespaces, if there are some, and as on a system without."""
+    if request.param == "sweep":
+        monkeypatch.setattr(confined, "namespaces", lambda: False)
+    elif not isolation.namespaces():
+        pytest.skip("this system gives no namespaces")
+    return str(request.param)
+
+
+ORPHAN = """
+import os, signal, time
+def solve(problem):
+    watcher = os.getppid()
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            if watcher:
+                os.kill(watcher, signal.SIGKILL)
+            time.sleep(1000)
+        os._exit(0)
+    time.sleep(2)
+"""
+
+
+@pytest.mark.usefixtures("kind")
+def test_orphans_do_not_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that flees into a session of its own and kills its watcher ends with the call all the same."""
+    if not Path("/proc/self").exists():
+        pytest.skip("needs /proc")
+    monkeypatch.setenv("PATH", f"{os.environ['PATH']}:{tmp_path}")
+    assert mark(tmp_path, ORPHAN, asked=suite(memory=1e11)).points == 0
+    assert _sleepers(tmp_path) == 0
+
+
+def test_namespaces_hide(tmp_path: Path) -> None:
+    """In namespaces a program sees its own processes, no network, and neither others' work nor gangplan's methods."""
+    if not isolation.namespaces():
+        pytest.skip("this system gives no namespaces")
+    look = "\n".join(
+        [
+            "import ctypes, os, socket",
+            f"print(sorted(x for x in os.listdir('/proc') if x.isdigit()), os.listdir({str(tmp_path)!r}))",
+            f"ctypes.CDLL(None).umount2({str(tmp_path).encode()!r}, 2)",
+            f"print(os.listdir({str(tmp_path)!r}), os.getuid() == {os.getuid()})",
+            "try:\n    socket.create_connection(('127.0.0.1', 9), 1)",
+            "except OSError as error:\n    print(error.strerror)",
+        ]
+    )
+    printed = mark(tmp_path, look + "\n").printed
+    assert printed.splitlines() == ["['1'] []", "[] True", "Network is unreachable"]
+
+
 def test_processes_do_not_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Children that fled into sessions of their own end with the work, which gets its points; too many end it."""
     if not Path("/proc/self").exists():
@@ -243,18 +299,34 @@ def test_links_and_pipes_stay_behind(tmp_path: Path) -> None:
     assert found.points == 0 and found.note == "there is neither two.json nor solve.py"
 
 
-def test_a_slow_check_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A certificate whose check takes too long loses its own points, not those of the plan."""
-    monkeypatch.setattr(grading, "_JUDGE", 1.5)
-    monkeypatch.setattr(grading, "confined", _slow_for_bounds)
-    plan, bound = grading.grade(hand_in(tmp_path, two=document(GOOD), two_bound={}), suite(proof=True)).marks
-    assert plan.points == 10 and bound.note == "cannot be checked: took longer than 1.5 s"
+GANGS = gangplan.generate("gangs", jobs=8, racks=1, nodes=6, gpus=4, collective="ring")
+HOLDS = {"argument": "covers", "threshold": "15", "prices": ["1"] * 8, "steps": 10**6}
+"""Prices that prove 8, and a threshold that takes a search of minutes; there is a plan of 15.74."""
 
 
-def _slow_for_bounds(request: Any, folder: Path, limits: confined.WorkLimits) -> confined.Ended:
-    """Answer as the process does, whose limit is over once it has judged one item."""
-    done = confined.confined(request | {"items": request["items"][:1]}, folder, limits)
-    return confined.Ended(done.rows, confined.FAULTS[70].format(seconds=limits.seconds), "")
+def test_a_slow_proof_costs_itself_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A certificate whose check takes too long counts what its prices prove; others have their own time."""
+    monkeypatch.setattr(grading, "_JUDGE", 4.0)
+    slow = SuiteProblem("gangs", GANGS, 8.0, True, clock_cost(GANGS), True)
+    asked = Homework("", (slow, replace(slow, name="again"), *suite(True).assignments), 20.0, 8e8, (0.0,), (10.0,))
+    proof = {"argument": "starts", "threshold": "10", "times": [], "prices": [], "steps": 10**5}
+    own = hand_in(tmp_path, two=document(GOOD), gangs_bound=HOLDS, again_bound=HOLDS, two_bound=proof)
+    marks = {(x.problem, x.kind): x for x in grading.grade(own, asked).marks}
+    for name in ("gangs", "again"):
+        late = marks[name, "bound"]
+        assert late.value == pytest.approx(8) and late.points == 10
+        assert late.note == "its prices count, and no more: cannot be checked: took longer than 4 s"
+    assert marks["two", "plan"].points == 10 and marks["two", "bound"].points == 10
+
+
+@pytest.mark.parametrize("change", [{"steps": 40}, {"threshold": "16", "steps": 10**4}])
+def test_prices_count(change: dict[str, Any], tmp_path: Path) -> None:
+    """Too few steps, or a threshold that some plan is below, cost the search of a certificate and not its prices."""
+    asked = Homework(
+        "", (SuiteProblem("gangs", GANGS, 8.0, True, clock_cost(GANGS), True),), 20.0, 8e8, (0.0,), (10.0,)
+    )
+    bound = grading.grade(hand_in(tmp_path, gangs_bound=HOLDS | change), asked).marks[1]
+    assert bound.value == pytest.approx(8) and bound.points == 10 and "its prices count, and no more" in bound.note
 
 
 def test_pages(tmp_path: Path) -> None:
@@ -266,6 +338,9 @@ def test_pages(tmp_path: Path) -> None:
     assert "16.7%" in text and "default-src 'none'" in text and "<svg></svg>" in text
     paths = write_feedback([grading.Grade("a/b", marks), grading.Grade("a_b", marks)], suite(), tmp_path / "out")
     assert [x.name for x in paths] == ["a_b.html", "a_b-1.html"] and all(x.exists() for x in paths)
+    rows = (tmp_path / "out" / "points.csv").read_text().splitlines()
+    assert rows == ["submission,points,two plan", "a/b,7,7", "a_b,7,7"]
+    assert isolation.words() in text and "may import the standard library, gangplan&#x27;s problems" in text
 
 
 def test_submissions(tmp_path: Path) -> None:
@@ -305,21 +380,97 @@ HOMEWORK = read_suite("homework")
 
 
 def test_homework() -> None:
-    """The suite that comes with the package has all six objectives, and each optimum is proved."""
-    assert 6 <= len(HOMEWORK.assignments) <= 8 and len({x.problem.objective for x in HOMEWORK.assignments}) == 6
-    assert all(x.proved for x in HOMEWORK.assignments) and any(x.proof for x in HOMEWORK.assignments)
+    """The suite that comes with the package has four objectives, two bounds, and draws all its problems."""
+    assert {x.problem.objective for x in HOMEWORK.assignments} == {"schedule", "step", "throughput", "placement"}
+    assert all(x.recipe for x in HOMEWORK.assignments) and HOMEWORK.most == 100
+    assert HOMEWORK.imports == ("numpy", "networkx", "ortools", "pulp", "highspy")
+
+
+def test_drawn() -> None:
+    """Key and name decide a student's problems; the best known value is what a solve finds."""
+    kept = replace(HOMEWORK, assignments=(HOMEWORK.assignments[1],), best_seconds=5.0)
+    seen = [drawn(kept, *who, solved=False).assignments[0] for who in (("k", "a"), ("k", "a"), ("k", "b"), ("x", "a"))]
+    hashes = [gangplan.content_hash(x.problem) for x in seen]
+    assert hashes[0] == hashes[1] and len(set(hashes)) == 3
+    assert seen[0].best != seen[0].best  # nobody has solved it
+    found = drawn(kept, "k", "a").assignments[0]
+    assert found.best > 0 and gangplan.content_hash(found.problem) == hashes[0]
+    none = replace(kept.assignments[0], recipe={"kind": "layered", "ops": 4, "layers": 2, "memory": 1.0})
+    with pytest.raises(InstanceError, match="best_seconds: no plan"):
+        drawn(replace(kept, assignments=(none,)), "k", "a")
+
+
+def test_each_student_is_graded_on_what_is_drawn(tmp_path: Path) -> None:
+    """A plan of one student's problem is worth nothing to another."""
+    kept = replace(HOMEWORK, assignments=HOMEWORK.assignments[1:2], best_seconds=5.0)
+    mine = drawn(kept, "k", "ann", solved=False).assignments[0]
+    own = hand_in(tmp_path, **{mine.name: document(gangplan.solve(mine.problem, time_limit=5).plan)})
+    other = tmp_path / "bob"
+    other.mkdir()
+    (other / f"{mine.name}.json").write_text((own / f"{mine.name}.json").read_text())
+    ann, bob = grading.grades([own, other], kept, "k")
+    assert ann.points == 10 and bob.points < 10
 
 
 def test_starter(tmp_path: Path) -> None:
     """The starter submission gets some of the points and not all, without a fault; it does not write over anything."""
-    files = write_starter(HOMEWORK, tmp_path / "ann")
+    files = write_starter(drawn(HOMEWORK, "", "", solved=False), tmp_path / "ann")
     assert [x.name for x in files[:2]] == ["solve.py", "README.md"]
     with pytest.raises(InstanceError, match="is not empty"):
         write_starter(HOMEWORK, tmp_path / "ann")
-    kept = tuple(x for x in HOMEWORK.assignments if x.name == "placement-philly-toy-02")
-    small = Homework("", kept, 20.0, 4e9, HOMEWORK.gaps, HOMEWORK.points)
-    plan, bound = grading.grade(tmp_path / "ann", small).marks
-    assert (plan.points, plan.note) == (3, "") and (bound.points, bound.note) == (0, "prove returned None")
+    names = ("makespan-moldable", "step", "throughput-two", "gangs")
+    kept = tuple(x for x in HOMEWORK.assignments if x.name in names)
+    marks = grading.grade(tmp_path / "ann", replace(HOMEWORK, assignments=kept, best_seconds=1.0)).marks
+    assert [x.note for x in marks] == [""] * 4 + ["", "prove returned None"] and all(x.value for x in marks[:5])
+    assert 0 < sum(x.points for x in marks) < 30
+
+
+LISTED = "import numpy, networkx, ortools.sat.python.cp_model, pulp, highspy, helper, gangplan, gangplan.instances\n"
+AROUND = """
+import sys
+sys.meta_path[:] = [x for x in sys.meta_path if type(x).__module__ != "gangplan.teach.imports"]
+import gangplan.hybrid
+"""
+READS = """
+import os, gangplan
+from pathlib import Path
+home = Path(os.path.realpath(gangplan.instances.__file__)).parents[1]
+print(*home.glob("hybrid/bench/*"), (home / "hybrid/bench/manifest.jsonl").read_text())
+"""
+CHEATS = {
+    "two lines": ("import gangplan\ngangplan.solve\n", "gangplan.hybrid is not allowed: a submission may import"),
+    "solvers": ("import gangplan.solvers.run\n", "gangplan.solvers is not allowed"),
+    "loaded": ("import gangplan\ngangplan.solvers\n", "has no attribute 'solvers'"),
+    "by name": ("import importlib\nimportlib.import_module('gangplan.teach')\n", "gangplan.teach is not allowed"),
+    "others": ("import scipy.optimize\n", "scipy is not allowed"),
+    "others by an empty folder": ("import os\nos.mkdir('scipy')\nimport scipy.optimize\n", "scipy is not allowed"),
+    "others by name": ("__import__('torch')\n", "torch is not allowed"),
+    "around": (AROUND, "gangplan.hybrid|__init__.py is of gangplan's methods"),
+    "reads": (READS, "FileNotFoundError|manifest.jsonl is of gangplan's methods"),
+}
+
+
+@pytest.mark.parametrize("name", CHEATS)
+@pytest.mark.usefixtures("kind")
+def test_imports(name: str, tmp_path: Path) -> None:
+    """What a suite does not name is not imported, gangplan's methods by no way that Python has, and it is said."""
+    code, says = CHEATS[name]
+    found = mark(tmp_path, code)
+    assert found.points == 0 and re.search(says, found.note) and "line" in found.note
+
+
+def test_imports_that_are_allowed(tmp_path: Path) -> None:
+    """A submission may import the list, modules of its own, and gangplan's methods where its suite says so."""
+    own = hand_in(tmp_path, LISTED + PLAN + "def solve(problem):\n    return PLAN\n")
+    (own / "helper.py").write_text("import json\n")
+    assert grading.grade(own, suite()).marks[0].points == 10
+    (own / "solve.py").write_text(
+        "import gangplan\ndef solve(problem):\n    return gangplan.solve(problem, time_limit=2)\n"
+    )
+    found = grading.grade(own, suite(imports=("gangplan",), memory=4e9)).marks[0]
+    assert (found.points, found.note) == (10, "")
+    (own / "solve.py").write_text(READS)
+    assert grading.grade(own, suite(imports=("gangplan",))).marks[0].note
 
 
 @pytest.mark.parametrize(
@@ -336,6 +487,9 @@ def test_starter(tmp_path: Path) -> None:
         ("seconds = 0\n[[problem]]\nname = 'step-random-toy-00'", "seconds"),
         ("[[problem]]\nname = 'step-random-toy-00'\nproof = 1", "proof"),
         ("[[problem]]\nname = 'step-random-toy-00'\n" * 2, "twice"),
+        ("[[problem]]\nname = 'step-random-toy-00'\ndraw = true", "draw: goes with generate"),
+        ("[[problem]]\nname = 'a'\ngenerate = {kind = 'gpt'}\ndraw = true\nbest = 1", "draw: goes with generate"),
+        ("imports = ['a b']\n[[problem]]\nname = 'step-random-toy-00'", "imports: "),
     ],
 )
 def test_bad_suites(text: str, says: str, tmp_path: Path) -> None:
@@ -358,14 +512,15 @@ def test_suite_of_ones_own(tmp_path: Path) -> None:
         read_suite("homewrok")
 
 
+@pytest.mark.usefixtures("kind")
 def test_nobody_writes_into_a_later_submission(tmp_path: Path) -> None:
-    """Submissions are copied before any runs: a plan that one puts into another's folder is not seen."""
+    """The folder of submissions is closed to each of them: a plan that one puts into another's is not seen."""
     folder = tmp_path / "all"
     (folder / "a").mkdir(parents=True)
     (folder / "b").mkdir()
     there = str(folder / "b" / "two.json")
     (folder / "a" / "solve.py").write_text(f"open({there!r}, 'w').write('{{}}')\ndef solve(problem):\n    pass\n")
     first, second = grading.grades(grading.submissions(folder), suite())
-    assert Path(there).exists()
-    assert (first.marks[0].by, first.marks[0].note) == ("program", "solve returned None")
+    assert not Path(there).exists()
+    assert first.marks[0].by == "program" and first.points == 0
     assert second.marks[0].note == "there is neither two.json nor solve.py"

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import re
 import socket
+import subprocess
 import sys
+import tarfile
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
@@ -148,6 +152,46 @@ def test_written_notebooks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caps
         solved = (tmp_path / "solutions" / f"{path.stem}.ipynb").read_text()
         assert '"python3"' in solved and '"exercise": "' in solved
         assert len(tool.notebook(path).cells) == len(tool.notebook(path, solved=True).cells)
+
+
+def test_nbgrader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For nbgrader each exercise has its solution below its stub, and each check a point and a hidden part."""
+    monkeypatch.setattr(sys, "argv", ["notebooks.py", str(tmp_path), "--nbgrader"])
+    assert tool.main() == 0 and "code_stub" in (tmp_path / "nbgrader" / "nbgrader_config.py").read_text()
+    fields = {"grade_id", "grade", "solution", "locked", "task", "schema_version", "cell_type"}
+    for path in PAGES:
+        made = json.loads((tmp_path / "nbgrader" / "source" / path.stem / f"{path.stem}.ipynb").read_text())
+        cells = [
+            ("".join(x["source"]), x["metadata"]["nbgrader"]) for x in made["cells"] if "nbgrader" in x["metadata"]
+        ]
+        names = [tags["grade_id"] for _, tags in cells]
+        assert len(set(names)) == len(names) == 2 * len(tool.solutions(path))
+        assert all(re.fullmatch("[a-zA-Z0-9_-]+", name) for name in names)
+        for (stub, exercise), (check, point) in zip(cells[::2], cells[1::2], strict=True):
+            assert exercise["solution"] and not exercise["locked"] and point["locked"] and not point["solution"]
+            assert set(exercise) == fields and set(point) == fields | {"points"} and point["points"] == 1
+            answer = stub.partition("### BEGIN SOLUTION\n")[2].partition("\n### END SOLUTION")[0]
+            assert answer in {x.source for x in tool.solutions(path).values()}
+            seen, _, hidden = check.partition("\n\n### BEGIN HIDDEN TESTS\n")
+            assert hidden == f"{seen}\n### END HIDDEN TESTS"
+
+
+def test_students_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What students get makes the notebooks by itself, and has neither solutions nor plans nor tests."""
+    monkeypatch.setattr(sys, "argv", ["notebooks.py", str(tmp_path)])
+    assert tool.main() == 0
+    with tarfile.open(tmp_path / "students.tar.gz") as file:
+        names = file.getnames()
+        file.extractall(tmp_path, filter="data")
+    own = tmp_path / "gangplan-course"
+    assert {f"gangplan-course/{x}" for x in ("run", "setup.py", "constraints.txt", "hybrid/bench/library.py")} < set(
+        names
+    )
+    assert not [x for x in names if re.search("/solutions|bench/library/|/tests|__pycache__", x)]
+    made = subprocess.run(
+        [sys.executable, "docs/course/notebooks.py", "build"], cwd=own, capture_output=True, text=True, check=False
+    )
+    assert made.returncode == 0 and made.stdout.count(".ipynb") == len(PAGES) and "students" not in made.stdout
 
 
 def test_a_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -55,3 +55,6 @@ def solve(run: Run) -> None:
             shifted.offer(plan, "pyjobshop")
         rounded = 0 if scale.whole or p.makespan else sum(scale.slope)
         shifted.raise_bound((found.lower_bound - rounded) * scale.unit + scale.constant, "pyjobshop")
+
+
+solve.objectives = ("schedule",)  # type: ignore[attr-defined]

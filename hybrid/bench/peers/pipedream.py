@@ -59,6 +59,9 @@ def pipedream(run: Run) -> None:
     run.raise_bound(best[-1][devices][0], "pipedream-dp")
 
 
+pipedream.objectives = ("stages",)  # type: ignore[attr-defined]
+
+
 def _owners(problem: StagesProblem) -> list[int]:
     """Return the forward op that decides where each op is: itself, or that of its class."""
     graph = problem.graph

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gangplan.hybrid.bench.makers import GROUNDS, SCHEDULERS, GroundDraw
-from gangplan.hybrid.bench.rows import FAILED, SKIPPED
+from gangplan.hybrid.bench.rows import FAILED, UNSUITED
 from gangplan.hybrid.bench.run import run
 from gangplan.hybrid.bench.submit import submit_plan
 from gangplan.hybrid.bench.suite import hash_of, make, suite
@@ -102,9 +102,9 @@ def test_regenerated() -> None:
 
 
 def test_policies_of_some_grounds(tmp_path: Path) -> None:
-    """A policy is skipped where the ground does not know it; one that no ground knows is told before the run."""
+    """A policy is left out where the ground does not know it; one that no ground knows is told before the run."""
     two = [x for x in suite("online") if x.id in ("online-harmony-small-00", "online-scheduler-small-00")]
     found = {row.family: row.status for row in run(two, BenchSettings(tmp_path, ("srtf",), deadlines=(0.2,)))}
-    assert found == {"scheduler": "FEASIBLE", "harmony": SKIPPED}
+    assert found == {"scheduler": "FEASIBLE", "harmony": UNSUITED}
     with pytest.raises(InstanceError, match="methods: 'nobody' is not one of"):
         run(two, BenchSettings(tmp_path, ("srtf", "nobody")))

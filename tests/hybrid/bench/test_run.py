@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from gangplan.cli.bench_report import write_report
+from gangplan.hybrid.bench.plugins import function_of
 from gangplan.hybrid.bench.rows import FAILED, JOURNAL, BenchRow, read_rows
 from gangplan.hybrid.bench.run import run
 from gangplan.hybrid.bench.suite import read_manifest, suite
@@ -88,7 +89,7 @@ def test_what_fails_costs_its_own_row(tmp_path: Path) -> None:
 
 
 def test_no_plan_is_no_failure(tmp_path: Path) -> None:
-    """None is a row without a plan, told how to decline; who declines is skipped; gaps are to the best known value."""
+    """None is a row without a plan, told how to decline; who is skipped has a gap of 100% too."""
     file = tmp_path / "shy.py"
     file.write_text(
         "def none(run):\n    return None\n\n\ndef declines(run):\n    raise NotImplementedError('not mine')\n"
@@ -98,7 +99,7 @@ def test_no_plan_is_no_failure(tmp_path: Path) -> None:
     found = {row.method: row for row in run(one, BenchSettings(tmp_path / "rows", ("ideals",), plugins, (2.0,)))}
     assert found["none"].status == "UNKNOWN" and "raise NotImplementedError" in found["none"].notes
     assert found["declines"].status == "SKIPPED" and found["declines"].notes == "not mine"
-    assert (found["ideals"].gap, found["none"].gap, found["declines"].gap) == (0.0, 1.0, None)
+    assert (found["ideals"].gap, found["none"].gap, found["declines"].gap) == (0.0, 1.0, 1.0)
 
 
 LATE = """
@@ -162,7 +163,7 @@ def test_the_ledger_has_verified_values(tmp_path: Path) -> None:
     ("settings", "words"),
     [
         ({"methods": ("fastest",)}, "methods: there is no 'fastest'; see"),
-        ({"plugins": ("nothing",)}, "plugin: 'nothing' is no FILE.py:FUNCTION, nor one of .*pipedream-dp"),
+        ({"plugins": ("nothing",)}, "plugin: 'nothing' is no FILE.py:FUNCTION and no executable, nor one .*metis"),
         ({"plugins": ("nowhere.py:f",)}, "plugin: there is no file"),
         ({"engine": "spark"}, "engine: 'spark' is not one of loky, ray, dask"),
     ],
@@ -174,21 +175,21 @@ def test_bad_settings(tmp_path: Path, settings: dict[str, object], words: str) -
     assert read_rows(tmp_path) == []
 
 
-def test_a_peer_that_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_peer_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The extra that brings its package is named."""
     monkeypatch.setitem(sys.modules, "pymetis", None)
     monkeypatch.delitem(sys.modules, "gangplan.hybrid.bench.peers.metis", raising=False)
     with pytest.raises(InstanceError, match=r"'metis' needs pymetis.*pip install \"\.\[peers\]\""):
-        run(suite("toy")[:1], BenchSettings(tmp_path, plugins=("metis",)))
+        function_of("metis")
 
 
 def test_peers_of_a_run(tmp_path: Path) -> None:
-    """A peer has a row where it has a model and is skipped where it has none; the report times its proofs."""
+    """A peer has a row where it has a model and is left out where it declares none; the report times its proofs."""
     chosen = [x for x in suite("toy", sample=4) if x.id.startswith(("throughput-random", "stages-random"))]
     rows = run(chosen, BenchSettings(tmp_path, ("auto",), ("plain-cpsat", "pipedream-dp"), (5.0,)))
     found = {(row.objective, row.method): row for row in rows}
     skipped = found["throughput", "pipedream-dp"]
-    assert skipped.status == "SKIPPED" and "stages" in skipped.notes
+    assert skipped.status == "UNSUITED" and "not its own" in skipped.notes
     assert found["throughput", "plain-cpsat"].status == found["throughput", "auto"].status == "OPTIMAL"
     page = tmp_path / "elsewhere.md"
     write_report(tmp_path, suite("toy"), short=page)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from gangplan.hybrid.bench.statistics import interval
+from gangplan.hybrid.bench.rows import SKIPPED, UNSUITED, BenchRow
+from gangplan.hybrid.bench.statistics import Results, holm, interval, paired, permuted, times_longer
+from gangplan.hybrid.bench.suite import Instance
 
 
 def test_more_seeds_of_a_deterministic_method_say_nothing_new() -> None:
@@ -16,3 +20,47 @@ def test_more_seeds_of_a_deterministic_method_say_nothing_new() -> None:
     spread = [(name, gap + off) for name, gap in one for off in (-0.5, 0.0, 0.5)]
     (mean, low, high), (_, below, above) = interval(one), interval(spread)
     assert low < mean < high and below < low and high < above
+
+
+def row(name: str, method: str, value: float | None, status: str = "FEASIBLE", deadline: float = 1.0) -> BenchRow:
+    """Return a row of the objective step."""
+    return BenchRow(name, "h", "step", "f", "toy", 1, method, 0, deadline, 1, status, value)
+
+
+KNOWN = [Instance(x, "step", "f", "toy", "g", {}, "h", 1.0, 1.0, "auto", "auto") for x in "abc"]
+
+
+def test_every_mean_is_over_the_same_instances() -> None:
+    """What some method was not given counts for none, what one skipped counts 100%, and who is unsuited is named."""
+    rows = [row(x, "auto", 1.0) for x in "abc"] + [row("a", "late", 2.0), row("b", "late", None, SKIPPED)]
+    rows += [row("a", "other", None, UNSUITED)]
+    results = Results.of(rows, KNOWN)
+    assert {(x.instance, x.method): results.gap(x) for x in results.rows} == {
+        ("a", "auto"): 0.0, ("b", "auto"): 0.0, ("a", "late"): 0.5, ("b", "late"): 1.0
+    }  # fmt: skip
+    assert results.left[0].startswith("1 of 3 instances of step are left out: late had no solve")
+    assert results.left[1:] == ("other has no part in step, which it declared beforehand.",)
+    again = Results.of([*rows, row("a", "auto", 1.0, deadline=9.0)], KNOWN)
+    assert {x.instance for x in again.rows} == {"a"}  # at every deadline
+
+
+def test_to_decline_is_no_shortcut() -> None:
+    """Who gives up at once counts with the limit, not with the moment that it took."""
+    rows = [replace(row("a", "auto", 1.0, "OPTIMAL"), cpu=0.5), row("a", "late", None, SKIPPED)]
+    rows += [replace(row("b", x, 1.0, "OPTIMAL"), cpu=0.5) for x in ("auto", "late")]
+    assert times_longer(rows, "auto")["late"] == (2, 2, 1, pytest.approx(2**0.5))
+
+
+def test_paired_tests() -> None:
+    """Of five differences of one sign two of 32 signs are as far from 0; no difference is none; many are sampled."""
+    assert permuted([1.0] * 5) == 2 / 32 and permuted([0.0] * 5) == 1.0 and permuted([3.0, -1.0]) == 1.0
+    many = [0.1 + 0.5 * (i % 3) for i in range(40)]
+    assert permuted(many) < 1e-3 and permuted([x * (-1) ** i for i, x in enumerate(many)]) > 0.05
+    rows = [row(x, "auto", 1.0) for x in "abc"] + [row(x, "late", 2.0) for x in "abc"]
+    assert paired(Results.of(rows, KNOWN), rows, "auto")["late"] == (3, 0.5, 0.5, 0.5, 0.25)
+
+
+def test_holm() -> None:
+    """The least p is multiplied by the number of tests, the next by one less, and none is below one before it."""
+    assert holm({"x": 0.02, "y": 0.01, "z": 0.5, "w": 0.9}) == {"y": 0.04, "x": 0.06, "z": 1.0, "w": 1.0}
+    assert holm({"x": 0.03, "y": 0.029}) == {"y": 0.058, "x": 0.058}

@@ -13,6 +13,7 @@ from gangplan.hybrid.bench.suite import (
     ONLINE,
     SIZES,
     Instance,
+    held_out,
     make,
     read_manifest,
     specified,
@@ -92,3 +93,14 @@ def test_a_sample() -> None:
     assert Counter(x.objective for x in found) == dict.fromkeys([x for x in PROBLEMS if x != "layout"], 6)
     assert len({x.family for x in found}) >= 5 and len({x.id for x in found}) == 42
     assert suite("toy", sample=1000) == sorted(suite("toy"), key=lambda x: list(PROBLEMS).index(x.objective))
+
+
+@pytest.mark.parametrize("generator", sorted({x.generator for x in KNOWN.values()}))
+def test_a_held_out_instance(generator: str) -> None:
+    """It is of the same family and size, the same for the same seed, and no problem of the manifest."""
+    hashes = {x.hash for x in KNOWN.values()}
+    for x in [x for x in suite("all") if x.generator == generator and x.size in ("toy", "small")][::20]:
+        one, other = held_out(x, 7), held_out(x, 8)
+        assert one == held_out(x, 7) and len({one.hash, other.hash} - hashes) == 2
+        assert (one.family, one.size, one.id, one.held_out) == (x.family, x.size, f"{x.id}-s7", 7)
+        assert (one.value, one.bound) == (None, None)
