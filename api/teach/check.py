@@ -1,0 +1,113 @@
+"""Check answers to exercises: on instances that nobody has seen, beside a referee, and with a sentence on what is wrong."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterable, Mapping, Set
+from copy import deepcopy
+from decimal import Decimal
+from numbers import Real
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+SEED = "GANGPLAN_CHECK_SEED"
+LONGEST = 160  # characters of a value in a sentence
+
+
+class Check:
+    """Judge the answer to an exercise within a `with` block; a wrong answer is an `AssertionError` with a sentence.
+
+    Whatever else is raised in the block, such as `TypeError` for an answer of another kind, becomes such a sentence.
+
+    Args:
+        form: what an answer looks like, which is said where it has no such form.
+
+    Attributes:
+        rng: draws instances, by a seed that nobody knows: the operating system's, or GANGPLAN_CHECK_SEED of the
+            environment, with which a run can be repeated.
+    """
+
+    def __init__(self, form: str = "") -> None:
+        seed = os.environ.get(SEED)
+        self.form, self.rng = form, np.random.default_rng(int(seed) if seed else None)
+
+    def __enter__(self) -> Check:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if isinstance(error, Exception) and not isinstance(error, AssertionError):
+            hint = f"; {self.form}" if self.form else ""
+            raise AssertionError(f"the check cannot use this answer ({_words(error)}){hint}") from None
+
+    def ask(self, function: Callable[..., Any], *given: Any) -> Any:
+        """Return what a function of the student returns, which gets the arguments themselves, no copies."""
+        try:
+            return function(*given)
+        except Exception as error:
+            raise AssertionError(f"{_call(function, given)} raises {_words(error)}") from None
+
+    def against(
+        self,
+        function: Callable[..., Any],
+        referee: Callable[..., Any],
+        draws: Iterable[tuple[Any, ...]],
+        why: str = "",
+        close: float = 1e-6,
+    ) -> None:
+        """Compare a function with a referee, on the arguments of each draw; either gets a copy of them.
+
+        Numbers agree within `close`, relative above 1. A list, a tuple, an array and an iterator of the same values are
+        one, and so is whatever has the elements of a set.
+        """
+        for given in draws:
+            found, true = self.ask(function, *deepcopy(given)), referee(*deepcopy(given))
+            said = f"{_call(function, given)} returns {'nothing' if found is None else _shown(found)}"
+            assert _agree(found, true, close), f"{said}, and it is {_shown(true)}{why and ': '}{why}"
+
+    def number(self, value: Any, what: str = "the answer") -> float:
+        """Return a student's number, or say that it is none, or not finite."""
+        found = _number(value)
+        assert math.isfinite(found), f"{what} is {_shown(value)}, and a finite number is asked for"
+        return found
+
+
+def _number(value: Any) -> float:
+    """Return a number as a float, what is none or too large as NaN."""
+    value = value.item() if isinstance(value, (np.generic, np.ndarray)) and value.ndim == 0 else value
+    try:
+        return float(value) if isinstance(value, (Real, Decimal)) and not isinstance(value, bool) else math.nan
+    except OverflowError:
+        return math.nan
+
+
+def _agree(found: Any, true: Any, close: float) -> bool:
+    """Say whether a student's value is the referee's."""
+    if isinstance(true, Mapping):
+        same = isinstance(found, Mapping) and found.keys() == true.keys()
+        return same and all(_agree(found[key], x, close) for key, x in true.items())
+    if isinstance(true, Set):
+        return isinstance(found, Iterable) and set(found) == true
+    if isinstance(true, (list, tuple, np.ndarray)):
+        row = list(found) if isinstance(found, Iterable) and not isinstance(found, (str, Mapping)) else [None]
+        return len(row) == len(true) and all(_agree(x, y, close) for x, y in zip(row, true, strict=True))
+    if true is None or isinstance(true, (str, bool, np.bool_)):
+        return found is true or (isinstance(found, (str, bool, np.bool_)) and bool(found == true))
+    return abs(_number(found) - true) <= close * max(1.0, abs(true))
+
+
+def _call(function: Callable[..., Any], given: tuple[Any, ...]) -> str:
+    return f"{getattr(function, '__name__', 'the function')}({', '.join(map(_shown, given))})"
+
+
+def _shown(value: Any) -> str:
+    """Return a value in short, an array as its list."""
+    text = str(value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value)
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]} ..."
+
+
+def _words(error: Exception) -> str:
+    """Return what an exception says, on one line."""
+    return " ".join(f"{type(error).__name__}: {error}".split())[:LONGEST]
