@@ -14,7 +14,7 @@ from itertools import combinations_with_replacement
 import numpy as np
 
 import gangplan
-from gangplan import Fleet, GangJob, PlacementProblem, SpeedModel
+from gangplan import Fleet, GangJob, PlacementProblem, SpeedModel, teach
 
 GANGS = {"vision": 3, "language": 3}
 SLOWER = {
@@ -80,11 +80,20 @@ def cost(node): ...
 
 
 # %% check="4.1"
-assert cost(["vision"]) is not None, "return a number"
-assert cost([]) == 0 and cost(["vision"]) == 1, "a gang alone has slowdown 1, an empty node costs nothing"
-assert np.isclose(cost(["vision", "vision"]), 2.2), "each of the two takes 1.1 times as long"
-assert np.isclose(cost(["vision", "language"]), 3.2), "1 + 0.5 for the one, 1 + 0.7 for the other"
-assert np.isclose(3 * cost(["vision", "language"]), gangplan.verify(problem, plan).objective, rtol=1e-6)
+with teach.Check("return a number") as check:
+    assert check.ask(cost, ["vision"]) is not None, "return a number"
+    assert check.ask(cost, []) == 0 and cost(["vision"]) == 1, "a gang alone has slowdown 1, an empty node costs nothing"
+    assert cost(["language"]) == 1, "a gang alone has slowdown 1, of whichever model"
+    assert np.isclose(cost(["vision", "vision"]), 2.2), "each of the two takes 1.1 times as long"
+    assert np.isclose(cost(["vision", "language"]), 3.2), "1 + 0.5 for the one, 1 + 0.7 for the other"
+    for _ in range(8):
+        nodes = check.rng.permutation(np.repeat(range(NODES), 2)).tolist()
+        held = [[name.split()[0] for name, n in zip(NAMES, nodes, strict=True) if n == node] for node in range(NODES)]
+        found, true = (
+            sum(check.number(check.ask(cost, node[:: check.rng.choice([-1, 1])]), f"the cost of {node}") for node in held),
+            gangplan.verify(problem, plan_of(nodes)).objective,
+        )
+        assert np.isclose(found, true), f"the verifier says that nodes {held} cost {true:.4f}, your costs {found:.4f}"
 
 # %% [markdown]
 # ## Prices
@@ -111,12 +120,23 @@ def node_price(prices): ...
 
 
 # %% check="4.2"
-assert node_price({"vision": 0.0, "language": 0.0}) is not None, "return a number"
-assert node_price({"vision": 0.0, "language": 0.0}) == 0, "if nobody pays, the empty node is the least"
-assert np.isclose(node_price({"vision": 1.0, "language": 1.0}), 0), "two gangs cost more than the 2 that they pay"
-assert np.isclose(node_price({"vision": 1.3, "language": 1.4}), -0.4), "two vision gangs cost 2.2 and pay 2.6"
-assert np.isclose(node_price({"vision": 0.5, "language": 2.0}), -1.6), "two language gangs cost 2.4 and pay 4"
-assert np.isclose(node_price({"vision": 1.1, "language": 1.2}), -0.2), "a language gang alone costs 1 and pays 1.2"
+with teach.Check("return a number") as check:
+    assert check.ask(node_price, {"vision": 0.0, "language": 0.0}) is not None, "return a number"
+    assert node_price({"vision": 0.0, "language": 0.0}) == 0, "if nobody pays, the empty node is the least"
+    assert np.isclose(node_price({"vision": 1.0, "language": 1.0}), 0), "two gangs cost more than the 2 that they pay"
+    assert np.isclose(node_price({"vision": 1.3, "language": 1.4}), -0.4), "two vision gangs cost 2.2 and pay 2.6"
+    assert np.isclose(node_price({"vision": 0.5, "language": 2.0}), -1.6), "two language gangs cost 2.4 and pay 4"
+    assert np.isclose(node_price({"vision": 1.1, "language": 1.2}), -0.2), "a language gang alone costs 1 and pays 1.2"
+
+    def least(prices):
+        """Return the least cost less pay of the pairs of gangs, the second of which may be nobody."""
+        slower = {pair: 1 + SLOWER[pair] + SLOWER[pair[::-1]] for pair in SLOWER} | {(a, None): 0 for a in GANGS}
+        pays = prices | {None: 0}
+        return min(0, *(1 + more - pays[a] - pays[b] for (a, b), more in slower.items()))
+
+    near = ((0.5, 0.5), (1.1, 0.6), (0.6, 1.15), (2.0, 0.5), (0.5, 2.0), (1.8, 1.9), (1.1, 1.15))
+    draws = [dict(zip(models, check.rng.normal(at, 0.05).tolist(), strict=True)) for at in near * 3]
+    check.against(node_price, least, [(prices,) for prices in draws], "the least of no gang, one, and two gangs")
 
 # %% [markdown]
 # ## The checker
@@ -149,13 +169,15 @@ for prices in ({"vision": 0.5, "language": 0.5}, {"vision": 0.5, "language": 2.0
 answer = {"vision": 1.0, "language": 1.0}
 
 # %% check="4.3"
-assert isinstance(answer, dict) and set(answer) == set(GANGS), 'give a price of each model, like {"vision": 1.0, ...}'
-assert min(answer.values()) >= 0, "the checker takes no prices below 0"
-v, w = answer["vision"], answer["language"]
-short = {"an empty node": 0, "a vision gang alone": 1 - v, "a language gang alone": 1 - w}
-short |= {"two vision gangs": 2.2 - 2 * v, "two language gangs": 2.4 - 2 * w, "one gang of each": 3.2 - v - w}
-value, who = proved(answer), min(short, key=short.get)
-assert value >= 6.5, f"they prove {value:.3f}; mu is {short[who]:.2f} for {who}: can prices rise by more than mu falls?"
+with teach.Check('give a price of each model, like {"vision": 1.0, ...}') as check:
+    assert isinstance(answer, dict) and set(answer) == set(GANGS), 'give a price of each model, like {"vision": 1.0, ...}'
+    v, w = (check.number(answer[model], f"the price of {model}") for model in GANGS)
+    assert min(v, w) >= 0, "the checker takes no prices below 0"
+    short = {"an empty node": 0, "a vision gang alone": 1 - v, "a language gang alone": 1 - w}
+    short |= {"two vision gangs": 2.2 - 2 * v, "two language gangs": 2.4 - 2 * w, "one gang of each": 3.2 - v - w}
+    value, who = proved({"vision": v, "language": w}), min(short, key=short.get)
+    falls = f"mu is {short[who]:.2f} for {who}: can prices rise by more than mu falls?"
+    assert value >= 6.5, f"they prove {value:.3f}; {falls}"
 
 # %% [markdown]
 # The bound as a function of the two prices, as the checker says: concave, with corners where another set of gangs
@@ -200,10 +222,13 @@ def best_prices(): ...
 
 
 # %% check="4.4"
-found = best_prices()
-assert isinstance(found, dict) and {*GANGS} <= {*found}, "return a dict with a price of each model"
-value = proved(found)
-assert value > 6.89, f"your prices prove {value:.4f}, others 6.9: is a gang alone among your sets, and mu <= 0?"
+with teach.Check("return a dict with a price of each model") as check:
+    found = check.ask(best_prices)
+    assert isinstance(found, dict) and {*GANGS} <= {*found}, "return a dict with a price of each model"
+    prices = {model: check.number(found[model], f"the price of {model}") for model in GANGS}
+    assert min(prices.values()) >= 0, "the checker takes no prices below 0"
+    value = proved(prices)
+    assert value > 6.899, f"your prices prove {value:.4f}, others 6.9: is a gang alone among your sets, and mu <= 0?"
 
 # %% [markdown]
 # ## The gap
@@ -223,15 +248,18 @@ gangplan.plot(problem, result, panel="cluster")
 answer = {("vision", "vision"): 0, ("language", "language"): 0, ("vision", "language"): 3}
 
 # %% check="4.5"
-pairs = {("vision", "vision"): 2.2, ("language", "language"): 2.4, ("vision", "language"): 3.2}
-assert isinstance(answer, dict) and {*answer} <= {*pairs}, f"give a number to each of the patterns {[*pairs]}"
-for model, count in GANGS.items():
-    placed = sum(share * pattern.count(model) for pattern, share in answer.items())
-    assert np.isclose(placed, count), f"{placed:g} of {count} gangs of {model} are placed"
-assert np.isclose(sum(answer.values()), NODES), "there are three nodes"
-assert min(answer.values()) >= 0, "no pattern is there less than 0 times"
-total = sum(share * pairs[pattern] for pattern, share in answer.items())
-assert total < 6.91, f"it costs {total:g}: take only patterns that cost their pay plus mu, at the best prices"
+with teach.Check('give a number to each pattern, like {("vision", "vision"): 1, ...}') as check:
+    pairs = {("vision", "vision"): 2.2, ("language", "language"): 2.4, ("vision", "language"): 3.2}
+    assert isinstance(answer, dict), f"give a number to each of the patterns {[*pairs]}"
+    shares = {tuple(sorted(pattern, reverse=True)): check.number(x, f"{pattern}") for pattern, x in answer.items()}
+    assert {*shares} <= {*pairs} and len(shares) == len(answer), f"give a number to each of the patterns {[*pairs]}"
+    for model, count in GANGS.items():
+        placed = sum(share * pattern.count(model) for pattern, share in shares.items())
+        assert np.isclose(placed, count), f"{placed:g} of {count} gangs of {model} are placed"
+    assert np.isclose(sum(shares.values()), NODES), "there are three nodes"
+    assert min(shares.values()) >= 0, "no pattern is there less than 0 times"
+    total = sum(share * pairs[pattern] for pattern, share in shares.items())
+    assert total < 6.91, f"it costs {total:g}: take only patterns that cost their pay plus mu, at the best prices"
 
 # %% [markdown]
 # Half a node is no node. Three gangs of one model cannot be paired among themselves, so some node has one of each
@@ -247,11 +275,14 @@ assert total < 6.91, f"it costs {total:g}: take only patterns that cost their pa
 answer = {"prices": {"vision": 1.0, "language": 1.0}, "threshold": 6.0}
 
 # %% check="4.6"
-try:
-    value = proved(answer["prices"], answer["threshold"])
-except gangplan.InstanceError as error:
-    raise AssertionError(f"the checker refuses the proof: {error}") from None
-assert value > 7.79, f"this proves {value:.4f}; the plan above costs {result.objective:.4f}"
+with teach.Check('give {"prices": {"vision": ..., "language": ...}, "threshold": ...}') as check:
+    assert isinstance(answer, dict) and {"prices", "threshold"} <= {*answer}, "give prices and a threshold"
+    prices = {model: check.number(answer["prices"][model], f"the price of {model}") for model in GANGS}
+    try:
+        value = proved(prices, check.number(answer["threshold"], "the threshold"))
+    except gangplan.InstanceError as error:
+        raise AssertionError(f"the checker refuses the proof: {error}") from None
+    assert value > 7.79, f"this proves {value:.4f}; the plan above costs {result.objective:.4f}"
 
 # %% [markdown]
 # With the plan of the solver, this is a proof of optimality that needs no solver to check. The library makes such
