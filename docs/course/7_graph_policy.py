@@ -313,8 +313,8 @@ with teach.Check("return one of the three words") as check:
         hard, noise = check.rng.lognormal(1, 1, n), check.rng.exponential(1, n) ** check.rng.integers(1, 3)
         noise -= noise.mean()
         margin = interval(noise)[1]
-        assert check.ask(verdict, hard, hard + noise) == "not why apart", "an interval around 0 decides nothing"
-        for share, word in ((0.75, "not why apart"), (-0.75, "not why apart"), (1.25, "better"), (-1.25, "worse")):
+        assert check.ask(verdict, hard, hard + noise) == "not told apart", "an interval around 0 decides nothing"
+        for share, word in ((0.75, "not told apart"), (-0.75, "not told apart"), (1.25, "better"), (-1.25, "worse")):
             why = f"0 is {'inside' if abs(share) < 1 else 'outside'}: `interval` gives *half* the width"
             check.against(verdict, lambda *_, word=word: word, [(hard, hard + noise + share * margin)], why)
 
