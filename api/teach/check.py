@@ -1,4 +1,4 @@
-"""Check answers to exercises: on instances that nobody has seen, beside a referee, and with a sentence on what is wrong."""
+"""Check answers to exercises: on fresh instances, beside a referee, and with a sentence on what is wrong."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Mapping, Set
 from copy import deepcopy
 from decimal import Decimal
 from numbers import Real
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -18,9 +17,11 @@ LONGEST = 160  # characters of a value in a sentence
 
 
 class Check:
-    """Judge the answer to an exercise within a `with` block; a wrong answer is an `AssertionError` with a sentence.
+    """Judge the answer to an exercise: a decorator of a function that asserts what has to hold, which runs at once.
 
-    Whatever else is raised in the block, such as `TypeError` for an answer of another kind, becomes such a sentence.
+    The function gets this object. A wrong answer is an `AssertionError` with a sentence; whatever else is raised, such
+    as `TypeError` for an answer of another kind, becomes such a sentence. Names of the function are its own, so that a
+    notebook's are left alone.
 
     Args:
         form: what an answer looks like, which is said where it has no such form.
@@ -34,11 +35,17 @@ class Check:
         seed = os.environ.get(SEED)
         self.form, self.rng = form, np.random.default_rng(int(seed) if seed else None)
 
-    def __enter__(self) -> Check:
-        return self
+    def __call__(self, judge: Callable[[Check], None]) -> None:
+        """Run the function that judges.
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        if isinstance(error, Exception) and not isinstance(error, AssertionError):
+        Raises:
+            AssertionError: if the answer is wrong.
+        """
+        try:
+            judge(self)
+        except AssertionError:
+            raise
+        except Exception as error:
             hint = f"; {self.form}" if self.form else ""
             raise AssertionError(f"the check cannot use this answer ({_words(error)}){hint}") from None
 
@@ -76,7 +83,7 @@ class Check:
 
 def _number(value: Any) -> float:
     """Return a number as a float, what is none or too large as NaN."""
-    value = value.item() if isinstance(value, (np.generic, np.ndarray)) and value.ndim == 0 else value
+    value = value.item() if getattr(value, "ndim", 1) == 0 else value  # of NumPy or torch
     try:
         return float(value) if isinstance(value, (Real, Decimal)) and not isinstance(value, bool) else math.nan
     except OverflowError:

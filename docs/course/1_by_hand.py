@@ -60,11 +60,14 @@ print(problem)
 # %% exercise="1.1"
 answer = None
 
+
 # %% check="1.1"
-with teach.Check() as check:
+@teach.Check()
+def _(check):
     assert answer is not None, "the GPU runs all five ops, one after the other"
     why = "no output crosses to another GPU: add up the seconds of the ops"
     assert check.number(answer) == 13, why
+
 
 # %% [markdown]
 # ## A plan by hand
@@ -98,12 +101,15 @@ gangplan.plot(problem, one_gpu)
 # %% exercise="1.2"
 answer = {"A": (0, 0), "B": (0, 2), "C": (0, 5), "D": (0, 9), "E": (0, 11)}
 
+
 # %% check="1.2"
-with teach.Check('each op has a GPU and a start, like {"A": (0, 0), "B": (1, 3), ...}'):
+@teach.Check('each op has a GPU and a start, like {"A": (0, 0), "B": (1, 3), ...}')
+def _(check):
     assert isinstance(answer, dict) and set(answer) == set(OPS), "give each of the ops A to E a GPU and a start"
     verdict = gangplan.verify(problem, plan_of(answer))
     assert verdict.ok, f"the verifier says: {verdict.violations[0]}"
     assert verdict.objective <= 10, f"it holds, and is over after {verdict.objective:g} s: which op can run beside C?"
+
 
 # %% [markdown]
 # ## From an order to starts
@@ -121,7 +127,8 @@ def earliest(device, order, transfer): ...
 
 
 # %% check="1.3"
-with teach.Check('return a dict of starts, like {"A": 0, "B": 3, ...}') as check:
+@teach.Check('return a dict of starts, like {"A": 0, "B": 3, ...}')
+def _(check):
     on_one = check.ask(earliest, dict.fromkeys(OPS, 0), "ABCDE", 1.0)
     assert isinstance(on_one, dict), "return a dict of starts"
     alone = {"A": 0, "B": 2, "C": 5, "D": 9, "E": 11}
@@ -129,7 +136,9 @@ with teach.Check('return a dict of starts, like {"A": 0, "B": 3, ...}') as check
     split = check.ask(earliest, {"A": 0, "B": 1, "C": 0, "D": 0, "E": 0}, "ABCDE", 1.0)
     assert split["B"] == 3, "B waits a second for the output of A, on the other GPU"
     assert split["C"] == 2, "C need not wait for B, which is on another GPU"
-    assert split == {"A": 0, "B": 3, "C": 2, "D": 6, "E": 8}, "D waits for C on its GPU, E for D; B's output is there at 7"
+    assert split == {"A": 0, "B": 3, "C": 2, "D": 6, "E": 8}, (
+        "D waits for C on its GPU, E for D; B's output is there at 7"
+    )
     for _ in range(30):  # the verifier is the referee: the plan holds, and no op alone could start any earlier
         device = {op: int(check.rng.integers(2)) for op in OPS}
         order, transfer = "".join(("A", *check.rng.permutation(list("BCD")), "E")), float(check.rng.uniform(0, 5))
@@ -147,6 +156,7 @@ with teach.Check('return a dict of starts, like {"A": 0, "B": 3, ...}') as check
             late = sooner[op] >= 0 and gangplan.verify(trial, plan_of({x: (device[x], sooner[x]) for x in OPS})).ok
             assert not late, f"{told}: {op} could start before {starts[op]:.3f}"
 
+
 # %% [markdown]
 # ## All plans
 #
@@ -162,7 +172,8 @@ def best_makespan(transfer): ...
 
 
 # %% check="1.4"
-with teach.Check("return the smallest makespan, a number") as check:
+@teach.Check("return the smallest makespan, a number")
+def _(check):
     assert check.ask(best_makespan, 1.0) is not None, "return the smallest makespan"
     assert best_makespan(1.0) <= 10, "exercise 1.2 has a plan of 10 s: some placement or order was left out"
     assert best_makespan(1.0) == 10, "no plan is that short: does an input from the other GPU arrive in time?"
@@ -175,6 +186,7 @@ with teach.Check("return the smallest makespan, a number") as check:
         ((round(float(check.rng.uniform(k, k + 0.5)), 3),) for k in (0.0, 0.5, 1.0, 1.5, 2.0, 3.0)),
         "are all 32 placements tried, with every order of B, C and D?",
     )
+
 
 # %% [markdown]
 # The library finds the same, and says that it is proved:
@@ -207,8 +219,10 @@ print(float(gangplan.verify_bound(problem, work)))
 # %% exercise="1.5"
 answer = []
 
+
 # %% check="1.5"
-with teach.Check("give a list of numbers of ops, like [0, 1]") as check:
+@teach.Check("give a list of numbers of ops, like [0, 1]")
+def _(check):
     path = [int(op) for op in answer]
     assert path == [*answer], f"{answer}: give whole numbers"
     try:
@@ -217,6 +231,7 @@ with teach.Check("give a list of numbers of ops, like [0, 1]") as check:
         raise AssertionError(f"the checker refuses the path: {error}") from None
     assert bound > 0, "an empty path proves nothing"
     assert bound > 7.9, f"this path takes {bound:.3f} s, and another one takes longer"
+
 
 # %% [markdown]
 # The best plan takes 10 seconds, and the path proves 8. The **gap** of that plan to this bound is
@@ -239,8 +254,10 @@ print(float(gangplan.verify_bound(problem, result.certificate)), result.standing
 # %% exercise="1.6"
 answer = None
 
+
 # %% check="1.6"
-with teach.Check() as check:
+@teach.Check()
+def _(check):
     assert answer is not None, "a number of seconds"
     seconds = check.number(answer)
     assert seconds > 0.01, "without transfers two GPUs need 9 s, and one needs 13"
@@ -249,6 +266,7 @@ with teach.Check() as check:
     )
     assert just_there > 13 - 1e-6, f"with transfers of {seconds} s two GPUs need {just_there:.2f} s"
     assert just_below < 13 - 1e-6, "one GPU is as good for shorter transfers already"
+
 
 # %% [markdown]
 # ## What you know now

@@ -50,7 +50,8 @@ def starts_of(seconds, gpus): ...
 
 
 # %% check="2.1"
-with teach.Check("return a list of starts, one for each job") as check:
+@teach.Check("return a list of starts, one for each job")
+def _(check):
     assert check.ask(starts_of, [2, 3], 1) is not None, "return a list of starts"
     assert list(starts_of([2, 3], 1)) == [0, 2], "on one GPU the second job waits for the first"
     assert list(starts_of([2, 3, 1], 2)) == [0, 0, 2], "the third job starts on the GPU that is free first"
@@ -60,6 +61,7 @@ with teach.Check("return a list of starts, one for each job") as check:
         ((check.rng.integers(1, 30, 9).tolist(), int(gpus)) for gpus in (3, 2, 4, 1, *check.rng.integers(2, 6, 4))),
         "the first job of the list that waits starts on the GPU that is free first, at that moment",
     )
+
 
 # %% [markdown]
 # The library's `lists` tries several such lists and keeps the best. Here is one of them, drawn, for eight other jobs.
@@ -83,7 +85,8 @@ def bound(seconds, gpus): ...
 
 
 # %% check="2.2"
-with teach.Check("return a number") as check:
+@teach.Check("return a number")
+def _(check):
     assert check.ask(bound, [4, 1, 1], 3) is not None, "return a number"
     assert bound([4, 1, 1], 3) == 4, "no schedule ends before its longest job"
     assert bound([2, 2, 2], 2) == 3, "six seconds of work on two GPUs take three at least"
@@ -101,6 +104,7 @@ with teach.Check("return a number") as check:
         known[(*cut(end * check.rng.uniform(0.2, 0.9), gpus - 1), end), gpus] = end
     draws = [(list(seconds), gpus) for seconds, gpus in known]
     check.against(bound, lambda seconds, gpus: known[tuple(seconds), gpus], draws, "so early these jobs can be over")
+
 
 # %% [markdown]
 # ## Never worse than twice the optimum
@@ -142,11 +146,13 @@ answer = [1, 1, 1]
 
 
 # %% check="2.3"
-with teach.Check("give a list of seconds") as check:
+@teach.Check("give a list of seconds")
+def _(check):
     seconds = [check.number(p, f"job {i} of {answer}") for i, p in enumerate(answer)]
     assert 1 <= len(seconds) <= 10 and min(seconds) > 0, "one to ten jobs of positive seconds"
     found = ratio(seconds, 3, list_makespan(seconds, 3))
     assert found > 5 / 3 - 1e-6, f"the list takes {found:.3f} times the optimum, and 5/3 is possible"
+
 
 # %% [markdown]
 # ## Long jobs first
@@ -162,7 +168,8 @@ def longest_first(seconds): ...
 
 
 # %% check="2.4"
-with teach.Check("return a list of seconds") as check:
+@teach.Check("return a list of seconds")
+def _(check):
     assert check.ask(longest_first, [1, 3, 2]) is not None, "return a list"
     assert list(longest_first([1, 3, 2])) == [3, 2, 1], "the longest job first"
     for _ in range(20):
@@ -171,6 +178,7 @@ with teach.Check("return a list of seconds") as check:
         falls = all(before >= after for before, after in pairwise(found))
         assert falls, f"{found}: a longer job comes after a shorter one"
         assert sorted(found) == sorted(trial), f"of the jobs {trial} you return {found}: each as often as it is there"
+
 
 # %% [markdown]
 # What is typical? Of 300 draws of ten jobs on three GPUs, how far is each rule from the bound of 2.2? Point at a
@@ -206,12 +214,15 @@ Scene("Two rules", "300 draws of ten jobs on three GPUs", [[Panel("ratios", acro
 # %% exercise="2.5"
 answer = [1, 1]
 
+
 # %% check="2.5"
-with teach.Check("give a list of seconds") as check:
+@teach.Check("give a list of seconds")
+def _(check):
     seconds = [check.number(p, f"job {i} of {answer}") for i, p in enumerate(answer)]
     assert 1 <= len(seconds) <= 10 and min(seconds) > 0, "one to ten jobs of positive seconds"
     found = ratio(seconds, 2, list_makespan(sorted(seconds, reverse=True), 2))
     assert found > 7 / 6 - 1e-6, f"here LPT takes {found:.3f} times the optimum, and 7/6 is possible"
+
 
 # %% [markdown]
 # ## Another goal, another list
@@ -229,7 +240,8 @@ def order(seconds, weights): ...
 
 
 # %% check="2.6"
-with teach.Check("return the numbers of the jobs in order, like [1, 0]") as check:
+@teach.Check("return the numbers of the jobs in order, like [1, 0]")
+def _(check):
     assert check.ask(order, [1, 2], [1, 1]) is not None, "return the numbers of the jobs in order"
     assert list(order([3, 1], [1, 1])) == [1, 0], "with equal weights the shorter job goes first"
     assert list(order([3, 1], [9, 1])) == [0, 1], "three seconds of weight 9 go before one second of weight 1"
@@ -244,6 +256,7 @@ with teach.Check("return the numbers of the jobs in order, like [1, 0]") as chec
         assert sorted(first) == list(range(6)), f"{first}: each of the jobs 0 to 5 once"
         found, best = weighted(p, w, first), min(weighted(p, w, jobs) for jobs in permutations(range(6)))
         assert found <= best + 1e-6, f"seconds {p}, weights {w}: your order costs {found:.2f}, the best {best:.2f}"
+
 
 # %% [markdown]
 # ## Jobs that may take several GPUs

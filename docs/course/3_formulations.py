@@ -95,12 +95,12 @@ def size(ops, edges, gpus):
 
 
 # %% check="3.1"
-with teach.Check("return four numbers: columns x, rows A, rows L, rows K") as check:
+@teach.Check("return four numbers: columns x, rows A, rows L, rows K")
+def _(check):
     graphs = [(6, [], 3), (4, [(0, 1), (1, 2), (2, 3)], 2), (5, [(0, 4), (1, 4)], 4)]
-    for _ in range(6):
-        ops = int(check.rng.integers(3, 8))
+    for ops, gpus in zip(*map(check.rng.permutation, ([3, 4, 5, 6, 7, 8], [2, 3, 4, 5, 6, 7])), strict=True):
         edges = [edge for edge in combinations(range(ops), 2) if check.rng.random() < 0.4]
-        graphs.append((ops, edges, int(check.rng.integers(2, 6))))
+        graphs.append((int(ops), edges, int(gpus)))
     for ops, edges, gpus in graphs:
         built = teach.milp(on([1] * ops, edges, fast=gpus, variant="free"))
         letters = [row.letter for row in built.rows]
@@ -113,6 +113,7 @@ with teach.Check("return four numbers: columns x, rows A, rows L, rows K") as ch
         assert found[1] == expected[1], f"{words}: (A) is for every op: {expected[1]} rows, not {found[1]}"
         assert found[2] == expected[2], f"{words}: (L) is for every GPU: {expected[2]} rows, not {found[2]}"
         assert found[3] == expected[3], f"{words}: (K) is 2 rows for an edge and a GPU: {expected[3]}, not {found[3]}"
+
 
 # %% [markdown]
 # ## The relaxation
@@ -143,7 +144,8 @@ def bound_of(weights, times):
 
 
 # %% check="3.2"
-with teach.Check("return a number") as check:
+@teach.Check("return a number")
+def _(check):
     equal = [SECONDS] * 4
     assert check.ask(bound_of, [0.25] * 4, equal) is not None, "bound_of() returns nothing yet"
     assert abs(bound_of([0.25] * 4, equal) - 5.25) < 1e-9, "equal weights on equal GPUs prove sum / 4 = 5.25"
@@ -161,6 +163,7 @@ with teach.Check("return a number") as check:
     weights = [-solved.duals.get(f"L[gpu{d}]", 0.0) for d in range(4)]
     proved = bound_of(weights, [[7, 6, 2, 2, 2, 1]] * 2 + [[21, 18, 6, 6, 6, 3]] * 2)
     assert abs(proved - solved.bound) < 1e-6, f"the duals of (L) prove the bound {solved.bound:.4f}, not {proved:.4f}"
+
 
 # %% [markdown]
 # ## Branch and bound
@@ -198,7 +201,8 @@ def copies(used, gpus):
 
 
 # %% check="3.3"
-with teach.Check("return a whole number") as check:
+@teach.Check("return a whole number")
+def _(check):
     assert check.ask(copies, 1, 4) is not None, "copies() returns nothing yet"
     check.against(
         copies,
@@ -207,6 +211,7 @@ with teach.Check("return a whole number") as check:
         "the first group has all GPUs to choose from, the next one fewer",
         close=1e-12,
     )
+
 
 # %% [markdown]
 # The cure: allow fewer names. The largest op is on GPU 0; the second largest on GPU 0 or 1, and so on.
@@ -239,7 +244,8 @@ def my_rows(programme):
 
 
 # %% check="3.4"
-with teach.Check('return a list of rows, like [teach.Row("mine", 1, None, {0: 1})]') as check:
+@teach.Check('return a list of rows, like [teach.Row("mine", 1, None, {0: 1})]')
+def _(check):
     built = teach.milp(four)
     mine = check.ask(my_rows, built)
     assert mine, "my_rows() returns no row yet"
@@ -257,6 +263,7 @@ with teach.Check('return a list of rows, like [teach.Row("mine", 1, None, {0: 1}
         told = f"your rows {'allow' if kept else 'forbid'} ops 0 to 5 on GPUs {[int(d) for d in place]}"
         assert kept or place[0], f"{told}: fix one op to one GPU, no more"
         assert not kept or place[0] == 0, f"{told}: op 0, of 5 s, is not on GPU 0 there"
+
 
 # %% [markdown]
 # ## Big M
@@ -305,9 +312,12 @@ for cut in teach.cuts(tight, below=12):
 # %% exercise="3.5"
 cover = None
 
+
 # %% check="3.5"
-weight, point, room = [5, 4, 4, 3, 2], [1, 0.75, 0.5, 0.25, 0], 11
-with teach.Check("cover is a set of numbers of ops, such as {0, 3}"):
+@teach.Check("cover is a set of numbers of ops, such as {0, 3}")
+def _(check):
+    weight, point, room = [5, 4, 4, 3, 2], [1, 0.75, 0.5, 0.25, 0], 11
+
     assert cover is not None and len(cover), "cover is a set of numbers of ops, such as {0, 3}"
     assert {*cover} <= {0, 1, 2, 3, 4}, "ops are 0 to 4"
     assert len({*cover}) == len([*cover]), "each op is in a set once"
@@ -315,6 +325,7 @@ with teach.Check("cover is a set of numbers of ops, such as {0, 3}"):
     assert taken > room, f"these ops take {taken} s: they fit, so plans may have them all, and this cut is wrong"
     left, right = sum(point[v] for v in cover), len(cover) - 1
     assert left > right, f"the cut says {left} <= {right}, which the point keeps: take ops with x near 1"
+
 
 # %% [markdown]
 # ## Files for other solvers
@@ -375,7 +386,8 @@ def read_log(log):
 
 
 # %% check="3.6"
-with teach.Check("return three numbers: best, bound, gap") as check:
+@teach.Check("return three numbers: best, bound, gap")
+def _(check):
     found = check.ask(read_log, LOG)
     assert found is not None, "read_log() returns nothing yet"
     assert len(found) == 3, f"three numbers, not {found}"
@@ -387,12 +399,15 @@ with teach.Check("return three numbers: best, bound, gap") as check:
         for k in range(1, int(check.rng.integers(3, 12))):
             seconds += float(check.rng.random())
             plan = k == 1 or check.rng.random() < 0.5
-            best, low = (best - int(check.rng.integers(1, 20)), low) if plan else (best, low + int(check.rng.integers(1, 9)))
+            best, low = (
+                (best - int(check.rng.integers(1, 20)), low) if plan else (best, low + int(check.rng.integers(1, 9)))
+            )
             name, end = (f"#{k}" if plan else "#Bound"), f"best:{best:<5} next:[{low},{best - 1}]"
             text.append(f"{name:<7} {seconds:5.2f}s {end:<28} main")
         log = "\n".join([*text, *check.rng.choice(["#Done 9.00s main", "..."], int(check.rng.integers(3)))])
         right = {log: (best, low, (best - low) / best)}
         check.against(read_log, right.get, [(log,)], "that is on the last line with best: and next:", close=1e-9)
+
 
 # %% [markdown]
 # Now a log of your own machine. Read it from the end: status, objective, best bound, and how many branches and

@@ -80,9 +80,12 @@ def cost(node): ...
 
 
 # %% check="4.1"
-with teach.Check("return a number") as check:
+@teach.Check("return a number")
+def _(check):
     assert check.ask(cost, ["vision"]) is not None, "return a number"
-    assert check.ask(cost, []) == 0 and cost(["vision"]) == 1, "a gang alone has slowdown 1, an empty node costs nothing"
+    assert check.ask(cost, []) == 0 and cost(["vision"]) == 1, (
+        "a gang alone has slowdown 1, an empty node costs nothing"
+    )
     assert cost(["language"]) == 1, "a gang alone has slowdown 1, of whichever model"
     assert np.isclose(cost(["vision", "vision"]), 2.2), "each of the two takes 1.1 times as long"
     assert np.isclose(cost(["vision", "language"]), 3.2), "1 + 0.5 for the one, 1 + 0.7 for the other"
@@ -90,10 +93,14 @@ with teach.Check("return a number") as check:
         nodes = check.rng.permutation(np.repeat(range(NODES), 2)).tolist()
         held = [[name.split()[0] for name, n in zip(NAMES, nodes, strict=True) if n == node] for node in range(NODES)]
         found, true = (
-            sum(check.number(check.ask(cost, node[:: check.rng.choice([-1, 1])]), f"the cost of {node}") for node in held),
+            sum(
+                check.number(check.ask(cost, node[:: check.rng.choice([-1, 1])]), f"the cost of {node}")
+                for node in held
+            ),
             gangplan.verify(problem, plan_of(nodes)).objective,
         )
         assert np.isclose(found, true), f"the verifier says that nodes {held} cost {true:.4f}, your costs {found:.4f}"
+
 
 # %% [markdown]
 # ## Prices
@@ -120,7 +127,8 @@ def node_price(prices): ...
 
 
 # %% check="4.2"
-with teach.Check("return a number") as check:
+@teach.Check("return a number")
+def _(check):
     assert check.ask(node_price, {"vision": 0.0, "language": 0.0}) is not None, "return a number"
     assert node_price({"vision": 0.0, "language": 0.0}) == 0, "if nobody pays, the empty node is the least"
     assert np.isclose(node_price({"vision": 1.0, "language": 1.0}), 0), "two gangs cost more than the 2 that they pay"
@@ -137,6 +145,7 @@ with teach.Check("return a number") as check:
     near = ((0.5, 0.5), (1.1, 0.6), (0.6, 1.15), (2.0, 0.5), (0.5, 2.0), (1.8, 1.9), (1.1, 1.15))
     draws = [dict(zip(models, check.rng.normal(at, 0.05).tolist(), strict=True)) for at in near * 3]
     check.against(node_price, least, [(prices,) for prices in draws], "the least of no gang, one, and two gangs")
+
 
 # %% [markdown]
 # ## The checker
@@ -168,9 +177,13 @@ for prices in ({"vision": 0.5, "language": 0.5}, {"vision": 0.5, "language": 2.0
 # %% exercise="4.3"
 answer = {"vision": 1.0, "language": 1.0}
 
+
 # %% check="4.3"
-with teach.Check('give a price of each model, like {"vision": 1.0, ...}') as check:
-    assert isinstance(answer, dict) and set(answer) == set(GANGS), 'give a price of each model, like {"vision": 1.0, ...}'
+@teach.Check('give a price of each model, like {"vision": 1.0, ...}')
+def _(check):
+    assert isinstance(answer, dict) and set(answer) == set(GANGS), (
+        'give a price of each model, like {"vision": 1.0, ...}'
+    )
     v, w = (check.number(answer[model], f"the price of {model}") for model in GANGS)
     assert min(v, w) >= 0, "the checker takes no prices below 0"
     short = {"an empty node": 0, "a vision gang alone": 1 - v, "a language gang alone": 1 - w}
@@ -178,6 +191,7 @@ with teach.Check('give a price of each model, like {"vision": 1.0, ...}') as che
     value, who = proved({"vision": v, "language": w}), min(short, key=short.get)
     falls = f"mu is {short[who]:.2f} for {who}: can prices rise by more than mu falls?"
     assert value >= 6.5, f"they prove {value:.3f}; {falls}"
+
 
 # %% [markdown]
 # The bound as a function of the two prices, as the checker says: concave, with corners where another set of gangs
@@ -222,13 +236,15 @@ def best_prices(): ...
 
 
 # %% check="4.4"
-with teach.Check("return a dict with a price of each model") as check:
+@teach.Check("return a dict with a price of each model")
+def _(check):
     found = check.ask(best_prices)
     assert isinstance(found, dict) and {*GANGS} <= {*found}, "return a dict with a price of each model"
     prices = {model: check.number(found[model], f"the price of {model}") for model in GANGS}
     assert min(prices.values()) >= 0, "the checker takes no prices below 0"
     value = proved(prices)
     assert value > 6.899, f"your prices prove {value:.4f}, others 6.9: is a gang alone among your sets, and mu <= 0?"
+
 
 # %% [markdown]
 # ## The gap
@@ -247,8 +263,10 @@ gangplan.plot(problem, result, panel="cluster")
 # %% exercise="4.5"
 answer = {("vision", "vision"): 0, ("language", "language"): 0, ("vision", "language"): 3}
 
+
 # %% check="4.5"
-with teach.Check('give a number to each pattern, like {("vision", "vision"): 1, ...}') as check:
+@teach.Check('give a number to each pattern, like {("vision", "vision"): 1, ...}')
+def _(check):
     pairs = {("vision", "vision"): 2.2, ("language", "language"): 2.4, ("vision", "language"): 3.2}
     assert isinstance(answer, dict), f"give a number to each of the patterns {[*pairs]}"
     shares = {tuple(sorted(pattern, reverse=True)): check.number(x, f"{pattern}") for pattern, x in answer.items()}
@@ -260,6 +278,7 @@ with teach.Check('give a number to each pattern, like {("vision", "vision"): 1, 
     assert min(shares.values()) >= 0, "no pattern is there less than 0 times"
     total = sum(share * pairs[pattern] for pattern, share in shares.items())
     assert total < 6.91, f"it costs {total:g}: take only patterns that cost their pay plus mu, at the best prices"
+
 
 # %% [markdown]
 # Half a node is no node. Three gangs of one model cannot be paired among themselves, so some node has one of each
@@ -274,8 +293,10 @@ with teach.Check('give a number to each pattern, like {("vision", "vision"): 1, 
 # %% exercise="4.6"
 answer = {"prices": {"vision": 1.0, "language": 1.0}, "threshold": 6.0}
 
+
 # %% check="4.6"
-with teach.Check('give {"prices": {"vision": ..., "language": ...}, "threshold": ...}') as check:
+@teach.Check('give {"prices": {"vision": ..., "language": ...}, "threshold": ...}')
+def _(check):
     assert isinstance(answer, dict) and {"prices", "threshold"} <= {*answer}, "give prices and a threshold"
     prices = {model: check.number(answer["prices"][model], f"the price of {model}") for model in GANGS}
     try:
@@ -283,6 +304,7 @@ with teach.Check('give {"prices": {"vision": ..., "language": ...}, "threshold":
     except gangplan.InstanceError as error:
         raise AssertionError(f"the checker refuses the proof: {error}") from None
     assert value > 7.79, f"this proves {value:.4f}; the plan above costs {result.objective:.4f}"
+
 
 # %% [markdown]
 # With the plan of the solver, this is a proof of optimality that needs no solver to check. The library makes such

@@ -79,7 +79,8 @@ def swaps(order): ...
 
 
 # %% check="5.1"
-with teach.Check("return a list of lists") as check:
+@teach.Check("return a list of lists")
+def _(check):
     found = check.ask(swaps, list("abcd"))
     assert found is not None, "return a list of lists"
     found = [tuple(order) for order in found]
@@ -97,6 +98,7 @@ with teach.Check("return a list of lists") as check:
         assert len(found) == len(set(found)), f"of {jobs} some list is there twice"
         assert {*found} == right, f"of {jobs} {len(right)} lists differ in two places; yours have others, or not all"
 
+
 # %% [markdown]
 # ## Descent
 #
@@ -112,15 +114,15 @@ def descend(order, cost, neighbours): ...
 
 
 # %% check="5.2"
-def pairs(order):
-    """Yield all swaps; a check may not use your `swaps`."""
-    for i, j in combinations(range(len(order)), 2):
-        new = list(order)
-        new[i], new[j] = new[j], new[i]
-        yield new
+@teach.Check("return the list where the descent ends")
+def _(check):
+    def pairs(order):
+        """Yield all swaps; a check may not use your `swaps`."""
+        for i, j in combinations(range(len(order)), 2):
+            new = list(order)
+            new[i], new[j] = new[j], new[i]
+            yield new
 
-
-with teach.Check("return the list where the descent ends") as check:
     end = check.ask(descend, list(given), cost, pairs)
     assert end is not None, "return the list where the descent ends"
     assert not isinstance(end, (int, float)) and sorted(end) == given, "return a list, which has each job once"
@@ -147,9 +149,12 @@ with teach.Check("return the list where the descent ends") as check:
         way = max(map(walk, lists), key=len)
         words = " to ".join("".join(x) for x in way)
         end = check.ask(descend, list(way[0]), price, near)
-        assert [*end] == way[-1], f"of other costs and neighbours the steepest way is {words}; you end at {''.join(end)}"
-ends = {cost(descend(list(order), cost, pairs)) for order in list(every)[::200]}
-print(f"from the given list 305 or 301; from 26 others {sorted(ends)}; the best of all {best_of_all:g}")
+        assert [*end] == way[-1], (
+            f"of other costs and neighbours the steepest way is {words}; you end at {''.join(end)}"
+        )
+    ends = {cost(descend(list(order), cost, pairs)) for order in list(every)[::200]}
+    print(f"from the given list 305 or 301; from 26 others {sorted(ends)}; the best of all {best_of_all:g}")
+
 
 # %% [markdown]
 # The descent from the given list is stuck at 305, and the best is 294: no swap helps, although better lists exist. (It
@@ -175,7 +180,8 @@ def count(n): ...
 
 
 # %% check="5.3"
-with teach.Check("return a list of lists, and of `count` a number") as check:
+@teach.Check("return a list of lists, and of `count` a number")
+def _(check):
     found = check.ask(insertions, list("abcd"))
     assert found is not None, "return a list of lists"
     found = [tuple(order) for order in found]
@@ -189,12 +195,17 @@ with teach.Check("return a list of lists, and of `count` a number") as check:
         jobs = check.rng.permutation(list("ghijklmnop")[:n]).tolist()
         less = {tuple(x for x in jobs if x != job): job for job in jobs}  # of lists that lack one job
         right = {
-            x for x in permutations(jobs) if [*x] != jobs and any(tuple(y for y in x if y != job) in less for job in jobs)
+            x
+            for x in permutations(jobs)
+            if [*x] != jobs and any(tuple(y for y in x if y != job) in less for job in jobs)
         }
         found = [tuple(order) for order in check.ask(insertions, list(jobs))]
         assert len(found) == len(set(found)), f"of {jobs} some list is there twice"
         assert {*found} == right, f"{jobs} has {len(right)} insertions; yours are others, or not all"
-        assert check.number(count(n)) == len(right), f"{n} jobs have {len(right)}: n (n - 1), less the n - 1 there twice"
+        assert check.number(count(n)) == len(right), (
+            f"{n} jobs have {len(right)}: n (n - 1), less the n - 1 there twice"
+        )
+
 
 # %% [markdown]
 # Larger neighbourhoods have fewer local optima, and take longer to look at. Count here, over all 5040 lists, those
@@ -250,21 +261,21 @@ def accept(more, temperature, u): ...
 
 
 # %% check="5.4"
-def anneal(order, hot, seed, rounds=600):
-    """Draw swaps, cool from `hot` to a hundredth of it, and return the least cost met."""
-    rng, now = np.random.default_rng(seed), cost(order)
-    best = now
-    for k in range(rounds):
-        i, j = rng.choice(len(order), 2, replace=False)
-        new = list(order)
-        new[i], new[j] = new[j], new[i]
-        if accept(cost(new) - now, hot * 0.01 ** (k / rounds), rng.random()):
-            order, now = new, cost(new)
-            best = min(best, now)
-    return best
+@teach.Check("return true or false")
+def _(check):
+    def anneal(order, hot, seed, rounds=600):
+        """Draw swaps, cool from `hot` to a hundredth of it, and return the least cost met."""
+        rng, now = np.random.default_rng(seed), cost(order)
+        best = now
+        for k in range(rounds):
+            i, j = rng.choice(len(order), 2, replace=False)
+            new = list(order)
+            new[i], new[j] = new[j], new[i]
+            if accept(cost(new) - now, hot * 0.01 ** (k / rounds), rng.random()):
+                order, now = new, cost(new)
+                best = min(best, now)
+        return best
 
-
-with teach.Check("return true or false") as check:
     assert check.ask(accept, -3, 1.0, 0.99) is not None, "return true or false"
     assert accept(-3, 1.0, 0.99) and accept(0, 1.0, 0.99), "what costs no more is always accepted"
     assert accept(1, 1.0, 0.36) and not accept(1, 1.0, 0.37), "at T = 1, one more is accepted with e^-1 = 0.368"
@@ -282,6 +293,7 @@ with teach.Check("return true or false") as check:
         at_best = sum(value == best_of_all for value in values)
         print(f"from T = {hot:g}: {at_best} of 10 runs find the best list, mean {np.mean(values):.1f}")
     assert sum(value == best_of_all for value in results[10.0]) >= 8, "from T = 10 nearly every run finds the best list"
+
 
 # %% [markdown]
 # Too cold, it is a descent that gets stuck; too hot, it wastes its rounds on a random walk. The right temperature is
@@ -357,8 +369,10 @@ print(len(list(around(greedy, {5}))), len(list(around(greedy, {1, 5}))), len(lis
 smallest = None
 which = None
 
+
 # %% check="5.5"
-with teach.Check("a number, and a set of gangs, numbered from 0 to 5") as check:
+@teach.Check("a number, and a set of gangs, numbered from 0 to 5")
+def _(check):
     assert smallest is not None, "put a number in `smallest`"
     assert which is not None, "put a set of gangs in `which`, numbered from 0"
     size = check.number(smallest, "`smallest`")
@@ -368,6 +382,7 @@ with teach.Check("a number, and a set of gangs, numbered from 0 to 5") as check:
     assert least < 7, f"with {sorted(which)} taken away the best placement around still costs {least:g}"
     fewer = [gone for gone in combinations(range(6), int(size) - 1) if min(map(slowdowns, around(greedy, {*gone}))) < 7]
     assert not fewer, f"fewer are enough: look at {fewer[0]}"
+
 
 # %% [markdown]
 # So no search that moves one or two gangs at a time ever leaves this plan without accepting a worse one. There is the
@@ -383,7 +398,8 @@ def large(placement, rounds, size, seed): ...
 
 
 # %% check="5.6"
-with teach.Check("return a placement: the workers of each gang on the first node") as check:
+@teach.Check("return a placement: the workers of each gang on the first node")
+def _(check):
     found = check.ask(large, greedy, 1, 1, 0)
     assert found is not None, "return a placement"
     assert np.shape(found) == (6,) and sum(found) == 8, "a placement has the workers of each gang on the first node"
@@ -410,8 +426,11 @@ with teach.Check("return a placement: the workers of each gang on the first node
     assert max(ends) <= 7, "a round must not make it worse"
     assert sum(end == 6 for end in ends) >= 15, "most runs get out in 30 rounds: do you draw anew in each round?"
     far = max(slowdowns(large((2, 2, 1, 1, 1, 1), 60, 2, seed)) for seed in range(5))
-    assert far < 30, f"(2, 2, 1, 1, 1, 1) is left at {far:.3g} after 60 rounds: does each round go on from the last one?"
+    assert far < 30, (
+        f"(2, 2, 1, 1, 1, 1) is left at {far:.3g} after 60 rounds: does each round go on from the last one?"
+    )
     assert slowdowns(large(greedy, 1, 6, 0)) == 6, "with all six gangs gone one round finds the best placement"
+
 
 # %% [markdown]
 # ## The library's search, step by step

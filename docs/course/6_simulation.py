@@ -64,7 +64,8 @@ def erlang_wait(servers, load, seconds):
 
 
 # %% check="6.1"
-with teach.Check("return the mean wait in seconds") as check:
+@teach.Check("return the mean wait in seconds")
+def _(check):
     found = check.ask(erlang_wait, 1, 0.5, 100.0)
     assert found is not None, "return the mean wait in seconds"
     assert abs(found - 100) < 1e-9, "one GPU, half busy: the mean wait is the mean duration"
@@ -77,12 +78,15 @@ with teach.Check("return the mean wait in seconds") as check:
         queue = (odds * np.maximum(jobs - servers, 0)).sum() / odds.sum()
         return float(queue * seconds / (servers * load))  # Little: jobs that wait, over jobs that arrive in a second
 
-    draws = [(int(n), float(check.rng.uniform(0.2, 0.95)), float(check.rng.uniform(1, 500))) for n in (1, 2, 3, 5, 9, 20)]
+    draws = [
+        (int(n), float(check.rng.uniform(0.2, 0.95)), float(check.rng.uniform(1, 500))) for n in (1, 2, 3, 5, 9, 20)
+    ]
     check.against(erlang_wait, balanced, draws, "so it is in equilibrium", close=1e-5)
     for servers, (mean, margin) in simulated.items():
         theory = erlang_wait(servers, 0.8, 100.0)
         told = f"{servers} GPUs: theory {theory:.1f} s, simulated {mean:.1f} ± {margin:.1f}"
         assert abs(mean - theory) < 2 * margin, told
+
 
 # %%
 varied = {  # for 6.2, durations of three kinds: v, and the mean wait that is simulated
@@ -117,13 +121,15 @@ def general_wait(load, seconds, variation):
 
 worse = None
 
+
 # %% check="6.2"
-with teach.Check("return the mean wait in seconds, and put a number in `worse`") as check:
+@teach.Check("return the mean wait in seconds, and put a number in `worse`")
+def _(check):
     found = check.ask(general_wait, 0.5, 100.0, 1.0)
     assert found is not None, "return the mean wait in seconds"
     assert abs(found - 100) < 1e-9, "exponential durations have v = 1: the formula of M/M/1 comes out"
     for _ in range(12):  # two durations: half the mean square over the mean is left of the job that runs
-        load, share, seconds = check.rng.uniform(0.1, 0.9, 3)
+        load, share = check.rng.uniform(0.1, 0.9, 2)
         both = np.array([1.0, float(check.rng.uniform(2, 50))])
         mean, square = ((both**k * [share, 1 - share]).sum() for k in (1, 2))
         told = general_wait, lambda *_, x=load / (1 - load) * square / (2 * mean): x
@@ -136,6 +142,7 @@ with teach.Check("return the mean wait in seconds, and put a number in `worse`")
     assert worse is not None, "put a number in `worse`"
     told = "the load and the mean cancel: what is left is (1 + v) / (1 + 0)"
     assert abs(check.number(worse, "`worse`") - np.exp(1.5**2)) < 0.1, told
+
 
 # %% [markdown]
 # The simulator agrees with theory where theory has an answer. That is how far trust goes: for gangs on nodes there is
@@ -186,8 +193,10 @@ Scene("M/M/4", "mean wait and 95% interval of 10 seeds", [[panel]])
 # %% exercise="6.3"
 starts = {"head": None, "overtake": None, "easy": None}
 
+
 # %% check="6.3"
-with teach.Check("four numbers for each discipline, one for each of a, b, c, d"):
+@teach.Check("four numbers for each discipline, one for each of a, b, c, d")
+def _(check):
     four = Workload(("a", "b", "c", "d"), [0.0, 1.0, 2.0, 3.0], [3, 4, 1, 1], [10.0, 5.0, 5.0, 20.0])
     assert isinstance(starts, dict), "a dict with four numbers for each discipline"
     for discipline in ("head", "overtake", "easy"):
@@ -196,6 +205,7 @@ with teach.Check("four numbers for each discipline, one for each of a, b, c, d")
         true = simulate(four, nodes=1, gpus=4, discipline=discipline).start.tolist()
         wrong = [job for job, x, y in zip("abcd", told, true, strict=True) if x != y]
         assert not wrong, f"{discipline}: look again at {', '.join(wrong)}; who holds how many GPUs when they start?"
+
 
 # %% [markdown]
 # `overtake` keeps the GPUs busy, and lets small jobs pass b again and again. `easy` fills the hole in front of b, and
@@ -263,7 +273,8 @@ def paired(a, b):
 
 
 # %% check="6.4"
-with teach.Check("return a mean, half the width, and a list of seeds") as check:
+@teach.Check("return a mean, half the width, and a list of seeds")
+def _(check):
     answer = check.ask(paired, np.array([1.0, 2.0, 6.0]), np.array([2.0, 1.0, 1.0]))
     assert answer is not None and len(answer) == 3, "return a mean, half the width, and a list of seeds"
     assert abs(answer[0] - 5 / 3) < 1e-9, "the mean of a - b is (-1 + 1 + 5) / 3"
@@ -281,9 +292,14 @@ with teach.Check("return a mean, half the width, and a list of seeds") as check:
     for n in check.rng.integers(3, 30, 12).tolist():
         both = check.rng.lognormal(1, 0.5, (2, n)) + check.rng.uniform(-0.5, 0.5, (2, 1))
         check.against(paired, by_scipy, [(both[0], both[1])], "mean, half the width, and seeds, says scipy.stats")
-    for a, b in (("sjf overtake", "least_work overtake"), ("fifo easy", "fifo overtake"), ("fifo overtake", "fifo head")):
+    for a, b in (
+        ("sjf overtake", "least_work overtake"),
+        ("fifo easy", "fifo overtake"),
+        ("fifo overtake", "fifo head"),
+    ):
         mean, margin, liars = paired(jct[a], jct[b])
         print(f"{a} less {b}: {mean:+.0f} ± {margin:.0f} s; seeds that say the opposite: {sorted(map(int, liars))}")
+
 
 # %% [markdown]
 # Whoever ran one seed may have run one of these. Whoever tried seeds until the result looked right has run one of
@@ -326,7 +342,8 @@ def tune(cost, choices, tuning):
 
 
 # %% check="6.5"
-with teach.Check("return one of the choices") as check:
+@teach.Check("return one of the choices")
+def _(check):
     costs, asked = {0.0: (0, 3, 3), 0.5: (1, 0, 4), 1.0: (3, 3, 1)}, set()  # of each choice, on seeds 100, 101 and 102
 
     def recorded(x, seed):
@@ -353,9 +370,10 @@ with teach.Check("return one of the choices") as check:
         best = check.ask(tune, shown, choices, seeds)
         right = min(choices, key=lambda x: sum(table[x]))
         assert best == right, f"of other costs {right} has the least mean, not {best}"
-best = tune(cost, (0.0, 0.25, 0.5, 0.75, 1.0), range(100, 110))
-mean, margin = interval(np.array([cost(best, seed) for seed in TEST]) - jct["sjf overtake"])
-print(f"x = {best}, on test seeds: {mean:+.0f} ± {margin:.0f} s against SJF")
+    best = tune(cost, (0.0, 0.25, 0.5, 0.75, 1.0), range(100, 110))
+    mean, margin = interval(np.array([cost(best, seed) for seed in TEST]) - jct["sjf overtake"])
+    print(f"x = {best}, on test seeds: {mean:+.0f} ± {margin:.0f} s against SJF")
+
 
 # %% [markdown]
 # On these workloads the tuned rule is not told apart from SJF: what was best on ten seeds need not gain anything on
@@ -393,23 +411,23 @@ def peeks(go, jobs, moment):
 
 
 # %% check="6.6"
-def one_by_one(key):
-    """Return what runs jobs on one GPU: of those there, always the one of the least key."""
+@teach.Check("return True or False")
+def _(check):
+    def one_by_one(key):
+        """Return what runs jobs on one GPU: of those there, always the one of the least key."""
 
-    def go(jobs):
-        start, wait, now = np.zeros(jobs.n_jobs), set(range(jobs.n_jobs)), 0.0
-        while wait:
-            now = max(now, min(jobs.submit[j] for j in wait))
-            first = min((j for j in wait if jobs.submit[j] <= now), key=lambda j: (key(jobs, j), j))
-            start[first] = now
-            now += jobs.duration[first]
-            wait.remove(first)
-        return SimpleNamespace(start=start, finish=start + jobs.duration)
+        def go(jobs):
+            start, wait, now = np.zeros(jobs.n_jobs), set(range(jobs.n_jobs)), 0.0
+            while wait:
+                now = max(now, min(jobs.submit[j] for j in wait))
+                first = min((j for j in wait if jobs.submit[j] <= now), key=lambda j: (key(jobs, j), j))
+                start[first] = now
+                now += jobs.duration[first]
+                wait.remove(first)
+            return SimpleNamespace(start=start, finish=start + jobs.duration)
 
-    return go
+        return go
 
-
-with teach.Check("return True or False") as check:
     assert check.ask(peeks, run, crowded[0], 3600.0) is not None, "return True or False"
     caught, some = {}, [workload(int(seed), load=3.0, jobs=40) for seed in check.rng.integers(1000, 10**6, 4)]
     luck = check.rng.random(40)
@@ -423,14 +441,19 @@ with teach.Check("return True or False") as check:
         assert any(found) == right, f"jobs one by one, {name} first: {told}"
     for suspect in suspects:
         moments = (float(np.median(jobs.submit)) for jobs in crowded)
-        caught[suspect] = any(peeks(lambda x, s=suspect: run(x, *s), y, t) for y, t in zip(crowded, moments, strict=True))
+        caught[suspect] = any(
+            peeks(lambda x, s=suspect: run(x, *s), y, t) for y, t in zip(crowded, moments, strict=True)
+        )
         print(*suspect, "peeks" if caught[suspect] else "does not peek")
     told = "FIFO asks for nothing: do you compare starts after the moment, or make jobs longer that are done by then?"
     assert not caught["fifo", "overtake"], told
     assert not caught["smallest", "overtake"], "the number of GPUs is known: only durations may change"
     told = "each job that is not done needs a factor of its own, running ones too; with one for all the order stays"
     assert caught["sjf", "overtake"], f"SJF peeks: {told}"
-    assert caught["fifo", "easy"], "EASY peeks: whether a job is done before a reservation is a question of its duration"
+    assert caught["fifo", "easy"], (
+        "EASY peeks: whether a job is done before a reservation is a question of its duration"
+    )
+
 
 # %% [markdown]
 # (`smallest easy` goes unnoticed: where the smallest job does not fit, nobody does, and there is nothing to fill.)

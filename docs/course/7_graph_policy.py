@@ -26,7 +26,7 @@ if missing:
 # %%
 from collections import Counter
 from dataclasses import replace
-from itertools import permutations
+from itertools import pairwise, permutations
 from types import SimpleNamespace
 
 import numpy as np
@@ -109,7 +109,8 @@ def targets(regret, temperature):
 
 
 # %% check="7.1"
-with teach.Check("return the targets, one for each action") as check:
+@teach.Check("return the targets, one for each action")
+def _(check):
     found = check.ask(targets, np.array([0.0, 0.0, 1.0, np.inf]), 0.01)
     assert found is not None, "return the targets, one for each action"
     assert abs(sum(found) - 1) < 1e-9, "targets are probabilities: they sum up to 1"
@@ -123,6 +124,7 @@ with teach.Check("return the targets, one for each action") as check:
         regret[np.argmin(costs)] = 0.0
         right = torch.softmax(torch.tensor(-regret / temperature), 0).numpy()
         check.against(targets, lambda *_, right=right: right, [(regret, temperature)], "a share of e^(-r / T)")
+
 
 # %% [markdown]
 # ## An order as a label
@@ -144,7 +146,8 @@ def probability(keys, order, sharp=SHARP):
 
 
 # %% check="7.2"
-with teach.Check("return a number") as check:
+@teach.Check("return a number")
+def _(check):
     found = check.ask(probability, np.array([0.0, 1.0]), [0, 1])
     assert found is not None, "return a number"
     right = 1 / (1 + np.exp(-SHARP))
@@ -159,6 +162,7 @@ with teach.Check("return a number") as check:
         keys, order = check.rng.normal(0, 0.5, n), check.rng.permutation(n).tolist()
         why = "the library's loss says so: each gang is drawn among those that are left"
         check.against(probability, library, [(keys, order), (keys, order, float(check.rng.uniform(0.2, 3)))], why)
+
 
 # %% [markdown]
 # ## 3. Imitation
@@ -180,22 +184,22 @@ def reach(edges, node, rounds):
 
 
 # %% check="7.3"
-def felt(edges, nodes, node, rounds):
-    """Return the nodes whose feature has a gradient in the score of a node, in the library's network."""
-    schema = Schema({"job": ("x",)}, (("job", "tells", "job"),), "job")
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        network = GraphNetwork(schema, width=64, rounds=rounds)
-        torch.nn.init.normal_(network.last.weight)  # it begins at 0
-    ends = np.array(edges)
-    graph = assemble(schema, (np.linspace(0.5, 1.5, nodes)[:, None],), [(ends[:, 0], ends[:, 1], None)])
-    batch = Packed(schema, [graph]).batch(np.array([0]))
-    batch["job"].x.requires_grad_()
-    network(batch)[node].sum().backward()
-    return set(np.flatnonzero(batch["job"].x.grad[:, 0].numpy()).tolist())
+@teach.Check("return a set of nodes")
+def _(check):
+    def felt(edges, nodes, node, rounds):
+        """Return the nodes whose feature has a gradient in the score of a node, in the library's network."""
+        schema = Schema({"job": ("x",)}, (("job", "tells", "job"),), "job")
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            network = GraphNetwork(schema, width=64, rounds=rounds)
+            torch.nn.init.normal_(network.last.weight)  # it begins at 0
+        ends = np.array(edges)
+        graph = assemble(schema, (np.linspace(0.5, 1.5, nodes)[:, None],), [(ends[:, 0], ends[:, 1], None)])
+        batch = Packed(schema, [graph]).batch(np.array([0]))
+        batch["job"].x.requires_grad_()
+        network(batch)[node].sum().backward()
+        return set(np.flatnonzero(batch["job"].x.grad[:, 0].numpy()).tolist())
 
-
-with teach.Check("return a set of nodes") as check:
     path = [(0, 1), (1, 2), (2, 3), (3, 4), (4, 0)]
     for rounds in (1, 2, 3):
         found, right = check.ask(reach, path, 3, rounds), felt(path, 5, 3, rounds)
@@ -208,10 +212,13 @@ with teach.Check("return a set of nodes") as check:
         once[tuple(np.array(edges).T)] = 1
         return set(np.flatnonzero(np.linalg.matrix_power(once, rounds)[:, node]).tolist())
 
-    for rounds in (1, 2, 3, 4, 0, 1, 2, 3):
-        edges = check.rng.permutation([x for x in permutations(range(8), 2) if check.rng.random() < 0.15] or path)
-        given = list(map(tuple, edges.tolist())), int(check.rng.integers(8)), rounds
+    for rounds in (1, 2, 3, 4, 5, 6, 0, 1, 2, 3):
+        line = check.rng.permutation(8).tolist()  # a path through all nodes, and some edges more
+        some = [x for x in permutations(range(8), 2) if check.rng.random() < 0.03 * (4 - min(rounds, 4))]
+        edges = check.rng.permutation([*pairwise(line), *some]).tolist()
+        given = list(map(tuple, edges)), line[-1 - int(check.rng.integers(2))], rounds
         check.against(reach, steps, [given], "who is no more edges away than there are rounds")
+
 
 # %% [markdown]
 # In the library's graphs of placements gangs hear their model, which hears whom it slows down, gangs with keys near
@@ -303,7 +310,8 @@ def verdict(a, b):
 
 
 # %% check="7.4"
-with teach.Check("return one of the three words") as check:
+@teach.Check("return one of the three words")
+def _(check):
     hard = check.rng.lognormal(1, 1, 40)  # how hard the problems are, the same for both
     assert check.ask(verdict, hard, hard + 1) is not None, "return one of the three words"
     small = 0.1 + 0.05 * check.rng.standard_normal(40)
@@ -317,6 +325,7 @@ with teach.Check("return one of the three words") as check:
         for share, word in ((0.75, "not told apart"), (-0.75, "not told apart"), (1.25, "better"), (-1.25, "worse")):
             why = f"0 is {'inside' if abs(share) < 1 else 'outside'}: `interval` gives *half* the width"
             check.against(verdict, lambda *_, word=word: word, [(hard, hard + noise + share * margin)], why)
+
 
 # %%
 for a, b, what, of in (
@@ -354,7 +363,8 @@ def plans_needed(alone, chance):
 
 
 # %% check="7.5"
-with teach.Check("return a number of plans, or None") as check:
+@teach.Check("return a number of plans, or None")
+def _(check):
     made_up = np.array([[9.0, 1.0, 5.0], [9.0, 9.0, 1.0]])
     assert check.ask(plans_needed, 5.0, made_up) is not None, "return a number of plans"
     assert plans_needed(9.0, made_up) == 1, "the first plan has a mean of 9 here"
@@ -367,11 +377,14 @@ with teach.Check("return a number of plans, or None") as check:
         for count in (1, int(check.rng.integers(2, 16)), 16):
             alone = float(curve[count - 1])
             right = int(np.argmax(curve <= alone)) + 1
-            check.against(plans_needed, lambda *_, x=right: x, [(alone + 1e-9, chance)], "the first whose best are as good")
+            check.against(
+                plans_needed, lambda *_, x=right: x, [(alone + 1e-9, chance)], "the first whose best are as good"
+            )
         check.against(plans_needed, lambda *_: None, [(float(curve[-1]) * 0.99, chance)], "16 are too few")
-answer = plans_needed(one["messages"].mean(), table["random scores"][0])
-assert answer is None or 1 <= answer <= SAMPLES
-print("plans without a network that are worth one plan of the network:", answer)
+    answer = plans_needed(one["messages"].mean(), table["random scores"][0])
+    assert answer is None or 1 <= answer <= SAMPLES
+    print("plans without a network that are worth one plan of the network:", answer)
+
 
 # %% [markdown]
 # ## 4. Reinforcement
@@ -508,19 +521,20 @@ class Counted:
 
 twin = None
 
+
 # %% check="7.6"
-class Drawn:
-    """Decides by lot, and remembers."""
+@teach.Check('a class with `decide`, and a name like "constant-8" in `twin`')
+def _(check):
+    class Drawn:
+        """Decides by lot, and remembers."""
 
-    def __init__(self, rng):
-        self.rng, self.said = rng, []
+        def __init__(self, rng):
+            self.rng, self.said = rng, []
 
-    def decide(self, state):
-        self.said.append(None if self.rng.random() < 0.3 else SimpleNamespace(degree=int(self.rng.integers(4))))
-        return self.said[-1]
+        def decide(self, state):
+            self.said.append(None if self.rng.random() < 0.3 else SimpleNamespace(degree=int(self.rng.integers(4))))
+            return self.said[-1]
 
-
-with teach.Check('a class with `decide`, and a name like "constant-8" in `twin`') as check:
     lot, true = Drawn(check.rng), Counter()
     by_lot = check.ask(Counted, lot)
     for _ in range(60):
@@ -539,6 +553,7 @@ with teach.Check('a class with `decide`, and a name like "constant-8" in `twin`'
     assert isinstance(twin, str), f'a name like "constant-8" in `twin`; look at watched.counts: {dict(watched.counts)}'
     assert np.array_equal(blocked(make_rule(twin)), learned), f"{twin} does not block the same jobs in every case"
     print("degrees:", dict(watched.counts), "; as good as", twin)
+
 
 # %%
 for name in ("constant-2", "constant-4", "smallest+best"):
