@@ -129,8 +129,8 @@ def _(check):
     assert found is not None, "return the mean wait in seconds"
     assert abs(found - 100) < 1e-9, "exponential durations have v = 1: the formula of M/M/1 comes out"
     for _ in range(12):  # two durations: half the mean square over the mean is left of the job that runs
-        load, share = check.rng.uniform(0.1, 0.9, 2)
-        both = np.array([1.0, float(check.rng.uniform(2, 50))])
+        load, share = check.rng.uniform(0.1, 0.9), 1 - 10 ** -check.rng.uniform(0.1, 3)
+        both = np.array([1.0, float(check.rng.uniform(2, 200))])
         mean, square = ((both**k * [share, 1 - share]).sum() for k in (1, 2))
         told = general_wait, lambda *_, x=load / (1 - load) * square / (2 * mean): x
         check.against(*told, [(float(load), float(mean), float(square / mean**2 - 1))], "so with two durations")

@@ -382,12 +382,12 @@ def _(check):
     made_up = Scripted(([], True, "a stop"), (["a"], False))
     settle(made_up, 0.01)
     assert made_up.deadlines == [0.01, 0.01], "somebody was stopped: the time was enough for a step, do not double it"
-    for _ in range(12):
+    for _ in range(20):
         begin = deadline = float(check.rng.uniform(0.001, 0.1))
-        script, starts, deadlines, steps = [], [], [], int(check.rng.integers(1, 9))
+        script, starts, deadlines, steps = [], [], [], int(check.rng.integers(1, 11))
         for k in range(steps):
-            some = [[], [f"job{k}"], [f"job{k}", f"more{k}"]][check.rng.integers(3)]
-            stops = [f"old{k}"] if check.rng.random() < 0.4 else []
+            some = [[], [], [f"job{k}"], [f"job{k}", f"more{k}"]][check.rng.integers(4)]
+            stops = [f"old{k}"] if check.rng.random() < 0.3 else []
             script.append((some, k < steps - 1, *stops))
             starts, deadlines = [*starts, *some], [*deadlines, deadline]
             deadline *= 1 if some or stops else 2
