@@ -323,7 +323,9 @@ print(certified.standing, float(gangplan.verify_bound(problem, certified.certifi
 #
 # In the homework `prices` has one for each *family*: gangs of one worker that differ in name only are one family, any
 # other gang is one of its own, in the order of their first gangs. `gangplan.teach.column_generation(problem)` finds
-# good prices step by step, `step.prices` by gang. That takes longer than a submission may, so hand in the file.
+# good prices step by step. The last step has the best of them by family:
+# `[str(Fraction(x)) for x in step.prices.values()]` are the `prices` of a certificate. That takes longer than a
+# submission may, so hand in the file.
 #
 # - Any prices are a proof; good ones are harder to find. That is the point of duality.
 # - A linear programme's bound, and the search that closes its gap, are two different arguments.
