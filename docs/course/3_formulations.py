@@ -55,7 +55,7 @@ def on(seconds, edges=(), send=1.0, fast=1, slow=0, factor=3.0, problem=Partitio
 # ## A model, letter by letter
 #
 # Six ops of 5, 4, 4, 3, 3 and 2 seconds share equal GPUs. No edges yet, any op may go anywhere. The load of a GPU is
-# the sum of its ops; the objective is the largest load. The field calls this $P \| C_{\max}$.
+# the sum of its ops; the objective is the largest load. The field calls this $P\,||\,C_{\max}$.
 #
 # The library has this model twice: as a mixed-integer linear programme (MILP) and for CP-SAT. Both have these
 # letters.
