@@ -200,18 +200,20 @@ def _(check):
 # %%
 from gangplan.plot.scene import Axis, Dots, Key, Lines, Panel, Scene
 
-axis, marks, keys = np.linspace(0.8, 1.8, 21), [], []
-shades = ("#56b4e9", "#009e73", "#b8a800", "#e69f00", "#d55e00", "#7a5c9e")
+axis, marks, keys, spots = np.linspace(0.8, 1.8, 21), [], [], []
+shades = ("#56b4e9", "#009e73", "#cc79a7", "#e69f00", "#d55e00", "#7a5c9e")
 for y, shade in zip(axis[::4], shades, strict=True):
     line = [(x, proved({"vision": x, "language": y})) for x in axis]
     texts = [f"vision {x:.2f}, language {y:.2f}: {bound:.3f}" for x, bound in line]
     marks += [Lines([line], shade, 1.6), Dots(np.array(line), shade, 5.0, texts=texts)]
     keys.append(Key(f"language {y:.1f}", (shade,), "line"))
-points = np.concatenate([dots.at for dots in marks[1::2]])
-top = points[:, 1].max()
-marks.append(Dots(points[points[:, 1] > top - 1e-9], "black", 9.0, "D"))
+    spots += zip(line, texts, strict=True)
+top = max(bound for (_, bound), _ in spots)
+best, texts = zip(*(spot for spot in spots if spot[0][1] > top - 1e-9), strict=True)
+marks.append(Dots(np.array(best), "black", 9.0, "D", texts=list(texts)))
 keys.append(Key(f"maximum {top:.2f}", ("black",), "D"))
-up = Axis(top - 2, top + 0.1, "bound, slowdowns in all", grid=True)
+ticks = [(bound, f"{bound:g}") for bound in (5.0, 5.5, 6.0, 6.5)] + [(top, f"{top:.2f}")]
+up = Axis(top - 2, top + 0.2, "what the prices prove, slowdowns", ticks=ticks, grid=True)
 along = Axis(0.78, 1.82, "price of a vision gang, slowdowns")
 Scene("Prices", "what they prove", [[Panel("bound", along, up, marks, keys)]])
 
