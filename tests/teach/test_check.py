@@ -63,8 +63,7 @@ def test_sentences(body: Any, says: str | None) -> None:
         (None, 3, False), (float("nan"), 3, False), (10**400, 3, False), ((1, 2), [1, 2], True),
         (np.array([1, 2]), [1, 2], True), (iter([1, 2]), [1, 2], True), ([2, 1], [1, 2], False),
         ([1], [1, 2], False), ("12", [1, 2], False), ([2, 1, 2], {1, 2}, True), ([1], {1, 2}, False),
-        ({"a": 1.0}, {"a": 1}, True), ({"a": 2}, {"a": 1}, False), ({}, {"a": 1}, False),
-        ([("a", 1)], {"a": 1}, False), (np.True_, True, True), (1, True, False), (None, None, True),
+        (np.True_, True, True), (1, True, False), (None, None, True),
         (0, None, False), ("no", "no", True), (("x", None), ("x", None), True),
     ],
 )  # fmt: skip
