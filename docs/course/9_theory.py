@@ -143,7 +143,7 @@ def _(check):
     assert found is not None, "return the numbers of jobs"
     assert {*found} == {1, 2}, "beside job 0 nobody is on time: drop it, the longest, and 1 and 2 are"
     for n in check.rng.permutation([1, 2, 3, *[6] * 12, 7, 7]).tolist():
-        seconds, due = check.rng.uniform(1, 9, n).round(1).tolist(), check.rng.uniform(1, 3.5 * n, n).round(1).tolist()
+        seconds, due = check.rng.integers(1, 19, n).tolist(), check.rng.integers(1, 1 + 7 * n, n).tolist()
         found = [int(j) for j in check.ask(on_time, list(seconds), list(due))]
         told = f"seconds {seconds}, due {due}: the jobs {sorted(found)}"
         assert len({*found}) == len(found) and {*found} <= {*range(n)}, f"{told} are not each one of 0 to {n - 1}"
