@@ -83,13 +83,13 @@ def _number(value: Any) -> float:
 def _agree(found: Any, true: Any, close: float) -> bool:
     """Say whether a student's value is the referee's."""
     if isinstance(true, Set):
-        return isinstance(found, Iterable) and set(found) == true
+        return isinstance(found, Iterable) and bool(set(found) == true)
     if isinstance(true, (list, tuple, np.ndarray)):
         row = list(found) if isinstance(found, Iterable) and not isinstance(found, (str, Mapping)) else [None]
         return len(row) == len(true) and all(_agree(x, y, close) for x, y in zip(row, true, strict=True))
     if true is None or isinstance(true, (str, bool, np.bool_)):
         return found is true or (isinstance(found, (str, bool, np.bool_)) and bool(found == true))
-    return abs(_number(found) - true) <= close * max(1.0, abs(true))
+    return bool(abs(_number(found) - true) <= close * max(1.0, abs(true)))
 
 
 def _call(function: Call, given: Iterable[Any]) -> str:

@@ -52,8 +52,8 @@ def judge(cell: Any, path: Path, space: dict[str, Any], answer: str) -> str | No
             assert str(error).strip(), f"{cell.number}: the check does not say what is wrong"
             return str(error)
         finally:
-            space.pop("_", None)
-            changed = [name for name, value in space.items() if before.get(name, before) is not value]
+            mine = {name: value for name, value in space.items() if name != "_" and not name.startswith("__")}
+            changed = [name for name, value in mine.items() if before.get(name, before) is not value]
             assert not changed, f"{cell.number}: the check changes {changed}"
     return None
 
