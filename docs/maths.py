@@ -24,4 +24,4 @@ def _mathml(found: re.Match[str]) -> str:
     # what the converter does not know it copies: an environment's `&`, a command with its backslash
     if "<mi>&</mi>" in result or "<mi>\\" in result:
         raise PluginError(f"no MathML for {formula}; of environments there are align*, array, cases, matrices")
-    return result
+    return result if display == "inline" else f'<div class="formula">{result}</div>'  # scrolls where it is too wide

@@ -300,9 +300,9 @@ def test_constraints_have_the_letters_of_the_code(name: str) -> None:
     assert letters <= page and len(page) > 3
 
 
-def load_links() -> Any:
-    """Return docs/links.py, which is in no package."""
-    spec = util.spec_from_file_location("links", ROOT / "docs" / "links.py")
+def load_hook(name: str) -> Any:
+    """Return a file of docs, which is in no package."""
+    spec = util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
     assert spec is not None and spec.loader is not None
     module = util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -322,9 +322,35 @@ def test_broken_links_are_found(tmp_path: Path) -> None:
     }
     (tmp_path / "i.png").touch()
     (tmp_path / "b.html").write_text('<p id="x"></p>')
-    links = load_links()
+    links = load_hook("links")
     for text, problem in bad.items():
         (tmp_path / "a.html").write_text(good + text)
         assert [x.rpartition(": ")[2] for x in links.broken(tmp_path.resolve())] == [problem], text
     (tmp_path / "a.html").write_text(good)
     assert links.broken(tmp_path.resolve()) == []
+
+
+def test_code_breaks_after_dots() -> None:
+    """Inline code may break after a dot, a slash, an underscore; numbers of a block and text stay as they are."""
+    text = "<p>a.b <code>gangplan.teach.list_cost(a/b)</code> <code>.mps ...</code></p><pre><code>a.b</code></pre>"
+    right = (
+        "<p>a.b <code>gangplan.<wbr>teach.<wbr>list_<wbr>cost(a/<wbr>b)</code> <code>.mps ...</code></p>"
+        "<pre><code>a.b</code></pre>"
+    )
+    assert load_hook("narrow").on_page_content(text) == right
+
+
+def test_formulas_scroll_by_themselves() -> None:
+    """A formula of its own line is in a box that scrolls where a phone is narrower; one in a line is not."""
+    pytest.importorskip("latex2mathml")
+    on_page_content = load_hook("maths").on_page_content
+    block = on_page_content(r'<div class="arithmatex">\[x\]</div>')
+    assert block.startswith('<div class="formula"><math') and block.endswith("</math></div>")
+    assert on_page_content(r'<span class="arithmatex">\(x\)</span>').startswith("<math")
+    assert ".formula" in (ROOT / "docs" / "stylesheets" / "site.css").read_text()
+
+
+def test_no_double_bar_is_doubled() -> None:
+    """`\\|` is a double bar in a formula: two of them are four bars, in a table too."""
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    assert [page.name for page in pages if r"\|\|" in page.read_text()] == []

@@ -176,7 +176,7 @@ def _summary(results: Results) -> Section:
         "gangplan claims. Without a plan, and where a solve was skipped, both are 100%. Means, with 95% intervals, "
         "are over instances, the same of all methods of an objective; claimed are optima."
     )
-    gaps = ("gap over best known, %", "from", "to", "median", "gap to our bound, %")
+    gaps = ("over best known, %", "from", "to", "median", "to our bound, %")
     head = ("objective, method", "s", "instances", *gaps, "claimed", "no plan")
     return Section("gaps", "GapBench", words, head, lines, brief=True, below=" ".join(results.left))
 
@@ -266,16 +266,20 @@ def _csv(part: Section) -> str:
     return text.getvalue()
 
 
+_LONG = 60
+"""Characters of a cell that do not fit beside others."""
 _TEX = str.maketrans({x: f"\\{x}" for x in "%_&#${}"} | {"\\": r"\textbackslash{}", "≥": r"$\ge$"})
 _TEX |= str.maketrans({"~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"$<$", ">": r"$>$"})
 
 
 def _tex(part: Section) -> str:
-    """Return a table for LaTeX with the package booktabs."""
+    """Return a table for LaTeX with the package booktabs; text longer than a line is broken."""
     head, *lines = (
         " & ".join(" ".join(x.split()).translate(_TEX) for x in cells) + r" \\" for cells in (part.head, *part.lines)
     )
-    begin = rf"\begin{{tabular}}{{l{'r' * (len(part.head) - 1)}}}"
+    columns = [*zip(part.head, *part.lines, strict=True)][1:]
+    others = (r"p{0.6\linewidth}" if max(map(len, cells)) > _LONG else "r" for cells in columns)
+    begin = rf"\begin{{tabular}}{{l{''.join(others)}}}"
     return "\n".join([begin, r"\toprule", head, r"\midrule", *lines, r"\bottomrule", r"\end{tabular}", ""])
 
 

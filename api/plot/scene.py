@@ -304,13 +304,22 @@ class Scene:
         write_whole({str(path): self.render(str(path))})
 
     def _repr_html_(self) -> str:
-        """Return it for a notebook: SVG, which tells a pointer more and needs no package."""
+        """Return it for a notebook, light or dark: SVG, which tells a pointer more and needs no package."""
         from .svg import draw
 
-        return f'<div style="background:white">{draw(self)}</div>'
+        return f'<style>{_DARK}</style><div class="gangplan-picture">{draw(self)}</div>'
 
     def _repr_png_(self) -> bytes:
         return self.render("x.png")
+
+
+_DARK = """
+.gangplan-picture { background: white; --dark: invert(0.91) hue-rotate(180deg); }
+[data-jp-theme-light="false"] .gangplan-picture, .vscode-dark .gangplan-picture { filter: var(--dark); }
+@media (prefers-color-scheme: dark) {
+  body:not([data-jp-theme-light], .vscode-light, .vscode-dark) .gangplan-picture { filter: var(--dark); }
+}"""
+"""Jupyter and VS Code say which theme they have; elsewhere, as in a page, it is that of the system."""
 
 
 def check(path: str) -> str:

@@ -5,6 +5,7 @@ from gangplan.instances.lazy import exported
 __getattr__ = exported(
     __name__,
     {
+        ".check": "Check",
         ".classic": "read_jobshop read_lekin read_swf write_jobshop write_lekin write_swf",
         ".dual": "dual_ascent",
         ".files": "export",

@@ -1,5 +1,6 @@
 """Teach with the library: its models, its methods step by step, tiny instances, classic words, homework and grades."""
 
+from .check import Check as Check
 from .classic import read_jobshop as read_jobshop
 from .classic import read_lekin as read_lekin
 from .classic import read_swf as read_swf

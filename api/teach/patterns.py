@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gangplan.instances import InstanceError
+from gangplan.instances.certificates.nodes import Nodes
 from gangplan.instances.placement import PlacementProblem
 from gangplan.solvers.placement.columns import Columns
 from gangplan.solvers.placement.gpu_assignment import rows_of
@@ -20,7 +21,8 @@ def column_generation(problem: PlacementProblem) -> Iterator[Step]:
 
     A column says what is on one node. A round solves the master problem (a linear programme that chooses columns),
     takes its prices, and adds columns that cost less than their gangs pay. The prices of a step are what each gang
-    pays; `bound` is Lagrange's at the best prices so far. The last step lets CP-SAT choose columns within the gap.
+    pays; `bound` is Lagrange's at the best prices so far. The last step lets CP-SAT choose columns within the gap; its
+    prices are the best, in the order of a certificate ("covers"): one for each family, by the name of its first gang.
 
     Raises:
         InstanceError: if the problem is of another kind, columns do not say all there is of it (see
@@ -36,13 +38,13 @@ def column_generation(problem: PlacementProblem) -> Iterator[Step]:
     def steps() -> Iterator[Step]:
         columns, recorder = Columns(run, batch), Recorder("Column generation")
         names, unit = [job.name for job in problem.jobs], batch.unit
+        family = {j: f for f, jobs in enumerate(columns.kin.members) for j in jobs}
         if run.plan is not None:
             columns.start(rows_of(batch, run.plan))
         text = f"First fit's plan gives the first {len(columns.patterns)} columns: what is on each node"
         yield recorder.step(text, problem, run.plan, run.bound)
         for turn in columns.rounds():
             pays = [float(x) / unit for x in columns.master.gangs(turn.prices)]
-            family = {j: f for f, jobs in enumerate(columns.kin.members) for j in jobs}
             text = f"The master problem costs {turn.value / unit:.6g}; "
             if turn.done:
                 text += "no column costs less than it is paid: done"
@@ -55,7 +57,12 @@ def column_generation(problem: PlacementProblem) -> Iterator[Step]:
         if columns.best is None:
             return
         choose(run, columns)
-        text = f"Whole columns chosen out of {len(columns.patterns)} and all others within the gap"
-        yield recorder.step(text, problem, run.plan, run.bound)
+        pays = [max(0.0, float(x) / unit) for x in columns.master.gangs(columns.best)]
+        firsts = [x.first for x in Nodes(problem).families]
+        best = {names[j]: pays[family[j]] if j in family else 0.0 for j in firsts}
+        text = (
+            f"Whole columns chosen out of {len(columns.patterns)} and all others within the gap; best prices by family"
+        )
+        yield recorder.step(text, problem, run.plan, run.bound, best)
 
     return steps()

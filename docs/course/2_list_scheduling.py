@@ -8,11 +8,12 @@
 
 # %%
 import heapq
-from itertools import permutations
+from itertools import pairwise, permutations
 
 import numpy as np
 
 import gangplan
+from gangplan import teach
 
 
 def problem_of(seconds, gpus, goal="makespan", weights=None):
@@ -49,12 +50,18 @@ def starts_of(seconds, gpus): ...
 
 
 # %% check="2.1"
-assert starts_of([2, 3], 1) is not None, "return a list of starts"
-assert list(starts_of([2, 3], 1)) == [0, 2], "on one GPU the second job waits for the first"
-assert list(starts_of([2, 3, 1], 2)) == [0, 0, 2], "the third job starts on the GPU that is free first"
-trial = np.random.default_rng(0).integers(1, 9, 12).tolist()
-verdict = gangplan.verify(problem_of(trial, 3), plan_of(starts_of(trial, 3)))
-assert verdict.ok, f"the verifier says: {verdict.violations[0]}"
+@teach.Check("return a list of starts, one for each job")
+def _(check):
+    assert check.ask(starts_of, [2, 3], 1) is not None, "return a list of starts"
+    assert list(starts_of([2, 3], 1)) == [0, 2], "on one GPU the second job waits for the first"
+    assert list(starts_of([2, 3, 1], 2)) == [0, 0, 2], "the third job starts on the GPU that is free first"
+    check.against(
+        starts_of,
+        lambda seconds, gpus: [*teach.list_scheduling(problem_of(seconds, gpus))][-1].plan.start.tolist(),
+        ((check.rng.integers(1, 30, 9).tolist(), int(gpus)) for gpus in (3, 2, 4, 1, *check.rng.integers(2, 6, 4))),
+        "the first job of the list that waits starts on the GPU that is free first, at that moment",
+    )
+
 
 # %% [markdown]
 # The library's `lists` tries several such lists and keeps the best. Here is one of them, drawn, for eight other jobs.
@@ -78,13 +85,26 @@ def bound(seconds, gpus): ...
 
 
 # %% check="2.2"
-assert bound([4, 1, 1], 3) is not None, "return a number"
-assert bound([4, 1, 1], 3) == 4, "no schedule ends before its longest job"
-assert bound([2, 2, 2], 2) == 3, "six seconds of work on two GPUs take three at least"
-for seed in range(5):
-    trial = np.random.default_rng(seed).integers(1, 9, 7).tolist()
-    best = gangplan.solve(problem_of(trial, 3), time_limit=5).objective
-    assert bound(trial, 3) <= best + 1e-9, f"{trial} on 3 GPUs are over after {best:g} s: no bound may be above that"
+@teach.Check("return a number")
+def _(check):
+    assert check.ask(bound, [4, 1, 1], 3) is not None, "return a number"
+    assert bound([4, 1, 1], 3) == 4, "no schedule ends before its longest job"
+    assert bound([2, 2, 2], 2) == 3, "six seconds of work on two GPUs take three at least"
+
+    def cut(end, gpus):
+        """Return jobs that fill so many GPUs up to `end` exactly, in any order."""
+        times = (np.sort(check.rng.uniform(0, end, 2)) for _ in range(gpus))
+        jobs = [float(p) for row in times for p in np.diff([0, *row, end])]
+        return check.rng.permutation(jobs).tolist()
+
+    known = {}  # of jobs their optimum: they were cut out of full GPUs, or beside one job that is longer than all work
+    for _ in range(20):
+        gpus, end = int(check.rng.integers(2, 6)), float(check.rng.uniform(3, 9))
+        known[tuple(cut(end, gpus)), gpus] = end
+        known[(*cut(end * check.rng.uniform(0.2, 0.9), gpus - 1), end), gpus] = end
+    draws = [(list(seconds), gpus) for seconds, gpus in known]
+    check.against(bound, lambda seconds, gpus: known[tuple(seconds), gpus], draws, "so early these jobs can be over")
+
 
 # %% [markdown]
 # ## Never worse than twice the optimum
@@ -126,9 +146,13 @@ answer = [1, 1, 1]
 
 
 # %% check="2.3"
-assert 1 <= len(answer) <= 10 and min(answer) > 0, "one to ten jobs of positive seconds"
-found = ratio(answer, 3, list_makespan(answer, 3))
-assert found > 5 / 3 - 1e-6, f"the list takes {found:.3f} times the optimum, and 5/3 is possible"
+@teach.Check("give a list of seconds")
+def _(check):
+    seconds = [check.number(p, f"job {i} of {answer}") for i, p in enumerate(answer)]
+    assert 1 <= len(seconds) <= 10 and min(seconds) > 0, "one to ten jobs of positive seconds"
+    found = ratio(seconds, 3, list_makespan(seconds, 3))
+    assert found > 5 / 3 - 1e-6, f"the list takes {found:.3f} times the optimum, and 5/3 is possible"
+
 
 # %% [markdown]
 # ## Long jobs first
@@ -144,10 +168,17 @@ def longest_first(seconds): ...
 
 
 # %% check="2.4"
-assert longest_first([1, 3, 2]) is not None, "return a list"
-assert list(longest_first([1, 3, 2])) == [3, 2, 1], "the longest job first"
-trial = [1, 1, 1, 1, 1, 1, 3]
-assert list(longest_first(trial)) == [3, 1, 1, 1, 1, 1, 1] and trial[-1] == 3, "leave the list that is given as it is"
+@teach.Check("return a list of seconds")
+def _(check):
+    assert check.ask(longest_first, [1, 3, 2]) is not None, "return a list"
+    assert list(longest_first([1, 3, 2])) == [3, 2, 1], "the longest job first"
+    for _ in range(20):
+        trial = [*map(float, check.rng.integers(5, 120, 8) / 4), 30.0, 30.0]
+        found = list(check.ask(longest_first, list(trial)))
+        falls = all(before >= after for before, after in pairwise(found))
+        assert falls, f"{found}: a longer job comes after a shorter one"
+        assert sorted(found) == sorted(trial), f"of the jobs {trial} you return {found}: each as often as it is there"
+
 
 # %% [markdown]
 # What is typical? Of 300 draws of ten jobs on three GPUs, how far is each rule from the bound of 2.2? Point at a
@@ -183,10 +214,15 @@ Scene("Two rules", "300 draws of ten jobs on three GPUs", [[Panel("ratios", acro
 # %% exercise="2.5"
 answer = [1, 1]
 
+
 # %% check="2.5"
-assert 1 <= len(answer) <= 10 and min(answer) > 0, "one to ten jobs of positive seconds"
-found = ratio(answer, 2, list_makespan(sorted(answer, reverse=True), 2))
-assert found > 7 / 6 - 1e-6, f"here LPT takes {found:.3f} times the optimum, and 7/6 is possible"
+@teach.Check("give a list of seconds")
+def _(check):
+    seconds = [check.number(p, f"job {i} of {answer}") for i, p in enumerate(answer)]
+    assert 1 <= len(seconds) <= 10 and min(seconds) > 0, "one to ten jobs of positive seconds"
+    found = ratio(seconds, 2, list_makespan(sorted(seconds, reverse=True), 2))
+    assert found > 7 / 6 - 1e-6, f"here LPT takes {found:.3f} times the optimum, and 7/6 is possible"
+
 
 # %% [markdown]
 # ## Another goal, another list
@@ -204,17 +240,23 @@ def order(seconds, weights): ...
 
 
 # %% check="2.6"
-assert order([1, 2], [1, 1]) is not None, "return the numbers of the jobs in order"
-assert list(order([3, 1], [1, 1])) == [1, 0], "with equal weights the shorter job goes first"
-assert list(order([3, 1], [9, 1])) == [0, 1], "three seconds of weight 9 go before one second of weight 1"
-for seed in range(4):
-    rng = np.random.default_rng(seed)
-    p, w = rng.integers(1, 9, 6).tolist(), rng.integers(1, 9, 6).tolist()
-    first = list(order(p, w))
-    assert sorted(first) == list(range(6)), "each job once"
-    cost = sum(w[j] * sum(p[i] for i in first[: k + 1]) for k, j in enumerate(first))
-    best = gangplan.solve(problem_of(p, 1, "weighted_completion", w), time_limit=10).objective
-    assert cost <= best + 1e-6, f"seconds {p}, weights {w}: your order costs {cost}, the best {best:g}"
+@teach.Check("return the numbers of the jobs in order, like [1, 0]")
+def _(check):
+    assert check.ask(order, [1, 2], [1, 1]) is not None, "return the numbers of the jobs in order"
+    assert list(order([3, 1], [1, 1])) == [1, 0], "with equal weights the shorter job goes first"
+    assert list(order([3, 1], [9, 1])) == [0, 1], "three seconds of weight 9 go before one second of weight 1"
+
+    def weighted(p, w, jobs):
+        """Return the weighted completion of jobs one after the other."""
+        return float(np.dot(np.array(w)[list(jobs)], np.cumsum(np.array(p)[list(jobs)])))
+
+    for _ in range(12):
+        p, w = check.rng.uniform(1, 9, (2, 6)).round(2).tolist()
+        first = [int(j) for j in check.ask(order, list(p), list(w))]
+        assert sorted(first) == list(range(6)), f"{first}: each of the jobs 0 to 5 once"
+        found, best = weighted(p, w, first), min(weighted(p, w, jobs) for jobs in permutations(range(6)))
+        assert found <= best + 1e-6, f"seconds {p}, weights {w}: your order costs {found:.2f}, the best {best:.2f}"
+
 
 # %% [markdown]
 # ## Jobs that may take several GPUs

@@ -23,6 +23,7 @@
 # %%
 import re
 import tempfile
+from itertools import combinations, permutations, product
 from pathlib import Path
 
 import highspy
@@ -54,7 +55,7 @@ def on(seconds, edges=(), send=1.0, fast=1, slow=0, factor=3.0, problem=Partitio
 # ## A model, letter by letter
 #
 # Six ops of 5, 4, 4, 3, 3 and 2 seconds share equal GPUs. No edges yet, any op may go anywhere. The load of a GPU is
-# the sum of its ops; the objective is the largest load. The field calls this $P \| C_{\max}$.
+# the sum of its ops; the objective is the largest load. The field calls this $P\,||\,C_{\max}$.
 #
 # The library has this model twice: as a mixed-integer linear programme (MILP) and for CP-SAT. Both have these
 # letters.
@@ -94,16 +95,25 @@ def size(ops, edges, gpus):
 
 
 # %% check="3.1"
-for ops, edges, gpus in ((6, [], 3), (4, [(0, 1), (1, 2), (2, 3)], 2), (5, [(0, 4), (1, 4)], 4)):
-    built = teach.milp(on([1] * ops, edges, fast=gpus, variant="free"))
-    letters = [row.letter for row in built.rows]
-    expected = (sum(c.name.startswith("x[") for c in built.columns), *(letters.count(letter) for letter in "ALK"))
-    found = size(ops, len(edges), gpus)
-    assert found is not None, "size() returns nothing yet"
-    assert found[0] == expected[0], f"x has an index for ops and one for GPUs: {expected[0]} columns, not {found[0]}"
-    assert found[1] == expected[1], f"(A) is for every op: {expected[1]} rows, not {found[1]}"
-    assert found[2] == expected[2], f"(L) is for every GPU: {expected[2]} rows, not {found[2]}"
-    assert found[3] == expected[3], f"(K) is two rows for every edge and GPU: {expected[3]}, not {found[3]}"
+@teach.Check("return four numbers: columns x, rows A, rows L, rows K")
+def _(check):
+    graphs = [(6, [], 3), (4, [(0, 1), (1, 2), (2, 3)], 2), (5, [(0, 4), (1, 4)], 4)]
+    for ops, gpus in zip(*map(check.rng.permutation, ([3, 4, 5, 6, 7, 8], [2, 3, 4, 5, 6, 7])), strict=True):
+        edges = [edge for edge in combinations(range(ops), 2) if check.rng.random() < 0.4]
+        graphs.append((int(ops), edges, int(gpus)))
+    for ops, edges, gpus in graphs:
+        built = teach.milp(on([1] * ops, edges, fast=gpus, variant="free"))
+        letters = [row.letter for row in built.rows]
+        expected = (sum(c.name.startswith("x[") for c in built.columns), *(letters.count(letter) for letter in "ALK"))
+        found = check.ask(size, ops, len(edges), gpus)
+        assert found is not None, "size() returns nothing yet"
+        assert len(found) == 4, f"four numbers, not {found}"
+        words = f"{ops} ops, {len(edges)} edges, {gpus} GPUs"
+        assert found[0] == expected[0], f"{words}: x is for an op and a GPU: {expected[0]} columns, not {found[0]}"
+        assert found[1] == expected[1], f"{words}: (A) is for every op: {expected[1]} rows, not {found[1]}"
+        assert found[2] == expected[2], f"{words}: (L) is for every GPU: {expected[2]} rows, not {found[2]}"
+        assert found[3] == expected[3], f"{words}: (K) is 2 rows for an edge and a GPU: {expected[3]}, not {found[3]}"
+
 
 # %% [markdown]
 # ## The relaxation
@@ -134,15 +144,26 @@ def bound_of(weights, times):
 
 
 # %% check="3.2"
-equal = [SECONDS] * 4
-assert bound_of([0.25] * 4, equal) is not None, "bound_of() returns nothing yet"
-assert abs(bound_of([0.25] * 4, equal) - 5.25) < 1e-9, "equal weights on equal GPUs prove sum / 4 = 5.25"
-assert abs(bound_of([0.5, 0.5, 0, 0], equal)) < 1e-9, "a GPU of weight 0 takes all ops for nothing: this proves 0"
-mixed = on([7, 6, 2, 2, 2, 1], fast=2, slow=2, variant="free")
-solved = teach.relaxation(mixed)
-weights = [-solved.duals.get(f"L[gpu{d}]", 0.0) for d in range(4)]
-proved = bound_of(weights, [[7, 6, 2, 2, 2, 1]] * 2 + [[21, 18, 6, 6, 6, 3]] * 2)
-assert abs(proved - solved.bound) < 1e-6, f"the duals of (L) prove the bound {solved.bound:.4f}, not {proved:.4f}"
+@teach.Check("return a number")
+def _(check):
+    equal = [SECONDS] * 4
+    assert check.ask(bound_of, [0.25] * 4, equal) is not None, "bound_of() returns nothing yet"
+    assert abs(bound_of([0.25] * 4, equal) - 5.25) < 1e-9, "equal weights on equal GPUs prove sum / 4 = 5.25"
+    assert abs(bound_of([0.5, 0.5, 0, 0], equal)) < 1e-9, "a GPU of weight 0 takes all ops for nothing: this proves 0"
+
+    def least(weights, times):
+        """Return the least weighted load of all placements."""
+        load = np.array(weights)[:, None] * np.array(times)
+        return min(sum(load[d, v] for v, d in enumerate(on)) for on in product(*[range(len(load))] * load.shape[1]))
+
+    draws = ((check.rng.dirichlet([1] * 3).tolist(), check.rng.uniform(1, 9, (3, 4)).tolist()) for _ in range(8))
+    check.against(bound_of, least, draws, "no placement has a smaller sum of weight times load")
+    mixed = on([7, 6, 2, 2, 2, 1], fast=2, slow=2, variant="free")
+    solved = teach.relaxation(mixed)
+    weights = [-solved.duals.get(f"L[gpu{d}]", 0.0) for d in range(4)]
+    proved = bound_of(weights, [[7, 6, 2, 2, 2, 1]] * 2 + [[21, 18, 6, 6, 6, 3]] * 2)
+    assert abs(proved - solved.bound) < 1e-6, f"the duals of (L) prove the bound {solved.bound:.4f}, not {proved:.4f}"
+
 
 # %% [markdown]
 # ## Branch and bound
@@ -180,17 +201,17 @@ def copies(used, gpus):
 
 
 # %% check="3.3"
-def count(groups, gpus):
-    """Count the ways to give each group of ops a GPU of its own."""
-    from itertools import permutations
+@teach.Check("return a whole number")
+def _(check):
+    assert check.ask(copies, 1, 4) is not None, "copies() returns nothing yet"
+    check.against(
+        copies,
+        lambda used, gpus: sum(1 for _ in permutations(range(gpus), used)),  # each group has a GPU of its own
+        [(used, gpus) for gpus in check.rng.permutation(range(1, 8)).tolist() for used in range(1, gpus + 1)],
+        "the first group has all GPUs to choose from, the next one fewer",
+        close=1e-12,
+    )
 
-    return sum(1 for _ in permutations(range(gpus), groups))
-
-
-for used, gpus in ((1, 4), (2, 4), (3, 3), (4, 6)):
-    assert copies(used, gpus) is not None, "copies() returns nothing yet"
-    message = f"the first group has {gpus} GPUs to choose from, the next {gpus - 1}: that makes {count(used, gpus)}"
-    assert copies(used, gpus) == count(used, gpus), message
 
 # %% [markdown]
 # The cure: allow fewer names. The largest op is on GPU 0; the second largest on GPU 0 or 1, and so on.
@@ -223,12 +244,26 @@ def my_rows(programme):
 
 
 # %% check="3.4"
-mine = my_rows(teach.milp(four))
-assert mine, "my_rows() returns no row yet"
-nodes = list(teach.branch_and_bound(four, rows=mine))
-assert nodes[-1].incumbent is not None, "your rows leave no plan at all"
-assert abs(nodes[-1].incumbent - 6) < 1e-6, "your rows cut off every best plan: fix one op to one GPU, no more"
-assert len(nodes) < len(list(teach.branch_and_bound(four))), "your rows hold of all solutions, so they save no node"
+@teach.Check('return a list of rows, like [teach.Row("mine", 1, None, {0: 1})]')
+def _(check):
+    built = teach.milp(four)
+    mine = check.ask(my_rows, built)
+    assert mine, "my_rows() returns no row yet"
+    mine, places = list(mine), [(0,) * 6, (0, 1, 2, 3, 0, 1), *check.rng.integers(0, 4, (200, 6)).tolist()]
+    for place in places:
+        loads = [sum(p for p, d in zip(SECONDS, place, strict=True) if d == gpu) for gpu in range(4)]
+        value = {f"x[op{v},gpu{d}]": float(place[v] == d) for v in range(6) for d in range(4)} | {"Z": max(loads)}
+        value |= {f"L[gpu{d}]": load for d, load in enumerate(loads)}
+        at = [value.get(column.name, 1.0) for column in built.columns]
+        sums = [(row, sum(a * at[j] for j, a in row.terms.items())) for row in mine]
+        kept = all(
+            (row.least is None or total >= row.least - 1e-9) and (row.most is None or total <= row.most + 1e-9)
+            for row, total in sums
+        )
+        told = f"your rows {'allow' if kept else 'forbid'} ops 0 to 5 on GPUs {[int(d) for d in place]}"
+        assert kept or place[0], f"{told}: fix one op to one GPU, no more"
+        assert not kept or place[0] == 0, f"{told}: op 0, of 5 s, is not on GPU 0 there"
+
 
 # %% [markdown]
 # ## Big M
@@ -277,14 +312,20 @@ for cut in teach.cuts(tight, below=12):
 # %% exercise="3.5"
 cover = None
 
+
 # %% check="3.5"
-weight, point, room = [5, 4, 4, 3, 2], [1, 0.75, 0.5, 0.25, 0], 11
-assert cover, "cover is a set of numbers of ops, such as {0, 3}"
-assert set(cover) <= {0, 1, 2, 3, 4}, "ops are 0 to 4"
-taken = sum(weight[v] for v in cover)
-assert taken > room, f"these ops take {taken} s: they fit, so plans may have them all, and this cut is wrong"
-left, right = sum(point[v] for v in cover), len(cover) - 1
-assert left > right, f"the cut says {left} <= {right}, which the point keeps: take ops with x near 1"
+@teach.Check("cover is a set of numbers of ops, such as {0, 3}")
+def _(check):
+    weight, point, room = [5, 4, 4, 3, 2], [1, 0.75, 0.5, 0.25, 0], 11
+
+    assert cover is not None and len(cover), "cover is a set of numbers of ops, such as {0, 3}"
+    assert {*cover} <= {0, 1, 2, 3, 4}, "ops are 0 to 4"
+    assert len({*cover}) == len([*cover]), "each op is in a set once"
+    taken = sum(weight[v] for v in cover)
+    assert taken > room, f"these ops take {taken} s: they fit, so plans may have them all, and this cut is wrong"
+    left, right = sum(point[v] for v in cover), len(cover) - 1
+    assert left > right, f"the cut says {left} <= {right}, which the point keeps: take ops with x near 1"
+
 
 # %% [markdown]
 # ## Files for other solvers
@@ -345,13 +386,28 @@ def read_log(log):
 
 
 # %% check="3.6"
-found = read_log(LOG)
-assert found is not None, "read_log() returns nothing yet"
-assert found[0] == 23, "the best plan is after best:"
-assert found[1] == 12, "the bound is the low end of next:[low,high]; the high end is what a better plan may be"
-assert abs(found[2] - 11 / 23) < 1e-9, "the gap is a share of the plan: (23 - 12) / 23"
-early = "\n".join(LOG.strip().splitlines()[:3])
-assert read_log(early)[:2] == (65, 11), "the last line of this shorter log says 65 and 11"
+@teach.Check("return three numbers: best, bound, gap")
+def _(check):
+    found = check.ask(read_log, LOG)
+    assert found is not None, "read_log() returns nothing yet"
+    assert len(found) == 3, f"three numbers, not {found}"
+    assert found[0] == 23, "the best plan is after best:"
+    assert found[1] == 12, "the bound is the low end of next:[low,high]; the high end is what a better plan may be"
+    assert abs(found[2] - 11 / 23) < 1e-9, "the gap is a share of the plan: (23 - 12) / 23"
+    for _ in range(12):
+        best, low, text, seconds = 300, 10, ["", "Starting search at 0.04s with 1 workers."], 0.04
+        for k in range(1, int(check.rng.integers(3, 12))):
+            seconds += float(check.rng.random())
+            plan = k == 1 or check.rng.random() < 0.5
+            best, low = (
+                (best - int(check.rng.integers(1, 20)), low) if plan else (best, low + int(check.rng.integers(1, 9)))
+            )
+            name, end = (f"#{k}" if plan else "#Bound"), f"best:{best:<5} next:[{low},{best - 1}]"
+            text.append(f"{name:<7} {seconds:5.2f}s {end:<28} main")
+        log = "\n".join([*text, *check.rng.choice(["#Done 9.00s main", "..."], int(check.rng.integers(3)))])
+        right = {log: (best, low, (best - low) / best)}
+        check.against(read_log, right.get, [(log,)], "that is on the last line with best: and next:", close=1e-9)
+
 
 # %% [markdown]
 # Now a log of your own machine. Read it from the end: status, objective, best bound, and how many branches and

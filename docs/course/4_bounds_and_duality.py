@@ -14,7 +14,7 @@ from itertools import combinations_with_replacement
 import numpy as np
 
 import gangplan
-from gangplan import Fleet, GangJob, PlacementProblem, SpeedModel
+from gangplan import Fleet, GangJob, PlacementProblem, SpeedModel, teach
 
 GANGS = {"vision": 3, "language": 3}
 SLOWER = {
@@ -80,11 +80,27 @@ def cost(node): ...
 
 
 # %% check="4.1"
-assert cost(["vision"]) is not None, "return a number"
-assert cost([]) == 0 and cost(["vision"]) == 1, "a gang alone has slowdown 1, an empty node costs nothing"
-assert np.isclose(cost(["vision", "vision"]), 2.2), "each of the two takes 1.1 times as long"
-assert np.isclose(cost(["vision", "language"]), 3.2), "1 + 0.5 for the one, 1 + 0.7 for the other"
-assert np.isclose(3 * cost(["vision", "language"]), gangplan.verify(problem, plan).objective, rtol=1e-6)
+@teach.Check("return a number")
+def _(check):
+    assert check.ask(cost, ["vision"]) is not None, "return a number"
+    assert check.ask(cost, []) == 0 and cost(["vision"]) == 1, (
+        "a gang alone has slowdown 1, an empty node costs nothing"
+    )
+    assert cost(["language"]) == 1, "a gang alone has slowdown 1, of whichever model"
+    assert np.isclose(cost(["vision", "vision"]), 2.2), "each of the two takes 1.1 times as long"
+    assert np.isclose(cost(["vision", "language"]), 3.2), "1 + 0.5 for the one, 1 + 0.7 for the other"
+    for _ in range(8):
+        nodes = check.rng.permutation(np.repeat(range(NODES), 2)).tolist()
+        held = [[name.split()[0] for name, n in zip(NAMES, nodes, strict=True) if n == node] for node in range(NODES)]
+        found, true = (
+            sum(
+                check.number(check.ask(cost, node[:: check.rng.choice([-1, 1])]), f"the cost of {node}")
+                for node in held
+            ),
+            gangplan.verify(problem, plan_of(nodes)).objective,
+        )
+        assert np.isclose(found, true), f"the verifier says that nodes {held} cost {true:.4f}, your costs {found:.4f}"
+
 
 # %% [markdown]
 # ## Prices
@@ -111,12 +127,25 @@ def node_price(prices): ...
 
 
 # %% check="4.2"
-assert node_price({"vision": 0.0, "language": 0.0}) is not None, "return a number"
-assert node_price({"vision": 0.0, "language": 0.0}) == 0, "if nobody pays, the empty node is the least"
-assert np.isclose(node_price({"vision": 1.0, "language": 1.0}), 0), "two gangs cost more than the 2 that they pay"
-assert np.isclose(node_price({"vision": 1.3, "language": 1.4}), -0.4), "two vision gangs cost 2.2 and pay 2.6"
-assert np.isclose(node_price({"vision": 0.5, "language": 2.0}), -1.6), "two language gangs cost 2.4 and pay 4"
-assert np.isclose(node_price({"vision": 1.1, "language": 1.2}), -0.2), "a language gang alone costs 1 and pays 1.2"
+@teach.Check("return a number")
+def _(check):
+    assert check.ask(node_price, {"vision": 0.0, "language": 0.0}) is not None, "return a number"
+    assert node_price({"vision": 0.0, "language": 0.0}) == 0, "if nobody pays, the empty node is the least"
+    assert np.isclose(node_price({"vision": 1.0, "language": 1.0}), 0), "two gangs cost more than the 2 that they pay"
+    assert np.isclose(node_price({"vision": 1.3, "language": 1.4}), -0.4), "two vision gangs cost 2.2 and pay 2.6"
+    assert np.isclose(node_price({"vision": 0.5, "language": 2.0}), -1.6), "two language gangs cost 2.4 and pay 4"
+    assert np.isclose(node_price({"vision": 1.1, "language": 1.2}), -0.2), "a language gang alone costs 1 and pays 1.2"
+
+    def least(prices):
+        """Return the least cost less pay of the pairs of gangs, the second of which may be nobody."""
+        slower = {pair: 1 + SLOWER[pair] + SLOWER[pair[::-1]] for pair in SLOWER} | {(a, None): 0 for a in GANGS}
+        pays = prices | {None: 0}
+        return min(0, *(1 + more - pays[a] - pays[b] for (a, b), more in slower.items()))
+
+    near = ((0.5, 0.5), (1.1, 0.6), (0.6, 1.15), (2.0, 0.5), (0.5, 2.0), (1.8, 1.9), (1.1, 1.15))
+    draws = [dict(zip(models, check.rng.normal(at, 0.05).tolist(), strict=True)) for at in near * 3]
+    check.against(node_price, least, [(prices,) for prices in draws], "the least of no gang, one, and two gangs")
+
 
 # %% [markdown]
 # ## The checker
@@ -148,14 +177,21 @@ for prices in ({"vision": 0.5, "language": 0.5}, {"vision": 0.5, "language": 2.0
 # %% exercise="4.3"
 answer = {"vision": 1.0, "language": 1.0}
 
+
 # %% check="4.3"
-assert isinstance(answer, dict) and set(answer) == set(GANGS), 'give a price of each model, like {"vision": 1.0, ...}'
-assert min(answer.values()) >= 0, "the checker takes no prices below 0"
-v, w = answer["vision"], answer["language"]
-short = {"an empty node": 0, "a vision gang alone": 1 - v, "a language gang alone": 1 - w}
-short |= {"two vision gangs": 2.2 - 2 * v, "two language gangs": 2.4 - 2 * w, "one gang of each": 3.2 - v - w}
-value, who = proved(answer), min(short, key=short.get)
-assert value >= 6.5, f"they prove {value:.3f}; mu is {short[who]:.2f} for {who}: can prices rise by more than mu falls?"
+@teach.Check('give a price of each model, like {"vision": 1.0, ...}')
+def _(check):
+    assert isinstance(answer, dict) and set(answer) == set(GANGS), (
+        'give a price of each model, like {"vision": 1.0, ...}'
+    )
+    v, w = (check.number(answer[model], f"the price of {model}") for model in GANGS)
+    assert min(v, w) >= 0, "the checker takes no prices below 0"
+    short = {"an empty node": 0, "a vision gang alone": 1 - v, "a language gang alone": 1 - w}
+    short |= {"two vision gangs": 2.2 - 2 * v, "two language gangs": 2.4 - 2 * w, "one gang of each": 3.2 - v - w}
+    value, who = proved({"vision": v, "language": w}), min(short, key=short.get)
+    falls = f"mu is {short[who]:.2f} for {who}: can prices rise by more than mu falls?"
+    assert value >= 6.5, f"they prove {value:.3f}; {falls}"
+
 
 # %% [markdown]
 # The bound as a function of the two prices, as the checker says: concave, with corners where another set of gangs
@@ -164,18 +200,20 @@ assert value >= 6.5, f"they prove {value:.3f}; mu is {short[who]:.2f} for {who}:
 # %%
 from gangplan.plot.scene import Axis, Dots, Key, Lines, Panel, Scene
 
-axis, marks, keys = np.linspace(0.8, 1.8, 21), [], []
-shades = ("#56b4e9", "#009e73", "#b8a800", "#e69f00", "#d55e00", "#7a5c9e")
+axis, marks, keys, spots = np.linspace(0.8, 1.8, 21), [], [], []
+shades = ("#56b4e9", "#009e73", "#cc79a7", "#e69f00", "#d55e00", "#7a5c9e")
 for y, shade in zip(axis[::4], shades, strict=True):
     line = [(x, proved({"vision": x, "language": y})) for x in axis]
     texts = [f"vision {x:.2f}, language {y:.2f}: {bound:.3f}" for x, bound in line]
     marks += [Lines([line], shade, 1.6), Dots(np.array(line), shade, 5.0, texts=texts)]
     keys.append(Key(f"language {y:.1f}", (shade,), "line"))
-points = np.concatenate([dots.at for dots in marks[1::2]])
-top = points[:, 1].max()
-marks.append(Dots(points[points[:, 1] > top - 1e-9], "black", 9.0, "D"))
+    spots += zip(line, texts, strict=True)
+top = max(bound for (_, bound), _ in spots)
+best, texts = zip(*(spot for spot in spots if spot[0][1] > top - 1e-9), strict=True)
+marks.append(Dots(np.array(best), "black", 9.0, "D", texts=list(texts)))
 keys.append(Key(f"maximum {top:.2f}", ("black",), "D"))
-up = Axis(top - 2, top + 0.1, "bound, slowdowns in all", grid=True)
+ticks = [(bound, f"{bound:g}") for bound in (5.0, 5.5, 6.0, 6.5)] + [(top, f"{top:.2f}")]
+up = Axis(top - 2, top + 0.2, "what the prices prove, slowdowns", ticks=ticks, grid=True)
 along = Axis(0.78, 1.82, "price of a vision gang, slowdowns")
 Scene("Prices", "what they prove", [[Panel("bound", along, up, marks, keys)]])
 
@@ -200,10 +238,15 @@ def best_prices(): ...
 
 
 # %% check="4.4"
-found = best_prices()
-assert isinstance(found, dict) and {*GANGS} <= {*found}, "return a dict with a price of each model"
-value = proved(found)
-assert value > 6.89, f"your prices prove {value:.4f}, others 6.9: is a gang alone among your sets, and mu <= 0?"
+@teach.Check("return a dict with a price of each model")
+def _(check):
+    found = check.ask(best_prices)
+    assert isinstance(found, dict) and {*GANGS} <= {*found}, "return a dict with a price of each model"
+    prices = {model: check.number(found[model], f"the price of {model}") for model in GANGS}
+    assert min(prices.values()) >= 0, "the checker takes no prices below 0"
+    value = proved(prices)
+    assert value > 6.899, f"your prices prove {value:.4f}, others 6.9: is a gang alone among your sets, and mu <= 0?"
+
 
 # %% [markdown]
 # ## The gap
@@ -222,16 +265,22 @@ gangplan.plot(problem, result, panel="cluster")
 # %% exercise="4.5"
 answer = {("vision", "vision"): 0, ("language", "language"): 0, ("vision", "language"): 3}
 
+
 # %% check="4.5"
-pairs = {("vision", "vision"): 2.2, ("language", "language"): 2.4, ("vision", "language"): 3.2}
-assert isinstance(answer, dict) and {*answer} <= {*pairs}, f"give a number to each of the patterns {[*pairs]}"
-for model, count in GANGS.items():
-    placed = sum(share * pattern.count(model) for pattern, share in answer.items())
-    assert np.isclose(placed, count), f"{placed:g} of {count} gangs of {model} are placed"
-assert np.isclose(sum(answer.values()), NODES), "there are three nodes"
-assert min(answer.values()) >= 0, "no pattern is there less than 0 times"
-total = sum(share * pairs[pattern] for pattern, share in answer.items())
-assert total < 6.91, f"it costs {total:g}: take only patterns that cost their pay plus mu, at the best prices"
+@teach.Check('give a number to each pattern, like {("vision", "vision"): 1, ...}')
+def _(check):
+    pairs = {("vision", "vision"): 2.2, ("language", "language"): 2.4, ("vision", "language"): 3.2}
+    assert isinstance(answer, dict), f"give a number to each of the patterns {[*pairs]}"
+    shares = {tuple(sorted(pattern, reverse=True)): check.number(x, f"{pattern}") for pattern, x in answer.items()}
+    assert {*shares} <= {*pairs} and len(shares) == len(answer), f"give a number to each of the patterns {[*pairs]}"
+    for model, count in GANGS.items():
+        placed = sum(share * pattern.count(model) for pattern, share in shares.items())
+        assert np.isclose(placed, count), f"{placed:g} of {count} gangs of {model} are placed"
+    assert np.isclose(sum(shares.values()), NODES), "there are three nodes"
+    assert min(shares.values()) >= 0, "no pattern is there less than 0 times"
+    total = sum(share * pairs[pattern] for pattern, share in shares.items())
+    assert total < 6.91, f"it costs {total:g}: take only patterns that cost their pay plus mu, at the best prices"
+
 
 # %% [markdown]
 # Half a node is no node. Three gangs of one model cannot be paired among themselves, so some node has one of each
@@ -246,12 +295,18 @@ assert total < 6.91, f"it costs {total:g}: take only patterns that cost their pa
 # %% exercise="4.6"
 answer = {"prices": {"vision": 1.0, "language": 1.0}, "threshold": 6.0}
 
+
 # %% check="4.6"
-try:
-    value = proved(answer["prices"], answer["threshold"])
-except gangplan.InstanceError as error:
-    raise AssertionError(f"the checker refuses the proof: {error}") from None
-assert value > 7.79, f"this proves {value:.4f}; the plan above costs {result.objective:.4f}"
+@teach.Check('give {"prices": {"vision": ..., "language": ...}, "threshold": ...}')
+def _(check):
+    assert isinstance(answer, dict) and {"prices", "threshold"} <= {*answer}, "give prices and a threshold"
+    prices = {model: check.number(answer["prices"][model], f"the price of {model}") for model in GANGS}
+    try:
+        value = proved(prices, check.number(answer["threshold"], "the threshold"))
+    except gangplan.InstanceError as error:
+        raise AssertionError(f"the checker refuses the proof: {error}") from None
+    assert value > 7.79, f"this proves {value:.4f}; the plan above costs {result.objective:.4f}"
+
 
 # %% [markdown]
 # With the plan of the solver, this is a proof of optimality that needs no solver to check. The library makes such
@@ -270,7 +325,9 @@ print(certified.standing, float(gangplan.verify_bound(problem, certified.certifi
 #
 # In the homework `prices` has one for each *family*: gangs of one worker that differ in name only are one family, any
 # other gang is one of its own, in the order of their first gangs. `gangplan.teach.column_generation(problem)` finds
-# good prices step by step, `step.prices` by gang. That takes longer than a submission may, so hand in the file.
+# good prices step by step. The last step has the best of them by family:
+# `[str(Fraction(x)) for x in step.prices.values()]` are the `prices` of a certificate. That takes longer than a
+# submission may, so hand in the file.
 #
 # - Any prices are a proof; good ones are harder to find. That is the point of duality.
 # - A linear programme's bound, and the search that closes its gap, are two different arguments.

@@ -9,7 +9,7 @@
 # **Time**: 50 minutes. **Before**: notebook 2. **Needs** the library, NumPy and matplotlib.
 
 # %%
-from itertools import combinations, pairwise, permutations, product
+from itertools import combinations, permutations, product
 
 import numpy as np
 
@@ -79,17 +79,25 @@ def swaps(order): ...
 
 
 # %% check="5.1"
-found = swaps(list("abcd"))
-assert found is not None, "return a list of lists"
-found = [tuple(order) for order in found]
-assert len(found) == 6, f"four jobs have 4 * 3 / 2 = 6 pairs, and you return {len(found)} lists"
-assert len(set(found)) == 6, "some list is there twice: did you change the same list again and again?"
-for order in found:
-    differ = [i for i in range(4) if order[i] != "abcd"[i]]
-    assert len(differ) == 2, f"{order} differs from abcd in {len(differ)} places, a swap in two"
-kept = list("abcd")
-swaps(kept)
-assert kept == list("abcd"), "the list that you were given has changed: copy it first"
+@teach.Check("return a list of lists")
+def _(check):
+    found = check.ask(swaps, list("abcd"))
+    assert found is not None, "return a list of lists"
+    found = [tuple(order) for order in found]
+    assert len(found) == 6, f"four jobs have 4 * 3 / 2 = 6 pairs, and you return {len(found)} lists"
+    assert len(set(found)) == 6, "some list is there twice: did you change the same list again and again?"
+    for order in found:
+        differ = [i for i in range(4) if order[i : i + 1] != ("abcd"[i],)]
+        assert len(order) == 4 and len(differ) == 2, f"{order} differs from abcd in {len(differ)} places, a swap in two"
+    for n in check.rng.permutation([1, 2, 3, 5, 6]).tolist():
+        jobs = check.rng.permutation(list("ghijklmnop")[:n]).tolist()
+        right = {x for x in permutations(jobs) if sum(a != b for a, b in zip(x, jobs, strict=True)) == 2}
+        kept = list(jobs)
+        found = [tuple(order) for order in check.ask(swaps, kept)]
+        assert kept == jobs, "the list that you were given has changed: copy it first"
+        assert len(found) == len(set(found)), f"of {jobs} some list is there twice"
+        assert {*found} == right, f"of {jobs} {len(right)} lists differ in two places; yours have others, or not all"
+
 
 # %% [markdown]
 # ## Descent
@@ -106,33 +114,47 @@ def descend(order, cost, neighbours): ...
 
 
 # %% check="5.2"
-def pairs(order):
-    """Yield all swaps; a check may not use your `swaps`."""
-    for i, j in combinations(range(len(order)), 2):
-        new = list(order)
-        new[i], new[j] = new[j], new[i]
-        yield new
+@teach.Check("return the list where the descent ends")
+def _(check):
+    def pairs(order):
+        """Yield all swaps; a check may not use your `swaps`."""
+        for i, j in combinations(range(len(order)), 2):
+            new = list(order)
+            new[i], new[j] = new[j], new[i]
+            yield new
 
+    end = check.ask(descend, list(given), cost, pairs)
+    assert end is not None, "return the list where the descent ends"
+    assert not isinstance(end, (int, float)) and sorted(end) == given, "return a list, which has each job once"
+    assert cost(end) < cost(given), "the given list has better neighbours, and you stay there"
+    assert all(cost(new) >= cost(end) for new in pairs(end)), "a neighbour of your last list is better: go on"
+    told = "steepest descent ends at 305, or at 301 if it takes another one of two best neighbours"
+    assert cost(end) in (301, 305), told
+    assert [*descend(list(end), cost, pairs)] == [*end], "at a local optimum the descent stays"
+    lists = [list(order) for order in permutations("abcde")]
+    for _ in range(8):  # other costs, and two lists each as neighbours
+        worth = dict(zip(map(tuple, lists), check.rng.permutation(len(lists)).tolist(), strict=True))
+        links = {tuple(x): [lists[i] for i in check.rng.choice(len(lists), 2, replace=False)] for x in lists}
 
-asked = []
+        def price(order, worth=worth):
+            return worth[tuple(order)]
 
+        def near(order, links=links):
+            return iter(links[tuple(order)])
 
-def watched(order):
-    asked.append(tuple(order))
-    return pairs(order)
+        def walk(order, price=price, near=near):
+            best = min(near(order), key=price)
+            return [order, *(walk(best, price, near) if price(best) < price(order) else [])]
 
+        way = max(map(walk, lists), key=len)
+        words = " to ".join("".join(x) for x in way)
+        end = check.ask(descend, list(way[0]), price, near)
+        assert [*end] == way[-1], (
+            f"of other costs and neighbours the steepest way is {words}; you end at {''.join(end)}"
+        )
+    ends = {cost(descend(list(order), cost, pairs)) for order in list(every)[::200]}
+    print(f"from the given list 305 or 301; from 26 others {sorted(ends)}; the best of all {best_of_all:g}")
 
-end = descend(list(given), cost, watched)
-assert end is not None, "return the list where the descent ends"
-assert not isinstance(end, (int, float)) and sorted(end) == given, "return a list, which has each job once"
-assert cost(end) < cost(given), "the given list has better neighbours, and you stay there"
-assert all(cost(new) >= cost(end) for new in pairs(end)), "a neighbour of your last list is better: go on"
-for old, new in pairwise(asked):
-    assert new == old or cost(new) == min(map(cost, pairs(old))), "go to the best neighbour, not the first better one"
-assert cost(end) in (301, 305), "steepest descent ends at 305, or at 301 if it takes another one of two best neighbours"
-assert descend(list(end), cost, pairs) == end, "at a local optimum the descent stays"
-ends = {cost(descend(list(order), cost, pairs)) for order in list(every)[::200]}
-print(f"from the given list {cost(end):g}; from 26 others {sorted(ends)}; the best of all {best_of_all:g}")
 
 # %% [markdown]
 # The descent from the given list is stuck at 305, and the best is 294: no swap helps, although better lists exist. (It
@@ -158,16 +180,32 @@ def count(n): ...
 
 
 # %% check="5.3"
-found = insertions(list("abcd"))
-assert found is not None, "return a list of lists"
-found = [tuple(order) for order in found]
-assert tuple("abcd") not in found, "the list itself is no neighbour"
-assert len(found) == len(set(found)), "a list is there twice: a job moved one place on is its neighbour moved back"
-assert tuple("bcda") in found and tuple("dabc") in found, "a job may go to either end"
-assert tuple("badc") not in found, "badc takes two insertions"
-assert len(found) == 9, f"four jobs have 9 insertions, and you return {len(found)}"
-assert count(2) is not None, "put the formula in `count`"
-assert [count(n) for n in (2, 4, 7)] == [1, 9, 36], "n (n - 1) moves, less the n - 1 that are there twice"
+@teach.Check("return a list of lists, and of `count` a number")
+def _(check):
+    found = check.ask(insertions, list("abcd"))
+    assert found is not None, "return a list of lists"
+    found = [tuple(order) for order in found]
+    assert tuple("abcd") not in found, "the list itself is no neighbour"
+    assert len(found) == len(set(found)), "a list is there twice: a job moved one place on is its neighbour moved back"
+    assert tuple("bcda") in found and tuple("dabc") in found, "a job may go to either end"
+    assert tuple("badc") not in found, "badc takes two insertions"
+    assert len(found) == 9, f"four jobs have 9 insertions, and you return {len(found)}"
+    assert check.ask(count, 2) is not None, "put the formula in `count`"
+    for n in check.rng.permutation([2, 3, 5, 6, 7]).tolist():
+        jobs = check.rng.permutation(list("ghijklmnop")[:n]).tolist()
+        less = {tuple(x for x in jobs if x != job): job for job in jobs}  # of lists that lack one job
+        right = {
+            x
+            for x in permutations(jobs)
+            if [*x] != jobs and any(tuple(y for y in x if y != job) in less for job in jobs)
+        }
+        found = [tuple(order) for order in check.ask(insertions, list(jobs))]
+        assert len(found) == len(set(found)), f"of {jobs} some list is there twice"
+        assert {*found} == right, f"{jobs} has {len(right)} insertions; yours are others, or not all"
+        assert check.number(count(n)) == len(right), (
+            f"{n} jobs have {len(right)}: n (n - 1), less the n - 1 there twice"
+        )
+
 
 # %% [markdown]
 # Larger neighbourhoods have fewer local optima, and take longer to look at. Count here, over all 5040 lists, those
@@ -223,34 +261,39 @@ def accept(more, temperature, u): ...
 
 
 # %% check="5.4"
-def anneal(order, hot, seed, rounds=600):
-    """Draw swaps, cool from `hot` to a hundredth of it, and return the least cost met."""
-    rng, now = np.random.default_rng(seed), cost(order)
-    best = now
-    for k in range(rounds):
-        i, j = rng.choice(len(order), 2, replace=False)
-        new = list(order)
-        new[i], new[j] = new[j], new[i]
-        if accept(cost(new) - now, hot * 0.01 ** (k / rounds), rng.random()):
-            order, now = new, cost(new)
-            best = min(best, now)
-    return best
+@teach.Check("return true or false")
+def _(check):
+    def anneal(order, hot, seed, rounds=600):
+        """Draw swaps, cool from `hot` to a hundredth of it, and return the least cost met."""
+        rng, now = np.random.default_rng(seed), cost(order)
+        best = now
+        for k in range(rounds):
+            i, j = rng.choice(len(order), 2, replace=False)
+            new = list(order)
+            new[i], new[j] = new[j], new[i]
+            if accept(cost(new) - now, hot * 0.01 ** (k / rounds), rng.random()):
+                order, now = new, cost(new)
+                best = min(best, now)
+        return best
 
+    assert check.ask(accept, -3, 1.0, 0.99) is not None, "return true or false"
+    assert accept(-3, 1.0, 0.99) and accept(0, 1.0, 0.99), "what costs no more is always accepted"
+    assert accept(1, 1.0, 0.36) and not accept(1, 1.0, 0.37), "at T = 1, one more is accepted with e^-1 = 0.368"
+    assert not accept(50, 0.1, 0.001), "cold, a much worse list is not accepted"
+    assert accept(50, 1000.0, 0.9), "hot, nearly everything is accepted"
+    assert check.ask(accept, -50, 1e-5, 0.5), "what costs less is accepted, however cold it is"
+    for _ in range(40):
+        temperature, u = float(10 ** check.rng.uniform(-2, 2)), float(check.rng.uniform(0.02, 0.98))
+        edge = -temperature * float(np.log(u))  # so much more is accepted with probability u
+        for more, right in ((edge * 0.97, True), (edge * 1.03, False), (-edge, True)):
+            told = f"a list that costs {more:.4g} more, T = {temperature:.4g}, u = {u:.3f}: accepted is {right}"
+            assert bool(check.ask(accept, more, temperature, u)) == right, told
+    results = {hot: [anneal(list(given), hot, seed) for seed in range(10)] for hot in (0.001, 10.0, 1000.0)}
+    for hot, values in results.items():
+        at_best = sum(value == best_of_all for value in values)
+        print(f"from T = {hot:g}: {at_best} of 10 runs find the best list, mean {np.mean(values):.1f}")
+    assert sum(value == best_of_all for value in results[10.0]) >= 8, "from T = 10 nearly every run finds the best list"
 
-assert accept(-3, 1.0, 0.99) is not None, "return true or false"
-assert accept(-3, 1.0, 0.99) and accept(0, 1.0, 0.99), "what costs no more is always accepted"
-assert accept(1, 1.0, 0.36) and not accept(1, 1.0, 0.37), "at T = 1, one more is accepted with e^-1 = 0.368"
-assert not accept(50, 0.1, 0.001), "cold, a much worse list is not accepted"
-assert accept(50, 1000.0, 0.9), "hot, nearly everything is accepted"
-try:
-    accept(-50, 1e-5, 0.5)
-except OverflowError:
-    raise AssertionError("e to the power of 5 million is no float: first accept what costs no more") from None
-results = {hot: [anneal(list(given), hot, seed) for seed in range(10)] for hot in (0.001, 10.0, 1000.0)}
-for hot, values in results.items():
-    at_best = sum(value == best_of_all for value in values)
-    print(f"from T = {hot:g}: {at_best} of 10 runs find the best list, mean {np.mean(values):.1f}")
-assert sum(value == best_of_all for value in results[10.0]) >= 8, "from T = 10 nearly every run finds the best list"
 
 # %% [markdown]
 # Too cold, it is a descent that gets stuck; too hot, it wastes its rounds on a random walk. The right temperature is
@@ -326,15 +369,20 @@ print(len(list(around(greedy, {5}))), len(list(around(greedy, {1, 5}))), len(lis
 smallest = None
 which = None
 
+
 # %% check="5.5"
-assert smallest is not None, "put a number in `smallest`"
-assert which is not None, "put a set of gangs in `which`, numbered from 0"
-assert not isinstance(which, int) and set(which) <= set(range(6)), "`which` is a set of gangs, numbered from 0 to 5"
-assert len(set(which)) == smallest, f"`which` has {len(set(which))} gangs, and `smallest` is {smallest}"
-least = min(map(slowdowns, around(greedy, set(which))))
-assert least < 7, f"with {sorted(which)} taken away the best placement around still costs {least:g}"
-smaller = [gone for gone in combinations(range(6), smallest - 1) if min(map(slowdowns, around(greedy, set(gone)))) < 7]
-assert not smaller, f"fewer are enough: look at {smaller[0]}"
+@teach.Check("a number, and a set of gangs, numbered from 0 to 5")
+def _(check):
+    assert smallest is not None, "put a number in `smallest`"
+    assert which is not None, "put a set of gangs in `which`, numbered from 0"
+    size = check.number(smallest, "`smallest`")
+    assert {*which} <= set(range(6)), "`which` is a set of gangs, numbered from 0 to 5"
+    assert len({*which}) == len([*which]) == size, f"`which` has {len({*which})} gangs, and `smallest` is {smallest}"
+    least = min(map(slowdowns, around(greedy, set(which))))
+    assert least < 7, f"with {sorted(which)} taken away the best placement around still costs {least:g}"
+    fewer = [gone for gone in combinations(range(6), int(size) - 1) if min(map(slowdowns, around(greedy, {*gone}))) < 7]
+    assert not fewer, f"fewer are enough: look at {fewer[0]}"
+
 
 # %% [markdown]
 # So no search that moves one or two gangs at a time ever leaves this plan without accepting a worse one. There is the
@@ -350,17 +398,39 @@ def large(placement, rounds, size, seed): ...
 
 
 # %% check="5.6"
-found = large(greedy, 1, 1, 0)
-assert found is not None, "return a placement"
-assert np.shape(found) == (6,) and sum(found) == 8, "a placement has the workers of each gang on the first node"
-assert all(slowdowns(large(greedy, 20, 2, seed)) == 7 for seed in range(5)), "two gangs at a time do not get out"
-ends = [slowdowns(large(greedy, 30, 3, seed)) for seed in range(20)]
-print(f"three gangs at a time: {sum(end == 6 for end in ends)} of 20 runs are at 6 after 30 rounds")
-assert max(ends) <= 7, "a round must not make it worse"
-assert sum(end == 6 for end in ends) >= 15, "most runs get out in 30 rounds: do you draw anew in each round?"
-far = max(slowdowns(large((2, 2, 1, 1, 1, 1), 60, 2, seed)) for seed in range(5))
-assert far < 30, f"(2, 2, 1, 1, 1, 1) is left at {far:.3g} after 60 rounds: does each round go on from the last one?"
-assert slowdowns(large(greedy, 1, 6, 0)) == 6, "with all six gangs gone one round finds the best placement"
+@teach.Check("return a placement: the workers of each gang on the first node")
+def _(check):
+    found = check.ask(large, greedy, 1, 1, 0)
+    assert found is not None, "return a placement"
+    assert np.shape(found) == (6,) and sum(found) == 8, "a placement has the workers of each gang on the first node"
+    firsts = set()
+    for seed in check.rng.choice(10_000, 12, replace=False).tolist():
+        whole = [x for x in product(*(range(size + 1) for size in sizes)) if sum(x) == 8]
+        begin, gangs = whole[check.rng.integers(len(whole))], int(check.rng.integers(1, 4))
+        told = f"from {begin}, one round of {gangs} gangs, seed {seed}"
+        found = tuple(int(x) for x in check.ask(large, begin, 1, gangs, seed))
+        ways = [min(map(slowdowns, around(begin, {*gone}))) for gone in combinations(range(6), gangs)]
+        far = sum(x != y for x, y in zip(found, begin, strict=True))
+        assert found in whole, f"{told}: {found} is no placement of 8 workers on the first node"
+        assert far <= gangs, f"{told}: {found} has {far} gangs elsewhere"
+        ends = any(abs(slowdowns(found) - way) < 1e-9 for way in ways)
+        assert ends, f"{told}: {found} costs {slowdowns(found):g}, and no {gangs} gangs have that as their best"
+        assert found == tuple(large(begin, 1, gangs, seed)), f"{told}: twice the same seed, and two answers"
+        stays = tuple(check.ask(large, begin, 0, gangs, seed))
+        assert stays == begin, f"no round at all leaves {begin} as it is, and you return {stays}"
+        firsts.add(tuple(large((2, 2, 1, 1, 1, 1), 1, 2, seed)))
+    assert len(firsts) > 1, "each seed draws the same gangs"
+    assert all(slowdowns(large(greedy, 20, 2, seed)) == 7 for seed in range(5)), "two gangs at a time do not get out"
+    ends = [slowdowns(large(greedy, 30, 3, seed)) for seed in range(20)]
+    print(f"three gangs at a time: {sum(end == 6 for end in ends)} of 20 runs are at 6 after 30 rounds")
+    assert max(ends) <= 7, "a round must not make it worse"
+    assert sum(end == 6 for end in ends) >= 15, "most runs get out in 30 rounds: do you draw anew in each round?"
+    far = max(slowdowns(large((2, 2, 1, 1, 1, 1), 60, 2, seed)) for seed in range(5))
+    assert far < 30, (
+        f"(2, 2, 1, 1, 1, 1) is left at {far:.3g} after 60 rounds: does each round go on from the last one?"
+    )
+    assert slowdowns(large(greedy, 1, 6, 0)) == 6, "with all six gangs gone one round finds the best placement"
+
 
 # %% [markdown]
 # ## The library's search, step by step

@@ -9,8 +9,12 @@
 # **Time**: 50 minutes. **Before**: notebook 2. **Needs** the library and NumPy.
 
 # %%
-import numpy as np
+from types import SimpleNamespace
 
+import numpy as np
+from scipy.stats import ttest_rel
+
+from gangplan import teach
 from gangplan.instances.generators.jobs import arrivals
 from gangplan.instances.workload import Workload
 from gangplan.simulator.metrics import compare, interval, summary
@@ -60,15 +64,35 @@ def erlang_wait(servers, load, seconds):
 
 
 # %% check="6.1"
-found = erlang_wait(1, 0.5, 100.0)
-assert found is not None, "return the mean wait in seconds"
-assert abs(found - 100) < 1e-9, "one GPU, half busy: the mean wait is the mean duration"
-assert abs(erlang_wait(2, 0.5, 100.0) - 100 / 3) < 1e-9, "two GPUs at half load: a third of the mean duration"
-for servers, (mean, margin) in simulated.items():
-    theory = erlang_wait(servers, 0.8, 100.0)
-    assert abs(mean - theory) < 2 * margin, (
-        f"{servers} GPUs: theory {theory:.1f} s, simulated {mean:.1f} ± {margin:.1f}"
-    )
+@teach.Check("return the mean wait in seconds")
+def _(check):
+    found = check.ask(erlang_wait, 1, 0.5, 100.0)
+    assert found is not None, "return the mean wait in seconds"
+    assert abs(found - 100) < 1e-9, "one GPU, half busy: the mean wait is the mean duration"
+    assert abs(erlang_wait(2, 0.5, 100.0) - 100 / 3) < 1e-9, "two GPUs at half load: a third of the mean duration"
+
+    def balanced(servers, load, seconds):
+        """Return the mean wait from the chain of states: so many jobs there, one more or one less at a time."""
+        jobs = np.arange(3000)
+        odds = np.cumprod(np.where(jobs > 0, servers * load / np.clip(jobs, 1, servers), 1.0))
+        queue = (odds * np.maximum(jobs - servers, 0)).sum() / odds.sum()
+        return float(queue * seconds / (servers * load))  # Little: jobs that wait, over jobs that arrive in a second
+
+    draws = [
+        (int(n), float(check.rng.uniform(0.2, 0.95)), float(check.rng.uniform(1, 500))) for n in (1, 2, 3, 5, 9, 20)
+    ]
+    check.against(erlang_wait, balanced, draws, "so it is in equilibrium", close=1e-5)
+    for servers, (mean, margin) in simulated.items():
+        theory = erlang_wait(servers, 0.8, 100.0)
+        told = f"{servers} GPUs: theory {theory:.1f} s, simulated {mean:.1f} ± {margin:.1f}"
+        assert abs(mean - theory) < 2 * margin, told
+
+
+# %%
+varied = {  # for 6.2, durations of three kinds: v, and the mean wait that is simulated
+    name: (variation, interval(waits(1, 0.7, duration=name, spread=1.0)))
+    for name, variation in (("fixed", 0.0), ("exponential", 1.0), ("lognormal", np.e - 1))
+}
 
 # %% [markdown]
 # The same load, and the mean wait falls with the number of GPUs. Two clusters of the same load are not equally hard.
@@ -97,19 +121,28 @@ def general_wait(load, seconds, variation):
 
 worse = None
 
+
 # %% check="6.2"
-found = general_wait(0.5, 100.0, 1.0)
-assert found is not None, "return the mean wait in seconds"
-assert abs(found - 100) < 1e-9, "exponential durations have v = 1: the formula of M/M/1 comes out"
-for name, variation in (("fixed", 0.0), ("exponential", 1.0), ("lognormal", np.e - 1)):
-    mean, margin = interval(waits(1, 0.7, duration=name, spread=1.0))
-    theory = general_wait(0.7, 100.0, variation)
-    print(f"{name:<12} theory {theory:.0f} s, simulated {mean:.0f} ± {margin:.0f}")
-    assert abs(mean - theory) < 2 * margin, (
-        f"{name}: theory says {theory:.1f} s, the simulator {mean:.1f} ± {margin:.1f}"
-    )
-assert worse is not None, "put a number in `worse`"
-assert abs(worse - np.exp(1.5**2)) < 0.1, "the load and the mean cancel: what is left is (1 + v) / (1 + 0)"
+@teach.Check("return the mean wait in seconds, and put a number in `worse`")
+def _(check):
+    found = check.ask(general_wait, 0.5, 100.0, 1.0)
+    assert found is not None, "return the mean wait in seconds"
+    assert abs(found - 100) < 1e-9, "exponential durations have v = 1: the formula of M/M/1 comes out"
+    for _ in range(12):  # two durations: half the mean square over the mean is left of the job that runs
+        load, share = check.rng.uniform(0.1, 0.9), 1 - 10 ** -check.rng.uniform(0.1, 3)
+        both = np.array([1.0, float(check.rng.uniform(2, 200))])
+        mean, square = ((both**k * [share, 1 - share]).sum() for k in (1, 2))
+        told = general_wait, lambda *_, x=load / (1 - load) * square / (2 * mean): x
+        check.against(*told, [(float(load), float(mean), float(square / mean**2 - 1))], "so with two durations")
+    for name, (variation, (mean, margin)) in varied.items():
+        theory = general_wait(0.7, 100.0, variation)
+        print(f"{name:<12} theory {theory:.0f} s, simulated {mean:.0f} ± {margin:.0f}")
+        told = f"{name}: theory says {theory:.1f} s, the simulator {mean:.1f} ± {margin:.1f}"
+        assert abs(mean - theory) < 2 * margin, told
+    assert worse is not None, "put a number in `worse`"
+    told = "the load and the mean cancel: what is left is (1 + v) / (1 + 0)"
+    assert abs(check.number(worse, "`worse`") - np.exp(1.5**2)) < 0.1, told
+
 
 # %% [markdown]
 # The simulator agrees with theory where theory has an answer. That is how far trust goes: for gangs on nodes there is
@@ -160,13 +193,19 @@ Scene("M/M/4", "mean wait and 95% interval of 10 seeds", [[panel]])
 # %% exercise="6.3"
 starts = {"head": None, "overtake": None, "easy": None}
 
+
 # %% check="6.3"
-four = Workload(("a", "b", "c", "d"), [0.0, 1.0, 2.0, 3.0], [3, 4, 1, 1], [10.0, 5.0, 5.0, 20.0])
-for discipline, told in starts.items():
-    assert told is not None and len(told) == 4, f"four numbers for {discipline}, one for each of a, b, c, d"
-    true = simulate(four, nodes=1, gpus=4, discipline=discipline).start.tolist()
-    wrong = [job for job, x, y in zip("abcd", told, true, strict=True) if x != y]
-    assert not wrong, f"{discipline}: look again at {', '.join(wrong)}; who holds how many GPUs when they start?"
+@teach.Check("four numbers for each discipline, one for each of a, b, c, d")
+def _(check):
+    four = Workload(("a", "b", "c", "d"), [0.0, 1.0, 2.0, 3.0], [3, 4, 1, 1], [10.0, 5.0, 5.0, 20.0])
+    assert isinstance(starts, dict), "a dict with four numbers for each discipline"
+    for discipline in ("head", "overtake", "easy"):
+        told = starts.get(discipline)
+        assert told is not None and len(told) == 4, f"four numbers for {discipline}, one for each of a, b, c, d"
+        true = simulate(four, nodes=1, gpus=4, discipline=discipline).start.tolist()
+        wrong = [job for job, x, y in zip("abcd", told, true, strict=True) if x != y]
+        assert not wrong, f"{discipline}: look again at {', '.join(wrong)}; who holds how many GPUs when they start?"
+
 
 # %% [markdown]
 # `overtake` keeps the GPUs busy, and lets small jobs pass b again and again. `easy` fills the hole in front of b, and
@@ -234,16 +273,33 @@ def paired(a, b):
 
 
 # %% check="6.4"
-answer = paired(np.array([1.0, 2.0, 6.0]), np.array([2.0, 1.0, 1.0]))
-assert answer is not None and len(answer) == 3, "return a mean, half the width, and a list of seeds"
-assert abs(answer[0] - 5 / 3) < 1e-9, "the mean of a - b is (-1 + 1 + 5) / 3"
-assert abs(answer[1] - interval(np.array([-1.0, 1.0, 5.0]))[1]) < 1e-6, "t for n - 1 degrees of freedom, s with n - 1"
-assert list(answer[2]) == [0], "only seed 0 says that b is worse than a: the list is [0]"
-answer = paired(np.array([1.0, 1.0, 1.0, 5.0, 1.0]), np.array([3.0, 2.0, 0.0, 9.0, 0.5]))
-assert list(answer[2]) == [2, 4], "the mean is below 0 here: seeds 2 and 4, above 0, say the opposite"
-for a, b in (("sjf overtake", "least_work overtake"), ("fifo easy", "fifo overtake"), ("fifo overtake", "fifo head")):
-    mean, margin, liars = paired(jct[a], jct[b])
-    print(f"{a} less {b}: {mean:+.0f} ± {margin:.0f} s; seeds that say the opposite: {sorted(map(int, liars))}")
+@teach.Check("return a mean, half the width, and a list of seeds")
+def _(check):
+    answer = check.ask(paired, np.array([1.0, 2.0, 6.0]), np.array([2.0, 1.0, 1.0]))
+    assert answer is not None and len(answer) == 3, "return a mean, half the width, and a list of seeds"
+    assert abs(answer[0] - 5 / 3) < 1e-9, "the mean of a - b is (-1 + 1 + 5) / 3"
+    half = interval(np.array([-1.0, 1.0, 5.0]))[1]
+    assert abs(answer[1] - half) < 1e-6, "t for n - 1 degrees of freedom, s with n - 1"
+    assert list(answer[2]) == [0], "only seed 0 says that b is worse than a: the list is [0]"
+    answer = paired(np.array([1.0, 1.0, 1.0, 5.0, 1.0]), np.array([3.0, 2.0, 0.0, 9.0, 0.5]))
+    assert list(answer[2]) == [2, 4], "the mean is below 0 here: seeds 2 and 4, above 0, say the opposite"
+
+    def by_scipy(a, b):
+        low, high = ttest_rel(a, b).confidence_interval(0.95)
+        middle = (low + high) / 2
+        return middle, (high - low) / 2, np.flatnonzero(np.sign(a - b) == -np.sign(middle)).tolist()
+
+    for n in check.rng.integers(3, 30, 12).tolist():
+        both = check.rng.lognormal(1, 0.5, (2, n)) + check.rng.uniform(-0.5, 0.5, (2, 1))
+        check.against(paired, by_scipy, [(both[0], both[1])], "mean, half the width, and seeds, says scipy.stats")
+    for a, b in (
+        ("sjf overtake", "least_work overtake"),
+        ("fifo easy", "fifo overtake"),
+        ("fifo overtake", "fifo head"),
+    ):
+        mean, margin, liars = paired(jct[a], jct[b])
+        print(f"{a} less {b}: {mean:+.0f} ± {margin:.0f} s; seeds that say the opposite: {sorted(map(int, liars))}")
+
 
 # %% [markdown]
 # Whoever ran one seed may have run one of these. Whoever tried seeds until the result looked right has run one of
@@ -286,25 +342,38 @@ def tune(cost, choices, tuning):
 
 
 # %% check="6.5"
-costs = {0.0: (0, 3, 3), 0.5: (1, 0, 4), 1.0: (3, 3, 1)}  # of each choice, on seeds 100, 101 and 102
-asked = set()
+@teach.Check("return one of the choices")
+def _(check):
+    costs, asked = {0.0: (0, 3, 3), 0.5: (1, 0, 4), 1.0: (3, 3, 1)}, set()  # of each choice, on seeds 100, 101 and 102
 
+    def recorded(x, seed):
+        asked.add(seed)
+        return costs[x][seed - 100] if seed in (100, 101, 102) else 0
 
-def recorded(x, seed):
-    asked.add(seed)
-    return costs[x][seed - 100] if seed in (100, 101, 102) else 0
+    best = check.ask(tune, recorded, (0.0, 0.5, 1.0), (100, 101, 102))
+    assert best is not None, "return one of the choices"
+    others = list(asked - {100, 101, 102})[:5]
+    told = "which are not of `tuning`; whoever tunes on the test seeds reports luck"
+    assert not others, f"you asked for {others}, {told}"
+    assert asked == {100, 101, 102}, f"of the three seeds of `tuning` only {sorted(asked)} were asked"
+    assert best in costs, f"return one of the choices, not its place or its cost: {best}"
+    assert best == 0.5, f"the mean cost of 0.5 over the seeds is least, not that of {best}: {costs}"
+    for _ in range(12):
+        choices = tuple(sorted(check.rng.uniform(0, 2, int(check.rng.integers(2, 7))).round(3).tolist()))
+        seeds = range(int(check.rng.integers(30, 90)), 97)
+        table = {x: check.rng.lognormal(0, 1, len(seeds)).tolist() for x in choices}
 
+        def shown(x, seed, table=table, seeds=seeds):
+            assert seed in seeds, f"you asked for seed {seed}, {told}"
+            return table[x][seeds.index(seed)]
 
-best = tune(recorded, (0.0, 0.5, 1.0), (100, 101, 102))
-assert best is not None, "return one of the choices"
-others = list(asked - {100, 101, 102})[:5]
-assert not others, f"you asked for {others}, which are not of `tuning`; whoever tunes on the test seeds reports luck"
-assert asked == {100, 101, 102}, f"of the three seeds of `tuning` only {sorted(asked)} were asked"
-assert best in costs, f"return one of the choices, not its place or its cost: {best}"
-assert best == 0.5, f"the mean cost of 0.5 over the seeds is least, not that of {best}: {costs}"
-best = tune(cost, (0.0, 0.25, 0.5, 0.75, 1.0), range(100, 110))
-mean, margin = interval(np.array([cost(best, seed) for seed in TEST]) - jct["sjf overtake"])
-print(f"x = {best}, on test seeds: {mean:+.0f} ± {margin:.0f} s against SJF")
+        best = check.ask(tune, shown, choices, seeds)
+        right = min(choices, key=lambda x: sum(table[x]))
+        assert best == right, f"of other costs {right} has the least mean, not {best}"
+    best = tune(cost, (0.0, 0.25, 0.5, 0.75, 1.0), range(100, 110))
+    mean, margin = interval(np.array([cost(best, seed) for seed in TEST]) - jct["sjf overtake"])
+    print(f"x = {best}, on test seeds: {mean:+.0f} ± {margin:.0f} s against SJF")
+
 
 # %% [markdown]
 # On these workloads the tuned rule is not told apart from SJF: what was best on ten seeds need not gain anything on
@@ -342,20 +411,49 @@ def peeks(go, jobs, moment):
 
 
 # %% check="6.6"
-assert peeks(run, crowded[0], 3600.0) is not None, "return True or False"
-caught = {}
-for suspect in suspects:
-    moments = (float(np.median(jobs.submit)) for jobs in crowded)
-    caught[suspect] = any(peeks(lambda x, s=suspect: run(x, *s), y, t) for y, t in zip(crowded, moments, strict=True))
-    print(*suspect, "peeks" if caught[suspect] else "does not peek")
-assert not caught["fifo", "overtake"], (
-    "FIFO asks for nothing: do you compare starts after the moment, or make jobs longer that are done by then?"
-)
-assert not caught["smallest", "overtake"], "the number of GPUs is known: only durations may change"
-assert caught["sjf", "overtake"], (
-    "SJF peeks: each job that is not done needs a factor of its own, running ones too; with one for all the order stays"
-)
-assert caught["fifo", "easy"], "EASY peeks: whether a job is done before a reservation is a question of its duration"
+@teach.Check("return True or False")
+def _(check):
+    def one_by_one(key):
+        """Return what runs jobs on one GPU: of those there, always the one of the least key."""
+
+        def go(jobs):
+            start, wait, now = np.zeros(jobs.n_jobs), set(range(jobs.n_jobs)), 0.0
+            while wait:
+                now = max(now, min(jobs.submit[j] for j in wait))
+                first = min((j for j in wait if jobs.submit[j] <= now), key=lambda j: (key(jobs, j), j))
+                start[first] = now
+                now += jobs.duration[first]
+                wait.remove(first)
+            return SimpleNamespace(start=start, finish=start + jobs.duration)
+
+        return go
+
+    assert check.ask(peeks, run, crowded[0], 3600.0) is not None, "return True or False"
+    caught, some = {}, [workload(int(seed), load=3.0, jobs=40) for seed in check.rng.integers(1000, 10**6, 4)]
+    luck = check.rng.random(40)
+    for name, key, right in (
+        ("first come", lambda jobs, j: jobs.submit[j], False), ("by lot", lambda jobs, j: luck[j], False),
+        ("shortest", lambda jobs, j: jobs.duration[j], True), ("longest", lambda jobs, j: -jobs.duration[j], True),
+    ):  # fmt: skip
+        go, q = one_by_one(key), check.rng.uniform(0.3, 0.7)
+        found = [bool(check.ask(peeks, go, jobs, float(np.quantile(go(jobs).start, q)))) for jobs in some]
+        told = "it peeks: jobs that are not done, running ones too, need a factor each" if right else "it does not peek"
+        assert any(found) == right, f"jobs one by one, {name} first: {told}"
+    for suspect in suspects:
+        moments = (float(np.median(jobs.submit)) for jobs in crowded)
+        caught[suspect] = any(
+            peeks(lambda x, s=suspect: run(x, *s), y, t) for y, t in zip(crowded, moments, strict=True)
+        )
+        print(*suspect, "peeks" if caught[suspect] else "does not peek")
+    told = "FIFO asks for nothing: do you compare starts after the moment, or make jobs longer that are done by then?"
+    assert not caught["fifo", "overtake"], told
+    assert not caught["smallest", "overtake"], "the number of GPUs is known: only durations may change"
+    told = "each job that is not done needs a factor of its own, running ones too; with one for all the order stays"
+    assert caught["sjf", "overtake"], f"SJF peeks: {told}"
+    assert caught["fifo", "easy"], (
+        "EASY peeks: whether a job is done before a reservation is a question of its duration"
+    )
+
 
 # %% [markdown]
 # (`smallest easy` goes unnoticed: where the smallest job does not fit, nobody does, and there is nothing to fill.)

@@ -26,11 +26,14 @@ if missing:
 # %%
 from collections import Counter
 from dataclasses import replace
+from itertools import pairwise, permutations
+from types import SimpleNamespace
 
 import numpy as np
 import torch
 
 import gangplan
+from gangplan import teach
 from gangplan.learned.graph.compiled import score
 from gangplan.learned.graph.schema import Schema
 from gangplan.learned.offline.graphs import assemble
@@ -106,12 +109,22 @@ def targets(regret, temperature):
 
 
 # %% check="7.1"
-found = targets(np.array([0.0, 0.0, 1.0, np.inf]), 0.01)
-assert found is not None, "return the targets, one for each action"
-assert abs(sum(found) - 1) < 1e-9, "targets are probabilities: they sum up to 1"
-assert np.allclose(found, [0.5, 0.5, 0, 0]), "at a low temperature all optimal actions share the target evenly"
-found = targets(np.array([0.0, 0.0, 1.0, np.inf]), 1.0)
-assert np.allclose(found, np.array([1, 1, np.exp(-1), 0]) / (2 + np.exp(-1))), "near-optimal actions join as T grows"
+@teach.Check("return the targets, one for each action")
+def _(check):
+    found = check.ask(targets, np.array([0.0, 0.0, 1.0, np.inf]), 0.01)
+    assert found is not None, "return the targets, one for each action"
+    assert abs(sum(found) - 1) < 1e-9, "targets are probabilities: they sum up to 1"
+    assert np.allclose(found, [0.5, 0.5, 0, 0]), "at a low temperature all optimal actions share the target evenly"
+    found = targets(np.array([0.0, 0.0, 1.0, np.inf]), 1.0)
+    right = np.array([1, 1, np.exp(-1), 0]) / (2 + np.exp(-1))
+    assert np.allclose(found, right), "near-optimal actions join as T grows"
+    for n in check.rng.integers(1, 9, 12).tolist():
+        costs, temperature = check.rng.exponential(2, n), float(10 ** check.rng.uniform(-1, 1))
+        regret = np.where(check.rng.random(n) < 0.2, np.inf, costs) - costs.min()
+        regret[np.argmin(costs)] = 0.0
+        right = torch.softmax(torch.tensor(-regret / temperature), 0).numpy()
+        check.against(targets, lambda *_, right=right: right, [(regret, temperature)], "a share of e^(-r / T)")
+
 
 # %% [markdown]
 # ## An order as a label
@@ -133,14 +146,23 @@ def probability(keys, order, sharp=SHARP):
 
 
 # %% check="7.2"
-found = probability(np.array([0.0, 1.0]), [0, 1])
-assert found is not None, "return a number"
-assert abs(found - 1 / (1 + np.exp(-SHARP))) < 1e-9, "of two gangs it is a logistic function of the difference of keys"
-keys, order = np.array([0.3, -1.0, 0.8, 0.1]), [1, 3, 0, 2]
-assert probability(keys, order) > probability(keys, order[::-1]), "the order of the keys is likelier than its reverse"
-rank = torch.tensor(np.argsort(order))  # of each job its place
-same = float(torch.exp(-listwise(torch.tensor(keys), rank) * 4))
-assert abs(probability(keys, order) - same) < 1e-6, f"the library's loss says {same:.6f}"
+@teach.Check("return a number")
+def _(check):
+    found = check.ask(probability, np.array([0.0, 1.0]), [0, 1])
+    assert found is not None, "return a number"
+    right = 1 / (1 + np.exp(-SHARP))
+    assert abs(found - right) < 1e-9, "of two gangs it is a logistic function of the difference of keys"
+
+    def library(keys, order, sharp=SHARP):
+        """Return e to the power of minus the library's loss, which is the mean of the logarithms."""
+        rank = torch.tensor(np.argsort(order))  # of each job its place
+        return float(torch.exp(-listwise(torch.tensor(keys * sharp / SHARP), rank) * len(order)))
+
+    for n in check.rng.integers(2, 7, 12).tolist():
+        keys, order = check.rng.normal(0, 0.5, n), check.rng.permutation(n).tolist()
+        why = "the library's loss says so: each gang is drawn among those that are left"
+        check.against(probability, library, [(keys, order), (keys, order, float(check.rng.uniform(0.2, 3)))], why)
+
 
 # %% [markdown]
 # ## 3. Imitation
@@ -162,26 +184,41 @@ def reach(edges, node, rounds):
 
 
 # %% check="7.3"
-def felt(edges, nodes, node, rounds):
-    """Return the nodes whose feature has a gradient in the score of a node, in the library's network."""
-    schema = Schema({"job": ("x",)}, (("job", "tells", "job"),), "job")
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        network = GraphNetwork(schema, width=64, rounds=rounds)
-        torch.nn.init.normal_(network.last.weight)  # it begins at 0
-    ends = np.array(edges)
-    graph = assemble(schema, (np.linspace(0.5, 1.5, nodes)[:, None],), [(ends[:, 0], ends[:, 1], None)])
-    batch = Packed(schema, [graph]).batch(np.array([0]))
-    batch["job"].x.requires_grad_()
-    network(batch)[node].sum().backward()
-    return set(np.flatnonzero(batch["job"].x.grad[:, 0].numpy()).tolist())
+@teach.Check("return a set of nodes")
+def _(check):
+    def felt(edges, nodes, node, rounds):
+        """Return the nodes whose feature has a gradient in the score of a node, in the library's network."""
+        schema = Schema({"job": ("x",)}, (("job", "tells", "job"),), "job")
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            network = GraphNetwork(schema, width=64, rounds=rounds)
+            torch.nn.init.normal_(network.last.weight)  # it begins at 0
+        ends = np.array(edges)
+        graph = assemble(schema, (np.linspace(0.5, 1.5, nodes)[:, None],), [(ends[:, 0], ends[:, 1], None)])
+        batch = Packed(schema, [graph]).batch(np.array([0]))
+        batch["job"].x.requires_grad_()
+        network(batch)[node].sum().backward()
+        return set(np.flatnonzero(batch["job"].x.grad[:, 0].numpy()).tolist())
 
+    path = [(0, 1), (1, 2), (2, 3), (3, 4), (4, 0)]
+    for rounds in (1, 2, 3):
+        found, right = check.ask(reach, path, 3, rounds), felt(path, 5, 3, rounds)
+        assert found is not None, "return a set of nodes"
+        assert set(found) == right, f"{rounds} rounds: the network feels {right}"
 
-path = [(0, 1), (1, 2), (2, 3), (3, 4), (4, 0)]
-for rounds in (1, 2, 3):
-    found = reach(path, 3, rounds)
-    assert found is not None, "return a set of nodes"
-    assert set(found) == felt(path, 5, 3, rounds), f"{rounds} rounds: the network feels {felt(path, 5, 3, rounds)}"
+    def steps(edges, node, rounds):
+        """Return the nodes from which a walk of so many edges, or waits, ends at a node."""
+        once = np.eye(8, dtype=int)
+        once[tuple(np.array(edges).T)] = 1
+        return set(np.flatnonzero(np.linalg.matrix_power(once, rounds)[:, node]).tolist())
+
+    for rounds in (1, 2, 3, 4, 5, 6, 0, 1, 2, 3):
+        line = check.rng.permutation(8).tolist()  # a path through all nodes, and some edges more
+        some = [x for x in permutations(range(8), 2) if check.rng.random() < 0.03 * (4 - min(rounds, 4))]
+        edges = check.rng.permutation([*pairwise(line), *some]).tolist()
+        given = list(map(tuple, edges)), line[-1 - int(check.rng.integers(2))], rounds
+        check.against(reach, steps, [given], "who is no more edges away than there are rounds")
+
 
 # %% [markdown]
 # In the library's graphs of placements gangs hear their model, which hears whom it slows down, gangs with keys near
@@ -273,18 +310,22 @@ def verdict(a, b):
 
 
 # %% check="7.4"
-rng = np.random.default_rng(0)
-hard = rng.lognormal(1, 1, 40)  # how hard the problems are, the same for both
-assert verdict(hard, hard + 1) is not None, "return one of the three words"
-small = 0.1 + 0.05 * rng.standard_normal(40)
-assert verdict(hard, hard + small) == "better", "the two are paired: how hard a problem is cancels out"
-assert verdict(hard + small, hard) == "worse", "less is better"
-noise = rng.standard_normal(40)
-noise -= noise.mean()
-assert verdict(hard, hard + noise) == "not told apart", "an interval around 0 decides nothing"
-margin = interval(noise)[1]
-assert verdict(hard, hard + noise + 0.75 * margin) == "not told apart", "0 is inside: `interval` gives *half* the width"
-assert verdict(hard, hard + noise + 1.25 * margin) == "better", "0 is outside: `interval` gives *half* the width"
+@teach.Check("return one of the three words")
+def _(check):
+    hard = check.rng.lognormal(1, 1, 40)  # how hard the problems are, the same for both
+    assert check.ask(verdict, hard, hard + 1) is not None, "return one of the three words"
+    small = 0.1 + 0.05 * check.rng.standard_normal(40)
+    assert verdict(hard, hard + small) == "better", "the two are paired: how hard a problem is cancels out"
+    assert verdict(hard + small, hard) == "worse", "less is better"
+    for n in check.rng.integers(8, 60, 12).tolist():
+        hard, noise = check.rng.lognormal(1, 1, n), check.rng.exponential(1, n) ** check.rng.integers(1, 3)
+        noise -= noise.mean()
+        margin = interval(noise)[1]
+        assert check.ask(verdict, hard, hard + noise) == "not told apart", "an interval around 0 decides nothing"
+        for share, word in ((0.75, "not told apart"), (-0.75, "not told apart"), (1.25, "better"), (-1.25, "worse")):
+            why = f"0 is {'inside' if abs(share) < 1 else 'outside'}: `interval` gives *half* the width"
+            check.against(verdict, lambda *_, word=word: word, [(hard, hard + noise + share * margin)], why)
+
 
 # %%
 for a, b, what, of in (
@@ -322,15 +363,28 @@ def plans_needed(alone, chance):
 
 
 # %% check="7.5"
-made_up = np.array([[9.0, 1.0, 5.0], [9.0, 9.0, 1.0]])
-assert plans_needed(5.0, made_up) is not None, "return a number of plans"
-assert plans_needed(9.0, made_up) == 1, "the first plan has a mean of 9 here"
-assert plans_needed(5.0, made_up) == 2, "the best of the first two is 1 and 9: a mean of 5"
-assert plans_needed(1.0, made_up) == 3, "the best of all three is 1 and 1"
-assert plans_needed(0.5, made_up) is None, "no number of plans is enough here"
-answer = plans_needed(one["messages"].mean(), table["random scores"][0])
-assert answer is None or 1 <= answer <= SAMPLES
-print("plans without a network that are worth one plan of the network:", answer)
+@teach.Check("return a number of plans, or None")
+def _(check):
+    made_up = np.array([[9.0, 1.0, 5.0], [9.0, 9.0, 1.0]])
+    assert check.ask(plans_needed, 5.0, made_up) is not None, "return a number of plans"
+    assert plans_needed(9.0, made_up) == 1, "the first plan has a mean of 9 here"
+    assert plans_needed(5.0, made_up) == 2, "the best of the first two is 1 and 9: a mean of 5"
+    assert plans_needed(1.0, made_up) == 3, "the best of all three is 1 and 1"
+    assert plans_needed(0.5, made_up) is None, "no number of plans is enough here"
+    for _ in range(12):
+        chance = check.rng.lognormal(0, 1, (7, 16))
+        curve = np.minimum.accumulate(chance, axis=1).mean(0)  # by the number of plans
+        for count in (1, int(check.rng.integers(2, 16)), 16):
+            alone = float(curve[count - 1])
+            right = int(np.argmax(curve <= alone)) + 1
+            check.against(
+                plans_needed, lambda *_, x=right: x, [(alone + 1e-9, chance)], "the first whose best are as good"
+            )
+        check.against(plans_needed, lambda *_: None, [(float(curve[-1]) * 0.99, chance)], "16 are too few")
+    answer = plans_needed(one["messages"].mean(), table["random scores"][0])
+    assert answer is None or 1 <= answer <= SAMPLES
+    print("plans without a network that are worth one plan of the network:", answer)
+
 
 # %% [markdown]
 # ## 4. Reinforcement
@@ -467,18 +521,39 @@ class Counted:
 
 twin = None
 
+
 # %% check="7.6"
-watched = Counted(network)
-same = simulate(cases[0], watched).blocked_or_running
-rule_of_one = Counted(make_rule("constant-4"))
-simulate(cases[0], rule_of_one)
-assert rule_of_one.counts, "count each degree: `self.counts[degree] += 1`, and return the choice"
-assert set(rule_of_one.counts) == {4}, "the degree is state.blocks.degrees[choice.degree]; a rejected job has none"
-assert same == learned[0], "watched, the network decides otherwise: return its choice as it is, `None` too"
-assert None not in watched.counts, "a rejected job has no degree: do not count it"
-assert isinstance(twin, str), f'a name like "constant-8" in `twin`; look at watched.counts: {dict(watched.counts)}'
-assert np.array_equal(blocked(make_rule(twin)), learned), f"{twin} does not block the same jobs in every case"
-print("degrees:", dict(watched.counts), "; as good as", twin)
+@teach.Check('a class with `decide`, and a name like "constant-8" in `twin`')
+def _(check):
+    class Drawn:
+        """Decides by lot, and remembers."""
+
+        def __init__(self, rng):
+            self.rng, self.said = rng, []
+
+        def decide(self, state):
+            self.said.append(None if self.rng.random() < 0.3 else SimpleNamespace(degree=int(self.rng.integers(4))))
+            return self.said[-1]
+
+    lot, true = Drawn(check.rng), Counter()
+    by_lot = check.ask(Counted, lot)
+    for _ in range(60):
+        degrees = check.rng.choice([1, 2, 4, 8, 16, 32], 4, replace=False).tolist()
+        choice = check.ask(by_lot.decide, SimpleNamespace(blocks=SimpleNamespace(degrees=degrees)))
+        assert choice is lot.said[-1], "return the choice of the other policy as it is, `None` too"
+        true.update([degrees[choice.degree]] if choice else [])
+    assert len(lot.said) == 60, "ask the other policy once a decision"
+    assert by_lot.counts, "count each degree: `self.counts[degree] += 1`, and return the choice"
+    assert None not in by_lot.counts, "a rejected job has no degree: do not count it"
+    why = "the degree is state.blocks.degrees[choice.degree]; a rejected job has none"
+    assert Counter(by_lot.counts) == true, f"{why}: {dict(true)}, and you count {dict(by_lot.counts)}"
+    watched = Counted(network)
+    same = simulate(cases[0], watched).blocked_or_running
+    assert same == learned[0], "watched, the network decides otherwise: return its choice as it is, `None` too"
+    assert isinstance(twin, str), f'a name like "constant-8" in `twin`; look at watched.counts: {dict(watched.counts)}'
+    assert np.array_equal(blocked(make_rule(twin)), learned), f"{twin} does not block the same jobs in every case"
+    print("degrees:", dict(watched.counts), "; as good as", twin)
+
 
 # %%
 for name in ("constant-2", "constant-4", "smallest+best"):

@@ -204,7 +204,10 @@ def test_save(tmp_path: Path) -> None:
     assert b"<svg" in path.read_bytes()
     assert str(result.status) in drawn.subtitle
     assert drawn._repr_png_()[:4] == b"\x89PNG"
-    assert "<svg" in drawn._repr_html_()
+    shown = drawn._repr_html_()
+    assert "<svg" in shown and '<div class="gangplan-picture">' in shown
+    for theme in ('[data-jp-theme-light="false"]', ".vscode-dark", "prefers-color-scheme: dark"):  # who may say so
+        assert theme in shown
     assert drawn.render("x.svg") == path.read_bytes()
 
 

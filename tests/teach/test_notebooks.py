@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import socket
 import subprocess
 import sys
 import tarfile
+import warnings
+from collections import Counter
+from collections.abc import Iterable
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from .tries import Try, strange, written
 
 pytest.importorskip("jupytext")
 
@@ -37,14 +43,34 @@ def execute(cell: Any, path: Path, space: dict[str, Any]) -> None:
     exec(compile("\n" * (cell.line - 1) + cell.source, path, "exec"), space)
 
 
-def run(path: Path) -> list[str]:
+def judge(cell: Any, path: Path, space: dict[str, Any], answer: str) -> str | None:
+    """Return what a check says of an answer, None if it takes it; the check leaves the notebook's names alone."""
+    space = dict(space)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        exec(answer, space)
+        before = dict(space)
+        try:
+            execute(cell, path, space)
+        except AssertionError as error:
+            assert str(error).strip(), f"{cell.number}: the check does not say what is wrong"
+            return str(error)
+        finally:
+            mine = {name: value for name, value in space.items() if name != "_" and not name.startswith("__")}
+            changed = [name for name, value in mine.items() if before.get(name, before) is not value]
+            assert not changed, f"{cell.number}: the check changes {changed}"
+    return None
+
+
+def run(path: Path, tries: Iterable[Try] = (), rows: list[str] | None = None) -> list[str]:
     """Run a source once from top to bottom and return the numbers of its exercises.
 
     A check sees the stub first and must refuse it, then the solution, in a copy of the namespace: what comes after
-    goes on with the stub.
+    goes on with the stub. Then it sees the tries, and answers of no use; `rows` gets a line for each exercise.
     """
     space: dict[str, Any] = {"__name__": "__main__"}
     answers, numbers, cells = tool.solutions(path), list[str](), list(tool.cells(path))
+    mistaken = []
     for cell, after in zip(cells, [*cells[1:], None], strict=True):
         if cell.kind == "markdown":
             continue
@@ -54,19 +80,27 @@ def run(path: Path) -> list[str]:
             assert after and (after.kind, after.number) == ("check", cell.number), f"{cell.number}: no check after it"
             assert cell.number not in numbers, f"{cell.number}: twice"
             numbers.append(cell.number)
-            with pytest.raises(AssertionError) as refused:
-                execute(after, path, dict(space))
-            assert str(refused.value).strip(), f"{cell.number}: the check does not say what is wrong"
-            solved = dict(space)
-            execute(answers[cell.number], path.parent / "solutions" / path.name, solved)
-            execute(after, path, solved)
+            assert judge(after, path, space, "") is not None, f"{cell.number}: the stub is taken"
+            said = judge(after, path, space, answers[cell.number].source)
+            assert said is None, f"{cell.number}: the solution is refused: {said}"
+            if rows is None:
+                continue
+            count = Counter[str]()
+            for one in [*(x for x in tries if x.number == cell.number), *strange(cell.number, cell.source)]:
+                said = judge(after, path, space, one.source)
+                count[one.kind] += 1
+                count["taken"] += said is None
+                if (said is None) != (one.kind == "right"):
+                    mistaken.append(f"{cell.number}, {one.kind}, {said or 'taken'}:\n{one.source}")
+            rows.append(f"{cell.number} {dict(count)}")
     assert {cell.number for cell in cells if cell.kind == "check"} == set(numbers) == set(answers)
+    assert not mistaken, "\n".join(mistaken)
     return numbers
 
 
 @pytest.fixture
 def offline(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Work in an empty folder, draw into nothing, and reach no other machine."""
+    """Work in an empty folder, draw into nothing, reach no other machine, and draw the same instances each time."""
     connect = socket.socket.connect
 
     def refuse(self: socket.socket, address: Any) -> None:
@@ -76,18 +110,26 @@ def offline(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "Agg")
+    monkeypatch.setenv("GANGPLAN_CHECK_SEED", os.environ.get("GANGPLAN_CHECK_SEED", "60"))
     monkeypatch.setattr(socket.socket, "connect", refuse)
 
 
 @pytest.mark.parametrize("path", PAGES, ids=[path.stem for path in PAGES])
 @pytest.mark.usefixtures("offline")
-def test_exercises(path: Path) -> None:
-    """Its cells run, its checks refuse the stubs and accept the solutions, and it has four exercises or more."""
+def test_exercises(path: Path, request: pytest.FixtureRequest) -> None:
+    """Its cells run, its checks refuse stubs and wrong answers, take right ones, and it has four exercises or more."""
+    tries, rows, right = [], list[str](), Counter[str]()
+    for one in written(path):
+        right[one.number] += one.kind == "right"
+        if one.kind != "right" or right[one.number] <= 2 or request.config.getoption("--all"):
+            tries.append(one)
     try:
-        numbers = run(path)
+        numbers = run(path, tries, rows)
     except SystemExit as ended:  # how a notebook says what it needs and does not find
         pytest.skip(str(ended))
+    print(*rows, sep="\n")
     assert len(numbers) >= 4
+    assert {x.number for x in tries} == set(numbers)
 
 
 SMALL = """# %% [markdown]
@@ -111,7 +153,7 @@ assert answer == one + one, "one and one is not that"
     ("change", "wrong"),
     [
         ({}, None),
-        ({"answer = None": "answer = 2"}, "DID NOT RAISE"),
+        ({"answer = None": "answer = 2"}, "the stub is taken"),
         ({"answer = None": "pass"}, "name 'answer' is not defined"),
         ({', "one and one is not that"': ""}, "does not say"),
         ({'check="1.1"': 'check="1.2"'}, "no check after it"),

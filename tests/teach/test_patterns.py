@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
+import numpy as np
 import pytest
 
-from gangplan import teach
+from gangplan import teach, verify_bound
 from gangplan.instances import InstanceError
+from gangplan.instances.placement import Fleet, GangJob, PlacementProblem, SpeedModel
 from gangplan.solvers import Run
 from gangplan.solvers.method import suite
 from gangplan.solvers.placement.columns import Columns
@@ -31,6 +35,34 @@ def test_bounds_rise_to_those_of_columns(seed: int) -> None:
     assert optimum is not None and bounds[-1] <= optimum * (1 + 1e-9)
     assert bounds[-1] >= (run.bound or 0.0) - 1e-6
     assert steps[-1].objective == pytest.approx(optimum, rel=1e-6)
+
+
+@pytest.mark.parametrize("seed", SUITED[:8])
+def test_last_prices_are_a_certificate(seed: int) -> None:
+    """The prices of the last step, as they are, prove what the steps say: one for each family, nothing to look up."""
+    problem = suite("placement").random_problem(seed, "")
+    try:
+        *_, last = teach.column_generation(problem)
+    except InstanceError:
+        return
+    prices = [str(Fraction(x).limit_denominator(10**9)) for x in last.prices.values()]
+    document = {"argument": "covers", "threshold": "0", "prices": prices, "steps": 1_000_000}
+    assert last.bound is not None and last.objective is not None
+    assert float(verify_bound(problem, document)) == pytest.approx(last.bound, rel=1e-5)
+
+
+def test_last_prices_are_by_family() -> None:
+    """Gangs of one worker that differ in name only have one price, by the name of the first; others one each."""
+    *_, before, last = teach.column_generation(teach.greedy_trap().problem)
+    assert list(last.prices) == list(before.prices)
+    slower, ones = [[0.1, 0.5], [0.7, 0.2]], np.ones((2, 2))
+    speeds = SpeedModel(("a", "b"), ("A100",), [[0.1, 0.2]], [1e8, 1e9], [0.5, 0.5], host=slower, gpu=ones)
+    gangs = tuple(GangJob(f"{model}{i}", model, workers=(1,)) for i in range(3) for model in "ab")
+    problem = PlacementProblem(Fleet.regular(racks=1, nodes=3, gpus=2), gangs, speeds)
+    *_, last = teach.column_generation(problem)
+    assert last.prices == pytest.approx({"a0": 1.3, "b0": 1.4})  # as notebook 4 argues
+    document = {"argument": "covers", "threshold": "0", "prices": [str(Fraction(x)) for x in last.prices.values()]}
+    assert float(verify_bound(problem, {**document, "steps": 10_000})) == pytest.approx(6.9, rel=1e-6)
 
 
 def test_some_problems_are_suited() -> None:
