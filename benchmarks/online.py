@@ -49,11 +49,11 @@ POLICIES = (*RULES, "linear", "patient", USUAL, PATIENT, NETWORK, FREE, ORACLE)
 OURS, PARTS = (
     "gnn-unguarded",
     {
-        "gnn-exact-unguarded": "exact labels alone",
-        "gnn-imitation-unguarded": "exact labels and rollouts, no RL",
-        "gnn-rollouts-unguarded": "rollouts alone",
-        "gnn-rl-only-unguarded": "RL alone",
+        "gnn-iterated-unguarded": "expert iteration after imitation",
+        "gnn-ppo-unguarded": "PPO after imitation",
+        "gnn-rl-only-unguarded": "PPO alone, no imitation",
         "gnn-alone-unguarded": "no messages: candidates alone",
+        "gnn-linear-unguarded": "linear in the candidate's features",
         "gnn-random-unguarded": "random weights",
         "patient": "no network: the rule",
     },
