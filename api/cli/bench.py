@@ -14,7 +14,7 @@ from typing import Annotated, Any
 from gangplan.hybrid.bench.best_known import best_known, certified, text_of
 from gangplan.hybrid.bench.library import BEST_KNOWN, LIBRARY, Check, check_all, read_library
 from gangplan.hybrid.bench.passes import FELL, run_pass
-from gangplan.hybrid.bench.rows import ONLINE
+from gangplan.hybrid.bench.rows import ONLINE, read_rows
 from gangplan.hybrid.bench.run import run as run_all
 from gangplan.hybrid.bench.submit import submit_bound, submit_plan
 from gangplan.hybrid.bench.suite import (
@@ -234,9 +234,11 @@ def run(
     settings = _settings(place, time_limit, seeds, memory, jobs=jobs, workers=workers, **how)
     found = [from_file(path, chosen.objective) for path in file or ()]
     found = found or chosen.of(name, place.best, sample)
+    had = len(read_rows(settings.folder))
     with progress(f"{len(found)} instances") as bar:
         rows = run_all(found, settings, bar)
-    emit_blocks(f"{place.folder}: {len(rows)} rows of {len(found)} instances")
+    kept = f", {had} of them from before: of a method that has changed take a new folder" * bool(had)
+    emit_blocks(f"{place.folder}: {len(rows)} rows of {len(found)} instances{kept}")
     if report:
         write_reports(place)
 

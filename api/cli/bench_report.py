@@ -172,7 +172,7 @@ def _summary(results: Results) -> Section:
     words = (
         f"{len(known)} instances ({sets}), {sum(x.proved for x in known)} with a claimed optimum; {len(results.rows)} "
         "solves. Gap over best known: (value - best known) / (value - zero), where zero is 0 but for schedules, of "
-        "which it is what waiting for the jobs to arrive costs; gap to our bound: the same with the best bound that "
+        "which it is what waiting for the first job costs; gap to our bound: the same with the best bound that "
         "gangplan claims. Without a plan, and where a solve was skipped, both are 100%. Means, with 95% intervals, "
         "are over instances, the same of all methods of an objective; claimed are optima."
     )

@@ -251,8 +251,8 @@ def solve(problem):
 
 def prove(problem):
     """Return the certificate of a bound, or None; see docs/proofs.md for what it may say."""
-    if problem.objective == "placement":
-        return None  # prices of gangs, "covers"
+    if problem.objective in ("placement", "schedule"):
+        return None  # prices of gangs, "covers"; of GPU-seconds, "starts"
     # a weight of a second, and of a byte, for each type of device
     types = len(problem.cluster.device_types)
     return {"argument": "shares", "seconds": ["1"] * types, "bytes": ["0"] * types}

@@ -58,7 +58,10 @@ def _(check):
     check.against(
         starts_of,
         lambda seconds, gpus: [*teach.list_scheduling(problem_of(seconds, gpus))][-1].plan.start.tolist(),
-        ((check.rng.integers(1, 30, 9).tolist(), int(gpus)) for gpus in (3, 2, 4, 1, *check.rng.integers(2, 6, 4))),
+        (
+            ((check.rng.integers(4, 120, n) / 4).tolist(), int(gpus))
+            for n, gpus in ((9, 3), (9, 2), (9, 4), (9, 1), (2, 4), *check.rng.integers(2, 9, (5, 2)))
+        ),
         "the first job of the list that waits starts on the GPU that is free first, at that moment",
     )
 

@@ -83,7 +83,7 @@ def swaps(order): ...
 def _(check):
     found = check.ask(swaps, list("abcd"))
     assert found is not None, "return a list of lists"
-    found = [tuple(order) for order in found]
+    found = [tuple(order) for order in [*found]]
     assert len(found) == 6, f"four jobs have 4 * 3 / 2 = 6 pairs, and you return {len(found)} lists"
     assert len(set(found)) == 6, "some list is there twice: did you change the same list again and again?"
     for order in found:
@@ -93,7 +93,7 @@ def _(check):
         jobs = check.rng.permutation(list("ghijklmnop")[:n]).tolist()
         right = {x for x in permutations(jobs) if sum(a != b for a, b in zip(x, jobs, strict=True)) == 2}
         kept = list(jobs)
-        found = [tuple(order) for order in check.ask(swaps, kept)]
+        found = [tuple(order) for order in [*check.ask(swaps, kept)]]
         assert kept == jobs, "the list that you were given has changed: copy it first"
         assert len(found) == len(set(found)), f"of {jobs} some list is there twice"
         assert {*found} == right, f"of {jobs} {len(right)} lists differ in two places; yours have others, or not all"
@@ -205,6 +205,9 @@ def _(check):
         assert check.number(count(n)) == len(right), (
             f"{n} jobs have {len(right)}: n (n - 1), less the n - 1 there twice"
         )
+    for n in check.rng.integers(8, 1000, 4).tolist():
+        found, right = check.number(check.ask(count, n)), n * (n - 1) - (n - 1)
+        assert found == right, f"of {n} jobs you count {found:g}: n (n - 1), less the n - 1 there twice, is {right}"
 
 
 # %% [markdown]
@@ -404,9 +407,9 @@ def _(check):
     assert found is not None, "return a placement"
     assert np.shape(found) == (6,) and sum(found) == 8, "a placement has the workers of each gang on the first node"
     firsts = set()
-    for seed in check.rng.choice(10_000, 12, replace=False).tolist():
+    for seed in check.rng.choice(10_000, 40, replace=False).tolist():
         whole = [x for x in product(*(range(size + 1) for size in sizes)) if sum(x) == 8]
-        begin, gangs = whole[check.rng.integers(len(whole))], int(check.rng.integers(1, 4))
+        begin, gangs = whole[check.rng.integers(len(whole))], int(check.rng.integers(1, 6))
         told = f"from {begin}, one round of {gangs} gangs, seed {seed}"
         found = tuple(int(x) for x in check.ask(large, begin, 1, gangs, seed))
         ways = [min(map(slowdowns, around(begin, {*gone}))) for gone in combinations(range(6), gangs)]

@@ -34,6 +34,9 @@ def run(instances: Sequence[Instance], settings: BenchSettings, tell: Tell = lam
     else:
         check_policies(settings.methods, {x.arguments["ground"]: x for x in instances}.values())
     plugged = tuple(map(introduced, settings.plugins))
+    names = [x.name for x in plugged]
+    if twice := sorted({x for x in names if names.count(x) > 1}):
+        raise InstanceError("plugin", f"two are named {twice[0]!r}, as rows name them: rename a function or a file")
     settings.folder.mkdir(parents=True, exist_ok=True)
     best = {x.id: x.value for x in instances}
     done = {row.key for row in read_rows(settings.folder)}

@@ -51,6 +51,12 @@ class Results:
         kept = [row for row in counted if best[row.instance].value is not None]
         kept.sort(key=lambda row: (place[row.instance], row.deadline, row.method != "auto"))
         common, left = _common(kept)
+        false = [row for row in common if _disproved(row, best[row.instance])]
+        for method, some in grouped(false, lambda row: row.method).items():
+            left.append(f"{method} claimed {len(some)} bounds that a verified plan disproves: they count as none.")
+        common = [
+            replace(x, status="FEASIBLE", bound=None) if x in false and x.value is not None else x for x in common
+        ]
         unsuited = dict.fromkeys((row.topic, row.method) for row in newest.values() if row.status == UNSUITED)
         left += [f"{method} has no part in {topic}, which it declared beforehand." for topic, method in unsuited]
         return cls(tuple(common), {row.instance: best[row.instance] for row in common}, tuple(left))
@@ -71,6 +77,10 @@ class Results:
     def deadlines(self) -> list[float]:
         """The deadlines, ascending."""
         return sorted({row.deadline for row in self.rows})
+
+
+def _disproved(row: BenchRow, best: Instance) -> bool:
+    return row.bound is not None and replace(best, bound=row.bound).better(None, None, "", None).bound is None
 
 
 def _common(rows: Sequence[BenchRow]) -> tuple[list[BenchRow], list[str]]:

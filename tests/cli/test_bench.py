@@ -112,6 +112,7 @@ def test_a_file_of_ones_own(cli: Cli, problem: Path, tmp_path: Path) -> None:
     """A problem in a file is run, noted in the ledger and in the report under the name of its file."""
     given = ("--file", problem, "--objective", "step", "--methods", "heft", "--folder", tmp_path / "rows")
     assert "1 rows of 1 instances" in cli("bench", "run", *given).out.replace("\n  ", " ")
+    assert "1 instances, 1 of them from before" in " ".join(cli("bench", "run", *given).out.split())
     assert "| file, step, file | 1 | heft | 0.00% |" in (tmp_path / "rows" / "report.md").read_text()
     listed = cli("bench", "list", "--family", "file", "--each", "--folder", tmp_path / "rows").out
     assert "step-problem" in listed and "heft" in listed

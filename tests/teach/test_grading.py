@@ -423,6 +423,8 @@ def test_starter(tmp_path: Path) -> None:
     marks = grading.grade(tmp_path / "ann", replace(HOMEWORK, assignments=kept, best_seconds=1.0)).marks
     assert [x.note for x in marks] == [""] * 4 + ["", "prove returned None"] and all(x.value for x in marks[:5])
     assert 0 < sum(x.points for x in marks) < 30
+    jobs = replace(HOMEWORK, assignments=(replace(kept[0], proof=True),), best_seconds=1.0)
+    assert [x.note for x in grading.grade(tmp_path / "ann", jobs).marks] == ["", "prove returned None"]
 
 
 LISTED = "import numpy, networkx, ortools.sat.python.cp_model, pulp, highspy, helper, gangplan, gangplan.instances\n"

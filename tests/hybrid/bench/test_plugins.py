@@ -106,6 +106,9 @@ def test_who_declares_is_left_out_and_who_declines_pays(solve: Solve, tmp_path: 
     assert {name: (row.status, row.gap) for name, row in found.items()} == {
         "lists": ("OPTIMAL", 0.0), "f": ("SKIPPED", 1.0), "g": ("UNSUITED", None), "h": ("UNSUITED", None)
     }  # fmt: skip
+    (tmp_path / "other.py").write_text(text)
+    with pytest.raises(InstanceError, match="plugin: two are named 'f'"):
+        solve(f"{tmp_path / 'shy.py'}:f", f"{tmp_path / 'other.py'}:f")
     (tmp_path / "dead.py").write_text("import os\n\nos.kill(os.getpid(), 9)\n")
     with pytest.raises(InstanceError, match=r"plugin: '.*dead.py:f' cannot be loaded: its process ended"):
         introduced(f"{tmp_path / 'dead.py'}:f")

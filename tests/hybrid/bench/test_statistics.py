@@ -44,6 +44,20 @@ def test_every_mean_is_over_the_same_instances() -> None:
     assert {x.instance for x in again.rows} == {"a"}  # at every deadline
 
 
+def test_a_bound_that_a_plan_disproves_claims_nothing() -> None:
+    """A method that calls its own plan optimal, where a better one is known, has claimed no optimum."""
+    rows = [
+        replace(row("a", "auto", 1.0, "OPTIMAL"), bound=1.0),
+        replace(row("a", "boasts", 2.0, "OPTIMAL"), bound=2.0),
+    ]
+    results = Results.of(rows, KNOWN)
+    assert [(x.method, x.status, x.bound) for x in results.rows] == [
+        ("auto", "OPTIMAL", 1.0),
+        ("boasts", "FEASIBLE", None),
+    ]
+    assert results.left == ("boasts claimed 1 bounds that a verified plan disproves: they count as none.",)
+
+
 def test_to_decline_is_no_shortcut() -> None:
     """Who gives up at once counts with the limit, not with the moment that it took."""
     rows = [replace(row("a", "auto", 1.0, "OPTIMAL"), cpu=0.5), row("a", "late", None, SKIPPED)]
