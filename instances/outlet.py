@@ -8,6 +8,7 @@ import stat
 from collections.abc import Mapping
 from contextlib import suppress
 from os import PathLike
+from pathlib import Path
 from typing import TypeVar
 
 from .errors import InstanceError
@@ -15,6 +16,18 @@ from .intake import file_name, io_error
 
 Name = str | PathLike[str]
 N = TypeVar("N", bound=Name)
+
+
+def make_folder(folder: Name) -> None:
+    """Make a folder unless it is there.
+
+    Raises:
+        InstanceError: if it cannot be made.
+    """
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InstanceError("file", io_error(error), str(folder)) from None
 
 
 def write_whole(files: Mapping[N, bytes], *, durable: bool = False, folders: bool = False) -> None:

@@ -24,7 +24,7 @@ VARIABLE = "GANGPLAN_CACHE_DIR"
 ROOT = str(Path(__file__).parents[1])
 """The folder of the package's sources."""
 SOURCES = "GANGPLAN_SOURCES"
-"""The environment variable that tells a copy of the package where the one is whose compiled code it shares."""
+"""The environment variable that tells a copy of the package the `token` of the one whose compiled code it shares."""
 PACKAGE = Path(__file__).parent / "compiled" / "__pycache__"
 """The package's own, which an image of a container is built with; whoever may not write there reads it all the same."""
 
@@ -45,10 +45,14 @@ def places() -> list[Path]:
     return [folder()] if _named() or folder() == PACKAGE else [folder(), PACKAGE]
 
 
+def token() -> str:
+    """Return what stands for the folder of the package's sources, and does not tell where that is."""
+    return os.environ.get(SOURCES) or hashlib.sha256(ROOT.encode()).hexdigest()
+
+
 def shelf(sources: Path) -> str:
     """Return the name, in a folder of compiled code, of what the sources of a folder are compiled to."""
-    place = os.path.normpath(os.path.join(os.environ.get(SOURCES, ROOT), os.path.relpath(sources, ROOT)))
-    return hashlib.sha256(place.encode()).hexdigest()[:12]
+    return hashlib.sha256(f"{token()} {os.path.relpath(sources, ROOT)}".encode()).hexdigest()[:12]
 
 
 def keeps() -> bool:

@@ -167,9 +167,7 @@ plans/ID.json      the best known plan
 best_known.json    of each problem the best known value ("upper"), bounds, who found them, and how it is made
 SHA256SUMS         checksums of all files, for sha256sum -c
 """
-_CITATION = (
-    "@misc{{gapbench, title = {{GapBench, of {Summary}}}, author = {{{Author}}}, note = {{version {Version}}}}}\n"
-)
+_CITATION = "@misc{{gapbench, title = {{GapBench: {Summary}}}, author = {{{Author}}}, note = {{version {Version}}}}}\n"
 
 
 def export(
@@ -189,7 +187,9 @@ def export(
     texts |= {"LICENSE": read_text(Path(licences[0])) if licences else "", "CITATION.bib": cited}
     texts |= {"README": _README.format(version=package.version, count=len(found))}
     files = {place / path: text.encode() for path, text in texts.items()}
-    files[place / BEST_KNOWN] = text_of(best_known(found, records))
+    known = best_known(found, records)
+    of_files = ({k: v for k, v in x.items() if k not in x["arguments"]} for x in known)  # drawn may be more jobs
+    files[place / BEST_KNOWN] = text_of({**x, "path": f"problems/{x['name']}.json"} for x in of_files)
     write_whole(files, folders=True)
     paths = sorted(x for x in place.rglob("*") if x.is_file() and x.name != "SHA256SUMS")
     sums = (f"{_sum(x)}  {x.relative_to(place).as_posix()}\n" for x in paths)

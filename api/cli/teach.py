@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from gangplan.instances import InstanceError
+from gangplan.instances.outlet import make_folder
 
 from .app import commands
 from .output import Told, emit_blocks, progress, table, tell
@@ -31,7 +32,7 @@ def grade(
     found, asked = grading.submissions(submissions), read_suite(suite)
     if Path(out).resolve().is_relative_to(Path(submissions).resolve()):
         raise InstanceError("--out", "lies among the submissions", out)
-    feedback.make_folder(out)  # before any work
+    make_folder(out)  # before any work
     grades = []
     with progress("grading") as bar:
         for each in grading.grades(found, asked, key):

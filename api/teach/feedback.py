@@ -7,27 +7,13 @@ from html import escape
 from io import StringIO
 from pathlib import Path
 
-from gangplan.instances import InstanceError
-from gangplan.instances.intake import io_error
-from gangplan.instances.outlet import write_whole
+from gangplan.instances.outlet import make_folder, write_whole
 
 from ..plot.html import document, table
 from ..units import percent
 from . import imports, isolation
 from .grading import Grade, Mark
 from .suite import Homework
-
-
-def make_folder(folder: str | Path) -> None:
-    """Make a folder for pages unless it is there.
-
-    Raises:
-        InstanceError: if it cannot be made.
-    """
-    try:
-        Path(folder).mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InstanceError("file", io_error(error), str(folder)) from None
 
 
 def write_feedback(grades: list[Grade], suite: Homework, folder: str | Path) -> list[Path]:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from gangplan.instances.documents import from_document
 from gangplan.instances.intake import parse_json
-from gangplan.instances.outlet import write_whole
+from gangplan.instances.outlet import make_folder, write_whole
 from gangplan.solvers.processes import forked
 from gangplan.solvers.run import Run
 
@@ -187,7 +187,7 @@ def _search(step: PassStep, record: Record) -> dict[str, Any]:
 
 def gather(instances: Sequence[Instance], settings: BenchSettings, library: Path | None) -> None:
     """Take what the folder knows better into the ledger and the library, of whatever instances."""
-    settings.folder.mkdir(parents=True, exist_ok=True)
+    make_folder(settings.folder)
     ledger = settings.ledger or settings.folder / "ledger.jsonl"
     every = {x.id: x for x in (*suite("all", ledger=ledger), *instances)}
     note(read_rows(settings.folder), every.values(), ledger)

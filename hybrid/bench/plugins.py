@@ -35,7 +35,7 @@ from gangplan.instances.errors import extra
 from gangplan.instances.intake import parse_json
 from gangplan.instances.torch_model.load import find_object
 from gangplan.instances.verify import Problem
-from gangplan.solvers.kernels import ROOT, SOURCES, VARIABLE, folder
+from gangplan.solvers.kernels import SOURCES, VARIABLE, folder, token
 from gangplan.solvers.method import OBJECTIVES, suite
 from gangplan.solvers.processes import forked
 from gangplan.solvers.run import Run
@@ -160,7 +160,7 @@ class _Server:
             self.process = subprocess.Popen(
                 command("bench.plugins", place, str(theirs.fileno()), path=path), pass_fds=[theirs.fileno()],
                 start_new_session=True, cwd=tree.with_name("work"), stdout=subprocess.DEVNULL,
-                env={**os.environ, VARIABLE: str(folder()), SOURCES: ROOT, "PYTHONPATH": str(tree)},
+                env={**os.environ, VARIABLE: str(folder()), SOURCES: token(), "PYTHONPATH": str(tree)},
             )  # fmt: skip
         atexit.register(self.kill)
         self.hello: Any = {"error": f"{place!r} cannot be loaded: {ENDED}"}

@@ -11,7 +11,7 @@ from typing import TypeVar
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import require_choice
 from gangplan.instances.errors import extra
-from gangplan.instances.outlet import write_whole
+from gangplan.instances.outlet import make_folder, write_whole
 from gangplan.solvers.run import Status
 
 from .makers import USUAL as ONLINE_USUAL
@@ -37,7 +37,7 @@ def run(instances: Sequence[Instance], settings: BenchSettings, tell: Tell = lam
     names = [x.name for x in plugged]
     if twice := sorted({x for x in names if names.count(x) > 1}):
         raise InstanceError("plugin", f"two are named {twice[0]!r}, as rows name them: rename a function or a file")
-    settings.folder.mkdir(parents=True, exist_ok=True)
+    make_folder(settings.folder)
     best = {x.id: x.value for x in instances}
     done = {row.key for row in read_rows(settings.folder)}
     todo = [task for task in _tasks(instances, plugged, settings) if task.key not in done]

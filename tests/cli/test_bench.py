@@ -91,6 +91,7 @@ def test_export(cli: Cli, tmp_path: Path) -> None:
     known = {x["name"]: x for x in json.loads((tmp_path / "a" / "best_known.json").read_text())}
     problems = sorted((tmp_path / "a" / "problems").iterdir())
     assert [x.stem for x in problems] == sorted(known) and len(known) == 2
+    assert all(tmp_path / "a" / x["path"] in problems and "arguments" in x for x in known.values())
     for path in problems:
         plan = load(tmp_path / "a" / "plans" / path.name)
         assert verify(load(path), plan).objective == pytest.approx(known[path.stem]["bounds"]["upper"])
@@ -103,6 +104,8 @@ def test_export(cli: Cli, tmp_path: Path) -> None:
         and "author = {The gangplan" in files["CITATION.bib"].read_text()
     )
     assert "an archive of 2 problems" in files["README"].read_text()
+    done = cli("bench", "run", "--suite", "toy", "--sample", "1", "--folder", files["README"])
+    assert done.code == 2 and "file exists" in done.err.lower() and "Traceback" not in done.err
     for given, words in (("/dev/null", "not a directory"), (tmp_path / "b --suite online", "suite: 'online' has no")):
         done = cli("bench", "export", *str(given).split())
         assert done.code == 2 and words in done.err.lower() and len(done.err.strip().splitlines()) == 1

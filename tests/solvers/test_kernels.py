@@ -13,7 +13,7 @@ from gangplan.hybrid.compiling import compile_all
 from gangplan.hybrid.table import named
 from gangplan.solvers import Run
 from gangplan.solvers.compiled.kernel import kernel, signature
-from gangplan.solvers.kernels import ROOT, SOURCES, in_memory, name_of, on_disk, shelf
+from gangplan.solvers.kernels import ROOT, SOURCES, in_memory, name_of, on_disk, shelf, token
 from gangplan.solvers.method import OBJECTIVES, Method, suite
 
 _PROBLEMS = 12
@@ -50,12 +50,13 @@ def test_no_problem_needs_a_second_compilation(objective: str) -> None:
 
 
 def test_a_copy_shares_compiled_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A copy that is told where the original is looks where that keeps its code; others have their own place."""
-    here = shelf(Path(ROOT, "solvers", "step"))
+    """A copy that has the token of the original looks where that keeps its code; the token does not tell the folder."""
+    here, told = shelf(Path(ROOT, "solvers", "step")), token()
     monkeypatch.setattr("gangplan.solvers.kernels.ROOT", "/copy/gangplan")
     assert shelf(Path("/copy/gangplan/solvers/step")) != here
-    monkeypatch.setenv(SOURCES, ROOT)
+    monkeypatch.setenv(SOURCES, told)
     assert shelf(Path("/copy/gangplan/solvers/step")) == here != shelf(Path("/copy/gangplan/solvers/stages"))
+    assert "/" not in told
 
 
 def test_what_has_run_is_in_memory_and_on_disk() -> None:
