@@ -18,6 +18,7 @@ from pathlib import Path
 from select import select
 from typing import Any
 
+from gangplan.hybrid.bench.leftovers import descendants, end, subreaper
 from gangplan.instances import InstanceError, verify
 from gangplan.instances.intake import parse_json
 from gangplan.instances.kinds import PLANS
@@ -25,7 +26,7 @@ from gangplan.solvers.processes import Child
 
 from .confined import START
 from .imports import restrict
-from .isolation import descendants, end, enter, settle, subreaper
+from .isolation import enter, settle
 
 _POLL = 0.02
 _PRICES: dict[str, dict[str, Any]] = {"covers": {"threshold": "0", "steps": 10**6}, "starts": {"steps": 0}}

@@ -17,11 +17,12 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any, BinaryIO
 
+from gangplan.hybrid.bench.leftovers import swept
 from gangplan.instances import InstanceError
 from gangplan.instances.errors import printable
 from gangplan.instances.intake import decoded, parse_json
 
-from .isolation import namespaces, swept
+from .isolation import namespaces
 
 START = 30.0
 """Seconds that an interpreter may take to begin, on a busy machine."""

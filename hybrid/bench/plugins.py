@@ -44,6 +44,7 @@ from ..compiling import command, warm_up
 from ..solve import solve
 from ..table import ENTRIES
 from ..workers import fork_only
+from .leftovers import descendants, end, subreaper
 from .rows import FAILED, ONLINE, SKIPPED
 
 GROUP = "gangplan_bench"
@@ -216,6 +217,7 @@ def main() -> None:
         line.send_bytes(json.dumps({"error": error.problem}).encode())
         return
     line.send_bytes(json.dumps({"name": name, "objectives": getattr(solver, "objectives", ())}).encode())
+    subreaper()
     while True:
         try:
             asked, problem = parse_json(line.recv_bytes().decode()), load(line.recv_bytes().decode())
@@ -235,6 +237,8 @@ def main() -> None:
         except Exception as error:
             told = {"status": FAILED, "notes": f"{type(error).__name__}: {error}"[:300]}
         told = told or {"status": FAILED, "notes": KILLED if _over(until) else ENDED}
+        end(lambda: descendants(os.getpid()))  # who was left behind
+        _collect()
         line.send_bytes(json.dumps({"end": {"cpu": round(children() - before, 4), **told}}).encode())
 
 

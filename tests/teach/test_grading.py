@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 import gangplan
+from gangplan.hybrid.bench.leftovers import descendants
 from gangplan.instances import InstanceError
 from gangplan.instances.verify import clock_cost
 from gangplan.teach import confined, grading, isolation
 from gangplan.teach.feedback import page, write_feedback
-from gangplan.teach.isolation import descendants
 from gangplan.teach.suite import Homework, SuiteProblem, drawn, read_suite, write_starter
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs processes that fork")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -94,6 +95,31 @@ def test_one_that_speaks_for_its_server_gains_nothing(solve: Solve, tmp_path: Pa
     assert [(x.status, x.value, x.bound, x.gap) for name, x in found.items() if name != "lists"] == [
         ("FAILED", None, None, 1.0)
     ] * 2
+
+
+LEAVES = """
+import os, time
+
+def leaves(run):
+    if not os.fork():
+        os.setsid()
+        if not os.fork():
+            with open({pid!r}, "w") as file:
+                file.write(str(os.getpid()))
+            os.closerange(0, 64)
+            time.sleep(60)
+        os._exit(0)
+    os.wait()
+    time.sleep(0.2)
+"""
+
+
+def test_nothing_is_left_behind(solve: Solve, tmp_path: Path) -> None:
+    """A process in a session of its own, whose parents have ended, ends with the solve."""
+    (tmp_path / "leaves.py").write_text(LEAVES.format(pid=str(tmp_path / "pid")))
+    solve(f"{tmp_path / 'leaves.py'}:leaves")
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "pid").read_text()), 0)
 
 
 def test_who_declares_is_left_out_and_who_declines_pays(solve: Solve, tmp_path: Path) -> None:
