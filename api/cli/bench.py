@@ -234,10 +234,11 @@ def run(
     settings = _settings(place, time_limit, seeds, memory, jobs=jobs, workers=workers, **how)
     found = [from_file(path, chosen.objective) for path in file or ()]
     found = found or chosen.of(name, place.best, sample)
-    had = len(read_rows(settings.folder))
+    before = {(row.key, row.date) for row in read_rows(settings.folder)}
     with progress(f"{len(found)} instances") as bar:
         rows = run_all(found, settings, bar)
-    kept = f", {had} of them from before: of a method that has changed take a new folder" * bool(had)
+    had = sum((row.key, row.date) in before for row in rows)
+    kept = f", {had} of them from before" * bool(had)
     emit_blocks(f"{place.folder}: {len(rows)} rows of {len(found)} instances{kept}")
     if report:
         write_reports(place)

@@ -20,6 +20,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
+from hashlib import sha256
 from importlib.metadata import entry_points
 from importlib.util import find_spec
 from math import ceil
@@ -71,6 +72,12 @@ class Plugin:
     name: str
     place: str
     objectives: tuple[str, ...] = ()
+
+    @property
+    def code(self) -> str:
+        """A digest of its file, if it is one."""
+        path = Path(self.place.partition(":")[0])
+        return sha256(path.read_bytes()).hexdigest()[:12] if path.is_file() else ""
 
 
 def ours(objective: str, name: str) -> bool:

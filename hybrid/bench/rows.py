@@ -63,6 +63,7 @@ class BenchRow:
         date: UTC, when it ended.
         load, busy: processes that ran or waited on the machine in the minute before; its processors busy during it.
         gap: to the best value known when it was run, see `gap_to`; None where none is, or its method is unsuited.
+        code: digest of the file of a solver of others; one that has changed is run again.
         by, bound_by, turns: of the methods in it which found the plan, which claims the bound, seconds each worked.
     """
 
@@ -93,6 +94,7 @@ class BenchRow:
     bound_by: str = ""
     turns: Mapping[str, float] = field(default_factory=dict)
     busy: float = 0.0
+    code: str = ""
 
     @property
     def in_time(self) -> float | None:

@@ -39,8 +39,8 @@ def run(instances: Sequence[Instance], settings: BenchSettings, tell: Tell = lam
         raise InstanceError("plugin", f"two are named {twice[0]!r}, as rows name them: rename a function or a file")
     make_folder(settings.folder)
     best = {x.id: x.value for x in instances}
-    done = {row.key for row in read_rows(settings.folder)}
-    todo = [task for task in _tasks(instances, plugged, settings) if task.key not in done]
+    done = {row.key: row.code for row in read_rows(settings.folder)}
+    todo = [task for task in _tasks(instances, plugged, settings) if done.get(task.key) != task.code]
     try:
         for i, (row, plan) in enumerate(results(todo, settings, execute)):
             if plan:

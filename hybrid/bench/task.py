@@ -123,6 +123,11 @@ class SolveTask:
     plugin: Plugin | None = None
 
     @property
+    def code(self) -> str:
+        """See `BenchRow`."""
+        return self.plugin.code if self.plugin else ""
+
+    @property
     def own(self) -> bool:
         """Whether its method has not declared, by an attribute or its place in a registry, that it is for others."""
         objective = self.instance.objective
@@ -159,7 +164,7 @@ def execute(task: SolveTask) -> tuple[BenchRow, str]:
     row = BenchRow(
         instance.id, instance.hash, instance.objective, instance.family, instance.size, 0, task.method, task.seed,
         task.deadline, settings.workers, FAILED, environment=environment(), load=round(os.getloadavg()[0], 2),
-        date=datetime.now(UTC).isoformat(timespec="seconds"),
+        date=datetime.now(UTC).isoformat(timespec="seconds"), code=task.code,
     )  # fmt: skip
     if not task.own:
         return replace(row, status=UNSUITED, notes="declares that this objective is not its own"), ""

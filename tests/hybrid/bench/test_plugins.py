@@ -97,6 +97,15 @@ def test_one_that_speaks_for_its_server_gains_nothing(solve: Solve, tmp_path: Pa
     ] * 2
 
 
+def test_one_that_has_changed_is_run_again(solve: Solve, tmp_path: Path) -> None:
+    """A file that is as it was is not."""
+    name = program(tmp_path, "says.sh", """echo '{"skipped": "one"}'""")
+    first = solve(name)["says"]
+    assert solve(name)["says"] == first and first.notes == "one"
+    program(tmp_path, "says.sh", """echo '{"skipped": "two"}'""")
+    assert solve(name)["says"].notes == "two"
+
+
 LEAVES = """
 import os, time
 
