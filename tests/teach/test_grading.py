@@ -425,6 +425,9 @@ def test_starter(tmp_path: Path) -> None:
     assert 0 < sum(x.points for x in marks) < 30
     jobs = replace(HOMEWORK, assignments=(replace(kept[0], proof=True),), best_seconds=1.0)
     assert [x.note for x in grading.grade(tmp_path / "ann", jobs).marks] == ["", "prove returned None"]
+    late = SuiteProblem("late", gangplan.generate("gpt", devices=2, objective="latency"), 1.0, True, 0.0, True)
+    marks = grading.grade(tmp_path / "ann", replace(HOMEWORK, assignments=(late,))).marks
+    assert [x.note for x in marks] == ["solve returned None", "prove returned None"]
 
 
 LISTED = "import numpy, networkx, ortools.sat.python.cp_model, pulp, highspy, helper, gangplan, gangplan.instances\n"
