@@ -253,7 +253,11 @@ def _gap(x: SuiteProblem, kind: str, value: float) -> float:
 
 
 def _strangers(own: Path, suite: Homework) -> Iterator[str]:
-    """Yield a note on each JSON file that is of no problem of the suite: a name with a slip."""
+    """Yield a note on each JSON file that is of no problem of the suite, and on problems that are not those graded."""
+    for x in suite.assignments:
+        path = own / "problems" / f"{x.name}.json"
+        if path.is_file() and dump(x.problem).encode() != path.read_bytes():
+            yield f"problems/{path.name} is not what was graded: another name or key draws other problems"
     known = {f"{x.name}{end}" for x in suite.assignments for end in (".json", PROOF)}
     for path in sorted(own.glob("*.json"))[:20]:
         if path.name not in known:

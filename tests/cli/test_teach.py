@@ -74,6 +74,11 @@ def test_key(place: Path, cli: Any) -> None:
     found = json.loads(cli("teach", "grade", "new", "--suite", "drawn.toml", "--key", "k", "--json").out)
     assert [x["points"] == 10 for x in found["grades"]] == [True, False] and "namespaces" in found["isolation"]
     assert (place / "feedback" / "points.csv").read_text().startswith("submission,points,jobs plan\nann,10,10\n")
+    assert not any(x["notes"] for x in found["grades"])
+    (place / "new" / "bob").rename(place / "new" / "bob_12345")
+    found = json.loads(cli("teach", "grade", "new", "--suite", "drawn.toml", "--key", "k", "--json").out)
+    assert [len(x["notes"]) for x in found["grades"]] == [0, 1]
+    assert "problems/jobs.json is not what was graded" in found["grades"][1]["notes"][0]
 
 
 @pytest.mark.parametrize(
