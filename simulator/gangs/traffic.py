@@ -221,14 +221,6 @@ def _arrivals(n: int, swing: float, rng: np.random.Generator) -> FloatArray:
 
 TRAIN = (
     Traffic("mix-32", (4, 4), 4, 1.0, "mix"),
-    Traffic("wide-32", (4, 4), 4, 1.0, "mix", wide=1 / 4),
-    Traffic("dear-32", (4, 4), 4, 0.9, "mix", wide=1 / 4, intensity=4.0),
-    Traffic("whole-32", (4, 4), 4, 1.0, "mix", wide=1.0),
-    Traffic("rush-32", (4, 4), 4, 1.2, "mix", wide=1 / 4, error=0.4),
-    Traffic("half-16", (2, 2), 4, 0.9, "mix", wide=1 / 2),
-    Traffic("whole-24", (3, 3), 4, 0.8, "mix", wide=1.0),
-    Traffic("vague-32", (4, 4), 4, 1.0, "mix", wide=1 / 4, error=0.6),
-    Traffic("half-64", (4, 4), 8, 1.0, "mix", wide=1 / 2),
     Traffic("mix-64", (4, 4), 8, 1.1, "mix", error=0.4),
     Traffic("powers-128", (3, 5, 8), 8, 0.9, models=True),
     Traffic("powers-256", (8,) * 4, 8, 1.1),
@@ -238,11 +230,17 @@ TRAIN = (
     Traffic("tails-1024", (16,) * 8, 8, 1.05, spread=2.0, models=True),
     Traffic("powers-2048", (16,) * 16, 8, 0.95),
     Traffic("mix-2048", (16,) * 16, 8, 1.1, "mix"),
+    Traffic("wide-32", (4, 4), 4, 1.0, "mix", wide=1 / 4),
+    Traffic("dear-32", (4, 4), 4, 0.9, "mix", wide=1 / 4, intensity=4.0),
+    Traffic("whole-32", (4, 4), 4, 1.0, "mix", wide=1.0),
+    Traffic("rush-32", (4, 4), 4, 1.2, "mix", wide=1 / 4, error=0.4),
+    Traffic("half-16", (2, 2), 4, 0.9, "mix", wide=1 / 2),
+    Traffic("whole-24", (3, 3), 4, 0.8, "mix", wide=1.0),
+    Traffic("vague-32", (4, 4), 4, 1.0, "mix", wide=1 / 4, error=0.6),
+    Traffic("half-64", (4, 4), 8, 1.0, "mix", wide=1 / 2),
 )
 """What is learned from."""
 VALIDATE = (
-    Traffic("wide-40", (4, 6), 4, 1.05, "mix", wide=1 / 4),
-    Traffic("whole-40", (4, 6), 4, 0.9, "mix", wide=1.0),
     Traffic("powers-48", (2, 4), 8, 1.0, models=True),
     Traffic("mix-384", (6, 10, 14, 18), 8, 1.05, "mix"),
     Traffic("philly-512", (16,) * 4, 8, 1.0, "philly", part="validate"),
@@ -250,6 +248,8 @@ VALIDATE = (
     Traffic("error-1024", (32,) * 4, 8, 1.1, error=0.4),
     Traffic("tails-1536", (24,) * 8, 8, 1.3, spread=1.8),
     Traffic("powers-2048-rows", (32,) * 8, 8, 1.1),
+    Traffic("wide-40", (4, 6), 4, 1.05, "mix", wide=1 / 4),
+    Traffic("whole-40", (4, 6), 4, 0.9, "mix", wide=1.0),
 )
 """What is chosen by."""
 TEST = (

@@ -77,8 +77,8 @@ def drawn(seed: int, spread: float = 0.3, settings: GnnSettings = SMALL, **optio
     return GnnPolicy(tensors, settings, **options)
 
 
-def short(number: int, jobs: int = 25, first: int = TRAINING) -> Episode:
-    """Return an episode of a number, on a small cluster, with a sixth of the jobs."""
+def short(number: int, jobs: int = 25, first: int = TRAINING, *, gpus: object = None) -> Episode:
+    """Return an episode of a number, on a small cluster whatever is asked for, with a sixth of the jobs."""
     ground = VALIDATE[0] if first == VALIDATION else TRAIN[number % 2]
     return ground.episode(first + number, max(jobs // 6, 10))
 
