@@ -14,7 +14,7 @@ from typing import Any
 
 from gangplan.instances import InstanceError, dump
 from gangplan.instances.errors import Limit, brief, printable
-from gangplan.instances.intake import io_error, parse_json, read_text
+from gangplan.instances.intake import io_error, parse_json, read_bytes, read_text
 from gangplan.solvers.run import OPTIMAL_GAP, relative_gap
 
 from .confined import WorkLimits, confined
@@ -256,7 +256,7 @@ def _strangers(own: Path, suite: Homework) -> Iterator[str]:
     """Yield a note on each JSON file that is of no problem of the suite, and on problems that are not those graded."""
     for x in suite.assignments:
         path = own / "problems" / f"{x.name}.json"
-        if path.is_file() and dump(x.problem).encode() != path.read_bytes():
+        if path.is_file() and dump(x.problem).encode() != read_bytes(path):
             yield f"problems/{path.name} is not what was graded: another name or key draws other problems"
     known = {f"{x.name}{end}" for x in suite.assignments for end in (".json", PROOF)}
     for path in sorted(own.glob("*.json"))[:20]:

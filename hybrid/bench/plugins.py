@@ -33,7 +33,7 @@ from gangplan.instances import InstanceError, dump, load
 from gangplan.instances.arrays import require_choice, require_number
 from gangplan.instances.documents import from_document
 from gangplan.instances.errors import extra
-from gangplan.instances.intake import parse_json
+from gangplan.instances.intake import parse_json, read_bytes
 from gangplan.instances.torch_model.load import find_object
 from gangplan.instances.verify import Problem
 from gangplan.solvers.kernels import SOURCES, VARIABLE, folder, token
@@ -77,7 +77,7 @@ class Plugin:
     def code(self) -> str:
         """A digest of its file, if it is one."""
         path = Path(self.place.partition(":")[0])
-        return sha256(path.read_bytes()).hexdigest()[:12] if path.is_file() else ""
+        return sha256(read_bytes(path)).hexdigest()[:12] if path.is_file() else ""
 
 
 def ours(objective: str, name: str) -> bool:
