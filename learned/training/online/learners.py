@@ -11,9 +11,10 @@ from torch import Tensor
 from torch_geometric.data import HeteroData
 
 from gangplan.instances.arrays import FloatArray
+from gangplan.instances.errors import InstanceError
 from gangplan.simulator.gangs.formula import FORMULAS, PATIENT, finish
 from gangplan.simulator.gangs.mixes import VALIDATION
-from gangplan.simulator.gangs.traffic import ANY, VALIDATE, Draw, Episode, episode, grounds
+from gangplan.simulator.gangs.traffic import ANY, TRAIN, VALIDATE, Draw, Episode, episode, grounds
 
 from ...graph.compiled import Graph, widened
 from ...online.candidates import CandidateScratch, scratch_of
@@ -120,6 +121,8 @@ class Training(Trainer[GnnSettings]):
         of = self.settings
         if of.trace:
             return OwnCluster(of.trace, of.cluster).episode
+        if 0 < of.largest < (least := max(min(x.fleet.n_gpus for x in table) for table in (TRAIN, VALIDATE))):
+            raise InstanceError("largest", f"{of.largest} is below {least} GPUs, the smallest ground that is chosen by")
         return partial(episode, gpus=range(of.largest + 1) if of.largest else gpus)
 
     def network(self) -> GraphNetwork:

@@ -34,5 +34,5 @@ RECIPE = Recipe(
     load=Later("gangplan.learned.online.policy:GnnPolicy.load"),
     verdict=verdict,
     torch=False,
-    data="jobs like TopDRL's, Philly's, and of lognormal lengths, on loaded clusters of 32 to 2,048 GPUs",
+    data="jobs like TopDRL's, Philly's, and of lognormal lengths, on loaded clusters of 16 to 2,048 GPUs",
 )

@@ -10,9 +10,13 @@ import pytest
 from joblib import parallel_config
 
 from gangplan.instances import InstanceError
+from gangplan.instances.typed import SETTINGS
 from gangplan.learned.online.policy import GnnPolicy
 from gangplan.learned.online.settings import GnnSettings
 from gangplan.learned.policy import read_card, shipped
+from gangplan.learned.policy.settings import read_config
+from gangplan.learned.training.online.learners import Training
+from gangplan.learned.training.online.own import OWN
 from gangplan.learned.training.online.recipe import RECIPE
 from gangplan.learned.training.recipe import recipe, train_policy
 from gangplan.simulator.gangs.mixes import VALIDATION, Mix
@@ -97,3 +101,16 @@ def test_shipped_weights_are_ahead_of_the_rule(name: str, guarded: bool) -> None
         mine, rule = np.mean(means, axis=0)
         ratios[of] = mine / rule
     assert np.mean([*ratios.values()]) < 0.99 and max(ratios.values()) < 1.01
+
+
+def test_own_jobs_take_one_stage() -> None:
+    """Whatever a configuration says, what ships is corrected by rollouts alone, which takes minutes on any cluster."""
+    for name in ("gnn", "gnn-small"):
+        settings = SETTINGS.read(GnnSettings, {**read_config(name)[1], **OWN, "trace": "t", "cluster": "1x1x1"})
+        assert [x.name for x in RECIPE.stages(settings, 0)] == ["rollouts"]
+
+
+def test_grounds_must_be_there() -> None:
+    """A cluster smaller than all that are learned from, or chosen by, is an error that names the setting."""
+    with pytest.raises(InstanceError, match="largest: 8 is below 40 GPUs"):
+        Training(GnnSettings(largest=8), 0)
