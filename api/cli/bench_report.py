@@ -53,7 +53,7 @@ def write_report(
         folder: of the rows.
         known: the instances with the best that is known of them.
         first: the method that the others are compared with.
-        short: where a short report goes too, its pictures beside it.
+        short: where a short report goes too, of the longest deadline, its pictures beside it.
     """
     rows = read_rows(folder)
     results = Results.of(rows, known)
@@ -67,7 +67,8 @@ def write_report(
     for end, text_of in (("csv", _csv), ("tex", _tex)):
         files |= {folder / "tables" / f"{x.name}.{end}": text_of(x) for x in parts if x.lines}
     if short is not None:
-        brief = [replace(x, name=f"{short.stem}-{x.name}") for x in parts if x.brief]
+        last = replace(results, rows=tuple(results.at(results.deadlines[-1])))
+        brief = [replace(x, name=f"{short.stem}-{x.name}") for x in sections(last, rows, first) if x.brief]
         files |= {short: _markdown(brief)} | {short.with_name(f"{x.name}.svg"): x.picture for x in brief if x.picture}
     written = {page: _html(parts)} | {path: text.encode() for path, text in files.items()}
     with suppress(ImportError):

@@ -57,8 +57,10 @@ class Results:
         common = [
             replace(x, status="FEASIBLE", bound=None) if x in false and x.value is not None else x for x in common
         ]
-        unsuited = dict.fromkeys((row.topic, row.method) for row in newest.values() if row.status == UNSUITED)
-        left += [f"{method} has no part in {topic}, which it declared beforehand." for topic, method in unsuited]
+        unsuited = grouped((row for row in newest.values() if row.status == UNSUITED), lambda row: row.method)
+        for method, some in unsuited.items():
+            topics = ", ".join(dict.fromkeys(row.topic for row in some))
+            left.append(f"{method} has no part in {topics}, which it declared beforehand.")
         return cls(tuple(common), {row.instance: best[row.instance] for row in common}, tuple(left))
 
     def gap(self, row: BenchRow) -> float:

@@ -33,7 +33,7 @@ KNOWN = [Instance(x, "step", "f", "toy", "g", {}, "h", 1.0, 1.0, "auto", "auto")
 def test_every_mean_is_over_the_same_instances() -> None:
     """What some method was not given counts for none, what one skipped counts 100%, and who is unsuited is named."""
     rows = [row(x, "auto", 1.0) for x in "abc"] + [row("a", "late", 2.0), row("b", "late", None, SKIPPED)]
-    rows += [row("a", "other", None, UNSUITED)]
+    rows += [row(x, "other", None, UNSUITED) for x in "ab"]
     results = Results.of(rows, KNOWN)
     assert {(x.instance, x.method): results.gap(x) for x in results.rows} == {
         ("a", "auto"): 0.0, ("b", "auto"): 0.0, ("a", "late"): 0.5, ("b", "late"): 1.0
