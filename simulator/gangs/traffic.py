@@ -1,7 +1,7 @@
 """Jobs that arrive without end on a cluster: what policies learn from, are chosen by and are tested on.
 
-A run begins where the first third of the jobs has loaded the cluster by the rule `Patient`, and goes on to the end of
-the last. The tables below differ by ground, not by seed alone: 4,096 GPUs, the traces openb and Pollux, the load .6 and
+A run begins where the first third of the jobs has loaded the cluster by the rule `Patient`, or empty, and goes on to
+the end of the last. The tables below differ by ground, not by seed alone: 4,096 GPUs, the traces openb and Pollux, the load .6 and
 the error .8 are in `TEST` only, and nothing may be chosen by those.
 """
 
@@ -30,7 +30,7 @@ from .traces import TRACES, pollux_seconds, read_jobs
 DRAWN = ("powers", "mix")
 """Jobs that are of no trace."""
 LOADING = 1 / 3
-"""Share of the jobs that load the cluster."""
+"""Share of the jobs that load the cluster, unless it begins empty."""
 CYCLES = 3
 """Days of a run."""
 LONGEST = 40.0
@@ -96,6 +96,7 @@ class Traffic:
         models: whether jobs are of models that mind being apart more and less.
         wide: share of the cluster that the widest gang takes, if that is more than a node; of ``mix`` at most 64 GPUs.
         intensity: how much jobs without a model mind being apart.
+        loading: share of the jobs that load the cluster before a run begins.
         part: of a trace, by name.
         data: folder of traces.
     """
@@ -111,6 +112,7 @@ class Traffic:
     models: bool = False
     wide: float = 1 / 8
     intensity: float = 1.0
+    loading: float = LOADING
     part: str = "train"
     data: str = DATA
 
@@ -172,7 +174,7 @@ class Traffic:
     def episode(self, seed: int, jobs: int = 0) -> Episode:
         """Return a run of a seed, in which so many jobs arrive once the cluster is loaded; 0: as many as there are."""
         ours, pool = (jobs_of(work, self.proximity, told) for work, told in (self.draw(seed), self.draw(~seed & MOST)))
-        first = int(LOADING * len(ours.submit))
+        first = int(self.loading * len(ours.submit))
         ours = first_jobs(ours, first + jobs) if jobs else ours
         return loaded(ours, cluster_of(self.fleet, self.proximity), pool, first, self.name)
 
@@ -238,6 +240,12 @@ TRAIN = (
     Traffic("whole-24", (3, 3), 4, 0.8, "mix", wide=1.0),
     Traffic("vague-32", (4, 4), 4, 1.0, "mix", wide=1 / 4, error=0.6),
     Traffic("half-64", (4, 4), 8, 1.0, "mix", wide=1 / 2),
+    Traffic("empty-32", (4, 4), 4, 1.0, "mix", wide=1 / 4, loading=0.0),
+    Traffic("empty-dear-32", (4, 4), 4, 1.0, "mix", wide=1 / 4, intensity=4.0, loading=0.0),
+    Traffic("empty-whole-32", (4, 4), 4, 1.0, "mix", wide=1.0, loading=0.0),
+    Traffic("empty-rush-32", (4, 4), 4, 1.2, "mix", wide=1 / 4, loading=0.0),
+    Traffic("empty-vague-32", (4, 4), 4, 1.0, "mix", wide=1 / 4, error=0.6, loading=0.0),
+    Traffic("empty-whole-64", (4, 4), 8, 0.9, "mix", wide=1.0, loading=0.0),
 )
 """What is learned from."""
 VALIDATE = (
@@ -250,6 +258,8 @@ VALIDATE = (
     Traffic("powers-2048-rows", (32,) * 8, 8, 1.1),
     Traffic("wide-40", (4, 6), 4, 1.05, "mix", wide=1 / 4),
     Traffic("whole-40", (4, 6), 4, 0.9, "mix", wide=1.0),
+    Traffic("empty-40", (4, 6), 4, 1.05, "mix", wide=1 / 4, loading=0.0),
+    Traffic("empty-whole-40", (4, 6), 4, 1.0, "mix", wide=1.0, loading=0.0),
 )
 """What is chosen by."""
 TEST = (

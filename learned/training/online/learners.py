@@ -152,10 +152,11 @@ class Training(Trainer[GnnSettings]):
         return self._imitation(network, Lessons(self._solved), self.settings.rate, self.settings.exact_updates)
 
     def rollouts(self, network: GraphNetwork) -> Imitation:
-        """Return what trains a network on these and on labels whose futures the rule plays."""
-        of, solved = replace(self.settings, exact=0.0), self._solved
-        played = make_labels(of, network.compiled(), self.seed, of.labels - len(solved), draw=self._draw)
-        return self._imitation(network, Lessons([*solved, *played]), of.rate, of.updates)
+        """Return what trains a network on labels whose futures the rule plays, as many as are left."""
+        of = replace(self.settings, exact=0.0)
+        count = of.labels - round(self.settings.exact * of.labels)
+        played = make_labels(of, network.compiled(), self.seed, count, draw=self._draw)
+        return self._imitation(network, Lessons(played), of.rate, of.updates)
 
     def iterated(self, network: GraphNetwork) -> Imitation:
         """Return what trains it on labels of decisions that it comes to, and whose futures it plays itself."""
