@@ -261,7 +261,8 @@ def test_a_shop_is_searched_without_linear_programmes(monkeypatch: pytest.Monkey
             (solver.parameters.linearization_level, [*solver.parameters.extra_subsolvers])
         ),
     )
-    for problem in (parse_jobshop("2 2\n0 3 1 2\n1 2 0 4\n"), StepProblem(graph([1, 2], []), cluster(2))):
+    other = generate("layered", ops=20, layers=4, devices=3, objective="step")
+    for problem in (parse_jobshop("2 2\n0 3 1 2\n1 2 0 4\n"), other):
         run = Run(problem, time_limit=60, workers=workers)
         TOOLS.methods["cpsat"].run(run, TOOLS.prepare(run))
     assert found == [(0, ["no_lp"]), (1, [])]
