@@ -138,8 +138,12 @@ def sections(results: Results, rows: Sequence[BenchRow], first: str) -> Iterator
     none = "No optimum was claimed on eight instances of sizes far enough apart."
     head = (*by, "optimal", "exponent", "standard error")
     yield Section("scaling", "Scaling", words if lines else none, head, lines)
-    lines = [(r.instance, r.method, str(r.seed), f"{r.deadline:g}", r.notes) for r in rows if r.status == FAILED]
-    words = "Solves that crashed, broke a limit, did not stop or offered an infeasible plan count as a gap of 100%."
+    failed = (*(row for row in rows if row.status == FAILED), *results.refused)
+    lines = [(r.instance, r.method, str(r.seed), f"{r.deadline:g}", r.notes) for r in failed]
+    words = (
+        "Solves that crashed, broke a limit, did not stop or offered an infeasible plan count as a gap of 100%; bounds "
+        "that a verified plan disproves count as none."
+    )
     head = ("instance", "method", "seed", "s", "why")
     yield Section("failures", "Failures", words if lines else "None.", head, lines)
     yield _environment(rows)
