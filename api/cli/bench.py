@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from hashlib import file_digest
-from importlib.metadata import distribution
 from math import inf
 from pathlib import Path
 from typing import Annotated, Any
 
-from gangplan.hybrid.bench.best_known import best_known, certified, text_of
-from gangplan.hybrid.bench.library import BEST_KNOWN, LIBRARY, Check, check_all, read_library
+from gangplan.hybrid.bench.archive import write_archive
+from gangplan.hybrid.bench.best_known import certified
+from gangplan.hybrid.bench.library import LIBRARY, Check, check_all, read_library
 from gangplan.hybrid.bench.passes import FELL, run_pass
 from gangplan.hybrid.bench.rows import ONLINE, read_rows
 from gangplan.hybrid.bench.run import run as run_all
@@ -30,10 +28,7 @@ from gangplan.hybrid.bench.suite import (
 from gangplan.hybrid.bench.suite import held_out as redraw
 from gangplan.hybrid.bench.task import BenchSettings
 from gangplan.instances import InstanceError, dump
-from gangplan.instances.documents import json_schema
 from gangplan.instances.errors import in_file
-from gangplan.instances.intake import read_text
-from gangplan.instances.kinds import DOCUMENTS
 from gangplan.instances.outlet import write_whole
 
 from . import options
@@ -160,16 +155,6 @@ def _write_problems(instances: Sequence[Instance], place: Path) -> Path:
     return place
 
 
-_README = """GapBench {version}, an archive of {count} problems. LICENSE and CITATION.bib are for all of it.
-
-problems/ID.json   a problem; schema/ has the JSON Schema of its kind, and of plans. Seconds, bytes, bytes/s, FLOP/s.
-plans/ID.json      the best known plan
-best_known.json    of each problem the best known value ("upper"), bounds, who found them, and how it is made
-SHA256SUMS         checksums of all files, for sha256sum -c
-"""
-_CITATION = "@misc{{gapbench, title = {{GapBench: {Summary}}}, author = {{{Author}}}, note = {{version {Version}}}}}\n"
-
-
 def export(
     folder: Annotated[str, "that takes it", "DIR"], name: Suite = "toy", *, chosen: Chosen, sample: Sample = 0
 ) -> None:
@@ -177,29 +162,10 @@ def export(
     found = [x for x in chosen.of(name, None, sample) if x.objective != ONLINE]
     if not found:
         raise InstanceError("suite", f"{name!r} has no problem in a file")
-    place, records, package = Path(folder), read_library(), distribution("gangplan")
+    place = Path(folder)
     _write_problems(found, place / "problems")
-    plans = {f"plans/{x.id}.json": records[x.id].plan for x in found if x.id in records and records[x.id].plan}
-    schemas = {f"schema/{kind}.json": json_schema(kind) for kind in DOCUMENTS}
-    texts = {path: json.dumps(data) + "\n" for path, data in (plans | schemas).items()}
-    cited = _CITATION.format(**{x: package.metadata[x] for x in ("Summary", "Author", "Version")})
-    licences = [x.locate() for x in package.files or () if x.name == "LICENSE"]
-    texts |= {"LICENSE": read_text(Path(licences[0])) if licences else "", "CITATION.bib": cited}
-    texts |= {"README": _README.format(version=package.version, count=len(found))}
-    files = {place / path: text.encode() for path, text in texts.items()}
-    known = best_known(found, records)
-    of_files = ({k: v for k, v in x.items() if k not in x["arguments"]} for x in known)  # drawn may be more jobs
-    files[place / BEST_KNOWN] = text_of({**x, "path": f"problems/{x['name']}.json"} for x in of_files)
-    write_whole(files, folders=True)
-    paths = sorted(x for x in place.rglob("*") if x.is_file() and x.name != "SHA256SUMS")
-    sums = (f"{_sum(x)}  {x.relative_to(place).as_posix()}\n" for x in paths)
-    write_whole({place / "SHA256SUMS": "".join(sums).encode()})
-    emit_blocks(f"{place}: {len(found)} problems, {len(plans)} plans, {len(paths) + 1} files")
-
-
-def _sum(path: Path) -> str:
-    with open(path, "rb") as file:
-        return file_digest(file, "sha256").hexdigest()
+    plans, files = write_archive(found, place)
+    emit_blocks(f"{place}: {len(found)} problems, {plans} plans, {files} files")
 
 
 _PLUGIN = "a solver of yours, an executable too, or an installed one; may be repeated"

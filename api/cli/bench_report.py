@@ -138,8 +138,12 @@ def sections(results: Results, rows: Sequence[BenchRow], first: str) -> Iterator
     none = "No optimum was claimed on eight instances of sizes far enough apart."
     head = (*by, "optimal", "exponent", "standard error")
     yield Section("scaling", "Scaling", words if lines else none, head, lines)
-    lines = [(r.instance, r.method, str(r.seed), f"{r.deadline:g}", r.notes) for r in rows if r.status == FAILED]
-    words = "Solves that crashed, broke a limit, did not stop or offered an infeasible plan count as a gap of 100%."
+    failed = (*(row for row in rows if row.status == FAILED), *results.refused)
+    lines = [(r.instance, r.method, str(r.seed), f"{r.deadline:g}", r.notes) for r in failed]
+    words = (
+        "Solves that crashed, broke a limit, did not stop or offered an infeasible plan count as a gap of 100%; bounds "
+        "that a verified plan disproves count as none."
+    )
     head = ("instance", "method", "seed", "s", "why")
     yield Section("failures", "Failures", words if lines else "None.", head, lines)
     yield _environment(rows)
@@ -271,17 +275,37 @@ _LONG = 60
 """Characters of a cell that do not fit beside others."""
 _TEX = str.maketrans({x: f"\\{x}" for x in "%_&#${}"} | {"\\": r"\textbackslash{}", "≥": r"$\ge$"})
 _TEX |= str.maketrans({"~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"$<$", ">": r"$>$"})
+_MANY = 8
+"""Columns beyond which a table is set in a small size."""
+_STACK = {1: r"\shortstack[r]{", 2: r"\\", 3: "}"}
+"""Begin, line break and end of a head of two lines."""
 
 
 def _tex(part: Section) -> str:
-    """Return a table for LaTeX with the package booktabs; text longer than a line is broken."""
+    """Return a table for LaTeX with the package booktabs; text longer than a line is broken.
+
+    Many columns are narrow, with heads of two lines, so that they fit the class `article`.
+    """
     head, *lines = (
         " & ".join(" ".join(x.split()).translate(_TEX) for x in cells) + r" \\" for cells in (part.head, *part.lines)
     )
     columns = [*zip(part.head, *part.lines, strict=True)][1:]
     others = (r"p{0.6\linewidth}" if max(map(len, cells)) > _LONG else "r" for cells in columns)
+    end = r"\end{tabular}"
     begin = rf"\begin{{tabular}}{{l{''.join(others)}}}"
-    return "\n".join([begin, r"\toprule", head, r"\midrule", *lines, r"\bottomrule", r"\end{tabular}", ""])
+    if len(part.head) > _MANY:
+        begin, end = rf"{{\scriptsize\setlength{{\tabcolsep}}{{2pt}}{begin}", r"\end{tabular}}"
+        head = " & ".join(_stacked(x).translate(_TEX | _STACK) for x in part.head) + r" \\"
+    return "\n".join([begin, r"\toprule", head, r"\midrule", *lines, r"\bottomrule", end, ""])
+
+
+def _stacked(head: str) -> str:
+    """Return a head with a line break in the place of the space nearest its middle, between `_STACK`'s marks."""
+    spaces = [i for i, x in enumerate(head) if x == " "]
+    if not spaces:
+        return head
+    at = min(spaces, key=lambda i: abs(2 * i - len(head)))
+    return f"\x01{head[:at]}\x02{head[at + 1 :]}\x03"
 
 
 def profiles(results: Results, deadline: float) -> str:

@@ -15,6 +15,9 @@ from . import imports, isolation
 from .grading import Grade, Mark
 from .suite import Homework
 
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""What cells begin with that spreadsheets compute."""
+
 
 def write_feedback(grades: list[Grade], suite: Homework, folder: str | Path) -> list[Path]:
     """Write a page for each grade, named like its submission, and return them; beside them `points.csv`.
@@ -31,11 +34,17 @@ def write_feedback(grades: list[Grade], suite: Homework, folder: str | Path) -> 
 
 
 def points_csv(grades: list[Grade]) -> bytes:
-    """Return a table for spreadsheets and learning platforms: a row a submission, its points in all and for each."""
+    """Return a table for spreadsheets and learning platforms: a row a submission, its points in all and for each.
+
+    An apostrophe goes before a name that a spreadsheet would take for a formula.
+    """
     text = StringIO()
     rows = writer(text, lineterminator="\n")
     rows.writerow(["submission", "points", *(f"{x.problem} {x.kind}" for x in grades[0].marks)] if grades else [])
-    rows.writerows([x.student, f"{x.points:g}", *(f"{m.points:g}" for m in x.marks)] for x in grades)
+    names = ("'" * x.student.startswith(_FORMULA) + x.student for x in grades)
+    rows.writerows(
+        [name, f"{x.points:g}", *(f"{m.points:g}" for m in x.marks)] for name, x in zip(names, grades, strict=True)
+    )
     return text.getvalue().encode()
 
 

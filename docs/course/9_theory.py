@@ -224,7 +224,8 @@ def _(check):
 #
 # **9.5** Write `as_gangs(numbers)`: return `(gpus, gangs, deadline)`, a gang for each number, `(GPUs, seconds)`, such
 # that all gangs can be done by the deadline if and only if the numbers can be parted. *Hint*: let each triple fill the
-# cluster for one second. Only whole numbers may come out, none of them large.
+# cluster for one second. Only whole numbers may come out, none of them large. Do not find out whether the numbers can
+# be parted: the gang of a number may depend on it, $m$ and $B$ alone, the cluster and the deadline on $m$ and $B$.
 
 
 # %% exercise="9.5"
@@ -256,15 +257,18 @@ def _(check):
 
     assert check.ask(as_gangs, [5, 5, 5]) is not None, "return (gpus, gangs, deadline)"
     wanted = dict.fromkeys(product((2, 3), (True, False)), 3)
+    totals, rooms, as_given, by_size = {m: int(check.rng.integers(30, 60)) for m in (2, 3)}, {}, {}, {}
     while any(wanted.values()):
-        m, total = int(check.rng.integers(2, 4)), int(check.rng.integers(20, 60))
+        m = int(check.rng.integers(2, 4))
+        total = totals[m]
         numbers = check.rng.integers(total // 4 + 1, (total - 1) // 2 + 1, 3 * m).tolist()
         if check.rng.random() < 0.5:  # make triples: what is missing is the third
             numbers = [
                 x for k in range(m) for x in (*numbers[2 * k : 2 * k + 2], total - sum(numbers[2 * k : 2 * k + 2]))
             ]
+        numbers[-1] = m * total - sum(numbers[:-1])
         small = all(total < 4 * x and 2 * x < total for x in numbers)
-        if not small or sum(numbers) != m * total or not wanted[m, right := parts(numbers, total)]:
+        if not small or not wanted[m, right := parts(numbers, total)]:
             continue
         wanted[m, right] -= 1
         given = check.rng.permutation(numbers).tolist()
@@ -275,6 +279,15 @@ def _(check):
         assert whole, f"{told}: whole numbers above 0 and not large, not {gpus}, {gangs}, {deadline}"
         assert len(gangs) == 3 * m and all(len(gang) == 2 for gang in gangs), (
             f"{told}: a gang for each, (GPUs, seconds)"
+        )
+        same = rooms.setdefault(m, (gpus, deadline)) == (gpus, deadline)
+        for gang_of, pairs in ((as_given, (given, gangs)), (by_size, (sorted(given), sorted(gangs)))):
+            gang_of[None] = gang_of.get(None, True) and all(
+                gang_of.setdefault((m, x), gang) == gang for x, gang in zip(*pairs, strict=True)
+            )
+        assert same and (as_given[None] or by_size[None]), (
+            f"{told}: {gpus} GPUs, {gangs}, {deadline} s are not what other numbers of this m and B came to: a gang "
+            "may depend on its number, m and B alone, and GPUs and deadline on m and B"
         )
         fit = all(size <= gpus and p <= deadline for size, p in gangs)
         done = fit and in_time(int(gpus), [(int(size), int(p)) for size, p in gangs], int(deadline))

@@ -27,15 +27,17 @@ class Results:
     """The rows that count, the newest of each solve, and the best value and bound known of each instance.
 
     Attributes:
-        rows: of each objective on those instances that all its methods were given at all their deadlines, so that
-            every mean is over the same; a solve that was skipped is one of them.
+        rows: of each objective on those instances and seeds that all its methods were given at all their deadlines,
+            so that every mean and test is over the same; a solve that was skipped is one of them.
         best: of these instances.
         left: sentences on what was left out.
+        refused: rows whose bounds count as none, with the reason among their notes.
     """
 
     rows: tuple[BenchRow, ...]
     best: Mapping[str, Instance]
     left: tuple[str, ...] = ()
+    refused: tuple[BenchRow, ...] = ()
 
     @classmethod
     def of(cls, rows: Iterable[BenchRow], known: Iterable[Instance]) -> Results:
@@ -54,6 +56,7 @@ class Results:
         false = [row for row in common if _disproved(row, best[row.instance])]
         for method, some in grouped(false, lambda row: row.method).items():
             left.append(f"{method} claimed {len(some)} bounds that a verified plan disproves: they count as none.")
+        refused = tuple(replace(row, notes=f"a verified plan disproves its bound of {row.bound:.6g}") for row in false)
         common = [
             replace(x, status="FEASIBLE", bound=None) if x in false and x.value is not None else x for x in common
         ]
@@ -61,7 +64,7 @@ class Results:
         for method, some in unsuited.items():
             topics = ", ".join(dict.fromkeys(row.topic for row in some))
             left.append(f"{method} has no part in {topics}, which it declared beforehand.")
-        return cls(tuple(common), {row.instance: best[row.instance] for row in common}, tuple(left))
+        return cls(tuple(common), {row.instance: best[row.instance] for row in common}, tuple(left), refused)
 
     def gap(self, row: BenchRow) -> float:
         """Return the gap of a row to the best known value, from 0 to 1; 1 without a plan."""
@@ -86,17 +89,18 @@ def _disproved(row: BenchRow, best: Instance) -> bool:
 
 
 def _common(rows: Sequence[BenchRow]) -> tuple[list[BenchRow], list[str]]:
-    """Return the rows on the instances that all methods of their topic were given, and what that leaves out."""
-    common, left = set[str](), []
+    """Return the rows on instances and seeds that all methods of their topic were given, and what that leaves out."""
+    common, left = set[tuple[str, int]](), []
     for topic, own in grouped(rows, lambda row: row.topic).items():
-        given = {of: {x.instance for x in some} for of, some in grouped(own, lambda x: (x.method, x.deadline)).items()}
+        some_of = grouped(own, lambda x: (x.method, x.deadline))
+        given = {of: {(x.instance, x.seed) for x in some} for of, some in some_of.items()}
         shared, every = set.intersection(*given.values()), set.union(*given.values())
         common |= shared
         if every - shared:
             few = ", ".join(dict.fromkeys(method for (method, _), some in given.items() if some != every))
-            words = f"{len(every - shared)} of {len(every)} instances of {topic} are left out"
+            words = f"{len(every - shared)} of {len(every)} pairs of instance and seed of {topic} are left out"
             left.append(f"{words}: {few} had no solve of them, or not at every deadline.")
-    return [row for row in rows if row.instance in common], left
+    return [row for row in rows if (row.instance, row.seed) in common], left
 
 
 def grouped(rows: Iterable[BenchRow], key: Callable[[BenchRow], K]) -> dict[K, list[BenchRow]]:

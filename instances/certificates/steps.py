@@ -262,9 +262,10 @@ class Search:
                 inside.append(w)
                 others.remove(w)
                 room -= self.took[w]
-                for c in others:
+                least = room - head[w]
+                for c in [c for c in others if self.took[c] >= least]:
                     spare = room - self.took[c]
-                    if head[w] >= spare and head[c] >= spare:
+                    if head[c] >= spare:
                         found.update((v, c) for v in inside)
                     if head[w] + min(tail[c] - q, 0) >= spare:
                         found.update((c, v) for v in inside)

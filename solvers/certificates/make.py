@@ -44,6 +44,8 @@ _STAGES = 40_000
 """Degrees and stages of layouts that are looked at in a second."""
 _FOREVER = Fraction(10**30)
 """Seconds that no step takes."""
+_LOADED = 0.1
+"""Seconds that it takes to load HiGHS."""
 _SHARE = 0.4
 """What it may take of the time that is left: a tree comes after it."""
 _COLUMNS = 4_000
@@ -102,8 +104,10 @@ def _layouts(run: Run, left: Callable[[], float]) -> Iterator[Certificate | Prov
 def _step(run: Run, left: Callable[[], float]) -> Iterator[Certificate]:
     threshold, others = Fraction(run.objective or 0) * (1 - _CLOSE), simple(run.problem)
     yield next(others)  # a path
-    if threshold and run.problem.is_shop():  # others show less then, and load HiGHS
+    if threshold and run.problem.is_shop():
         yield Together(threshold, int(_PATHS * min(left() * _SHARE, LONGEST)))
+        if left() < _LOADED:  # others show less then
+            return
     yield from others
     yield Rooms(int(_INPUTS * min(left(), LONGEST)))
     parts = () if run.plan is None else _parts(run)

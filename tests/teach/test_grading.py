@@ -18,7 +18,7 @@ from gangplan.hybrid.bench.leftovers import descendants
 from gangplan.instances import InstanceError
 from gangplan.instances.verify import clock_cost
 from gangplan.teach import confined, grading, isolation
-from gangplan.teach.feedback import page, write_feedback
+from gangplan.teach.feedback import page, points_csv, write_feedback
 from gangplan.teach.suite import Homework, SuiteProblem, drawn, read_suite, write_starter
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs processes that fork")
@@ -342,6 +342,7 @@ def test_pages(tmp_path: Path) -> None:
     assert [x.name for x in paths] == ["a_b.html", "a_b-1.html"] and all(x.exists() for x in paths)
     rows = (tmp_path / "out" / "points.csv").read_text().splitlines()
     assert rows == ["submission,points,two plan", "a/b,7,7", "a_b,7,7"]
+    assert points_csv([grading.Grade("=1+1", marks)]).decode().splitlines()[1] == "'=1+1,7,7"
     assert isolation.words() in text and "may import the standard library, gangplan&#x27;s problems" in text
 
 

@@ -38,10 +38,12 @@ def test_every_mean_is_over_the_same_instances() -> None:
     assert {(x.instance, x.method): results.gap(x) for x in results.rows} == {
         ("a", "auto"): 0.0, ("b", "auto"): 0.0, ("a", "late"): 0.5, ("b", "late"): 1.0
     }  # fmt: skip
-    assert results.left[0].startswith("1 of 3 instances of step are left out: late had no solve")
+    assert results.left[0].startswith("1 of 3 pairs of instance and seed of step are left out: late")
     assert results.left[1:] == ("other has no part in step, which it declared beforehand.",)
     again = Results.of([*rows, row("a", "auto", 1.0, deadline=9.0)], KNOWN)
     assert {x.instance for x in again.rows} == {"a"}  # at every deadline
+    more = Results.of([*rows, replace(row("a", "auto", 3.0), seed=1)], KNOWN)
+    assert more.rows == results.rows and more.left[0].startswith("2 of 4 pairs")  # as of the paired tests
 
 
 def test_a_bound_that_a_plan_disproves_claims_nothing() -> None:
@@ -55,6 +57,8 @@ def test_a_bound_that_a_plan_disproves_claims_nothing() -> None:
         ("auto", "OPTIMAL", 1.0),
         ("boasts", "FEASIBLE", None),
     ]
+    (refused,) = results.refused
+    assert refused.method == "boasts" and refused.notes == "a verified plan disproves its bound of 2"
     assert results.left == ("boasts claimed 1 bounds that a verified plan disproves: they count as none.",)
 
 

@@ -19,8 +19,10 @@ from gangplan.instances.certificates.document import ARGUMENTS
 from gangplan.instances.layout import LayoutProblem
 from gangplan.instances.partition import GraphProblem
 from gangplan.instances.pipeline import PipelineProblem
+from gangplan.instances.readers.shops import parse_jobshop
 from gangplan.instances.schedule import ScheduleProblem
 from gangplan.solvers import Run
+from gangplan.solvers.certificates import make
 from gangplan.solvers.certificates.make import certify
 from gangplan.solvers.method import OBJECTIVES, suite
 
@@ -220,3 +222,11 @@ def test_certify_stops_at_a_proof() -> None:
     best = certify(run, 10.0)
     assert best is not None and best.certificate.argument == "path"
     assert 2 * (1 - Fraction(1, 10**8)) < best.bound < 2
+
+
+@pytest.mark.parametrize(("left", "arguments"), [(0.02, ["path", "together"]), (10.0, ["path", "together", "shares"])])
+def test_of_a_shop_nothing_loads_highs_in_no_time(left: float, arguments: list[str]) -> None:
+    """Where milliseconds are left, the search of a shop is not followed by arguments that take longer to import."""
+    run = Run(parse_jobshop("2 2\n0 3 1 2\n1 2 0 4\n"), time_limit=10)
+    suite("step").methods["heft"].run(run, suite("step").prepare(run))
+    assert [x.argument for x in make._step(run, lambda: left)][:3] == arguments

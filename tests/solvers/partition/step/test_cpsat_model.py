@@ -15,6 +15,7 @@ from gangplan.instances.generators import generate
 from gangplan.instances.readers.shops import parse_jobshop
 from gangplan.solvers import Run
 from gangplan.solvers.method import suite
+from gangplan.solvers.partition.step import cpsat
 from gangplan.solvers.partition.step.cpsat import DeviceTree, Formulation, ceiling_of, equal_parts, in_ticks
 from gangplan.solvers.partition.step.model import Prepared, prepare
 from gangplan.solvers.partition.step.segments import segments
@@ -247,3 +248,21 @@ def test_whole_seconds_are_ticks() -> None:
     assert text.count("no_overlap {") == 2 and "cumulative" not in text
     half = prepare(parse_jobshop("1 2\n0 3 1 2.5\n"))
     assert in_ticks(half, 5.5)[1] > 1000
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_shop_is_searched_without_linear_programmes(monkeypatch: pytest.MonkeyPatch, workers: int) -> None:
+    """Of a shop the first thread has no linear programme, of other steps it has CP-SAT's own options."""
+    found: list[tuple[int, list[str]]] = []
+    monkeypatch.setattr(
+        cpsat,
+        "minimise",
+        lambda run, solver, *_: found.append(
+            (solver.parameters.linearization_level, [*solver.parameters.extra_subsolvers])
+        ),
+    )
+    other = generate("layered", ops=20, layers=4, devices=3, objective="step")
+    for problem in (parse_jobshop("2 2\n0 3 1 2\n1 2 0 4\n"), other):
+        run = Run(problem, time_limit=60, workers=workers)
+        TOOLS.methods["cpsat"].run(run, TOOLS.prepare(run))
+    assert found == [(0, ["no_lp"]), (1, [])]
