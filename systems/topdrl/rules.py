@@ -13,7 +13,7 @@ from gangplan.simulator.gangs.allocate import ALLOCATORS, CLOSEST, choose
 from gangplan.simulator.gangs.arrays import NOW, RUNNING, WAITING, Cluster, Jobs, State
 from gangplan.simulator.gangs.listing import Listing, run_list
 from gangplan.simulator.gangs.step import begin_job, communication, least_cost, pass_time, remaining, total
-from gangplan.solvers.compiled.kernel import Floats, Ints, by_reference, inner, kernel, lean
+from gangplan.solvers.compiled.kernel import Floats, Ints, by_reference, kernel, lean
 from gangplan.solvers.placement.online.patient import Patient as Waiting
 
 HEAD, OVERTAKE, EASY = range(3)
@@ -110,7 +110,7 @@ def score(jobs: Jobs, cluster: Cluster, job: int, weights: Floats, noise: Floats
 
 
 @kernel
-def run(
+def run(  # noqa: PLR0912, one loop read from top to bottom
     jobs: Jobs,
     cluster: Cluster,
     state: State,
@@ -121,14 +121,6 @@ def run(
 ) -> int:
     """Run from `state` to the end, see `Rule`; return how many jobs were started."""
     of, on, now = by_reference(jobs), by_reference(cluster), by_reference(state)
-    return play(of, on, now, weights, noise, discipline, allocator)
-
-
-@inner
-def play(  # noqa: PLR0912, one loop read from top to bottom
-    of: Jobs, on: Cluster, now: State, weights: Floats, noise: Floats, discipline: int, allocator: int
-) -> int:
-    """Do what `run` does, for compiled code."""
     take, best = np.zeros_like(now.free), np.zeros_like(now.free)
     left, started = np.zeros_like(now.running), 0
     while True:
