@@ -63,9 +63,8 @@ def nodes_of(free: Floats2, whole: Floats2, ok: Bools2, consolidate: bool) -> No
 
 
 @lean
-def able(free: Floats2, unit: Floats, node: int) -> int:
-    """Return for how many GPUs of a job the node has room."""
-    most = int(free[node, 0])
+def able(free: Floats2, unit: Floats, node: int, most: int) -> int:
+    """Return for how many GPUs of a job the node has cores and memory, at most `most`."""
     for r in range(1, free.shape[1]):
         if unit[r] > 0:
             most = min(most, int(np.floor(free[node, r] / unit[r] * (1 + SLACK) + SLACK)))
@@ -77,7 +76,7 @@ def held_by_one(nodes: Nodes, unit: Floats, ok: Bools, need: int) -> bool:
     """Return whether some node would hold the whole job if it were empty; what none would goes on several."""
     most = 0
     for n in range(len(nodes.whole)):
-        most = max(most, able(nodes.whole, unit, n) if ok[n] else 0)
+        most = max(most, able(nodes.whole, unit, n, int(nodes.whole[n, 0])) if ok[n] else 0)
     return most >= need
 
 
@@ -90,7 +89,7 @@ def find_in(free: Floats2, nodes: Nodes, gangs: Gangs, job: int, need: int, node
         for n in range(m):
             if free[n, 0] < need or not ok[n] or (best >= 0 and free[n, 0] >= free[best, 0]):
                 continue
-            if free.shape[1] == 1 or able(free, unit, n) >= need:
+            if free.shape[1] == 1 or able(free, unit, n, int(free[n, 0])) >= need:
                 best = n
         if best >= 0:
             node[0], gpus[0] = best, need
@@ -103,8 +102,8 @@ def find_in(free: Floats2, nodes: Nodes, gangs: Gangs, job: int, need: int, node
             continue
         if nodes.consolidate and free[n, 0] < nodes.whole[n, 0]:
             continue
-        here = able(free, unit, n)
-        if nodes.consolidate and here < min(left, able(nodes.whole, unit, n)):
+        here = able(free, unit, n, int(free[n, 0]))
+        if nodes.consolidate and here < min(left, able(nodes.whole, unit, n, int(nodes.whole[n, 0]))):
             continue
         if here <= 0:
             continue

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from gangplan.instances.placement import GangJob
+from gangplan.solvers.nodes import held, most_workers
 from gangplan.solvers.placement.online.capacity import Kind
 
 from ..queueing.request import Request
@@ -139,10 +140,9 @@ class Parts:
         takes[placer.blocked(job)] = takes[shut] = 0
         if job.whole_nodes:
             takes[self._node[self._stays & ~gives]] = 0
-        for row in rows:
-            has = placer.vacant[row] + self._sum(gives | goes, row)
-            takes = np.minimum(takes, has // need[row])
-        free, given = placer.free.astype(np.int64), self._sum(gives, 0)
+        leaves, m = gives | goes, len(takes)
+        takes = most_workers(placer.vacant + held(self._node[leaves], self._used[:, leaves], m), need, takes)
+        free, given = placer.free, held(self._node[gives], self._used[:1, gives], m)[0]
         want = takes * need[0]
         cost = np.where(takes > 0, np.maximum(want - free, 0) + 1e3 * np.maximum(want - free - given, 0), np.inf)
         if (part := placer.part(job)) is not None:
@@ -161,11 +161,6 @@ class Parts:
             room.moved += moved
             left -= count
         return None if left or not all(self._elsewhere(name, room) for name in room.moved) else room
-
-    def _sum(self, parts: np.ndarray, row: int) -> np.ndarray:
-        """Return what some parts use by node, int64 (m,)."""
-        held = np.bincount(self._node[parts], self._used[row, parts], minlength=self._state.fleet.n_nodes)
-        return np.asarray(held.astype(np.int64))
 
     def _out(
         self, node: int, rows: list[int], lack: np.ndarray, gives: np.ndarray, goes: np.ndarray, clear: bool

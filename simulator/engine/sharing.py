@@ -7,7 +7,7 @@ import numpy as np
 from gangplan.instances.arrays import FloatArray
 from gangplan.instances.placement import Fleet
 from gangplan.instances.workload import Workload
-from gangplan.solvers.compiled.kernel import Floats, Floats2, Ints, inner, kernel
+from gangplan.solvers.compiled.kernel import Floats2, Ints, kernel
 
 from ..fit import SLACK, Gangs, Nodes, able
 from .jobs import Log, Rows, Running
@@ -98,8 +98,8 @@ def find_shares(  # noqa: PLR0912, read from top to bottom
             room[n] += left[n, g] >= share - SLACK
         holds[n] = size[n]
         if free.shape[1] > 1:
-            room[n] = min(room[n], able_beside(free, unit, n, most))
-            holds[n] = min(holds[n], able_beside(nodes.whole, unit, n, most))
+            room[n] = min(room[n], able(free, unit, n, most))
+            holds[n] = min(holds[n], able(nodes.whole, unit, n, most))
         room[n], holds[n] = room[n] * ok[n], holds[n] * ok[n]
         biggest = max(biggest, holds[n])
     if consolidate and need <= biggest:
@@ -131,11 +131,3 @@ def find_shares(  # noqa: PLR0912, read from top to bottom
                 k += 1
                 here -= 1
     return k == need
-
-
-@inner
-def able_beside(free: Floats2, unit: Floats, node: int, most: int) -> int:
-    """Return for how many shares a node has cores and memory."""
-    beside = free[node : node + 1].copy()
-    beside[0, 0] = most
-    return able(beside, unit, 0)

@@ -12,13 +12,13 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from gangplan.instances.arrays import BoolArray, FloatArray, IntArray
+from gangplan.instances.arrays import FloatArray, IntArray
 from gangplan.instances.placement import Demand, Task
 
 from .online.fgd import FGD, TaskMix
 from .online.policies import GpuClustering, GpuPacking, Weighed, aligned
 from .online.policy import Scored
-from .online.state import GPU, MOST, Long, Need, accepting, cores, fitting, hardware_of, kind_of, need
+from .online.state import GPU, MOST, Hardware, Long, Need, cores, fitting, kind_of, need
 from .policies import Offer, Policy, around, take
 from .prepare import Batch, Indices
 from .state import PlacementState
@@ -119,22 +119,17 @@ def pack(offer: Offer, degree: int) -> dict[int, int]:
     return spread(lambda node, count: count * less - float(aligned[node]), -aligned, offer.room, degree)
 
 
-class NodesView:
+class NodesView(Hardware):
     """Nodes as policies for single tasks see them, `online.state.Slots` of one node each, read from a placement."""
 
     def __init__(self, batch: Batch) -> None:
-        fleet = self._fleet = batch.problem.fleet
-        self.specs, self.hardware = hardware_of(fleet)
-        usable = np.asarray(fleet.usable)
-        self.count = np.bincount(self.hardware[usable], minlength=len(self.specs)).astype(np.int64)
+        fleet = batch.problem.fleet
+        super().__init__(fleet)
+        self.hardware = self.node_hardware
         self._column = np.arange(max(1, int(fleet.gpus.max())))
         self._gpus = fleet.gpus[:, None]
         self._needs = [_need(job.worker) for job in batch.jobs]
         self.free = self.cpu = self.memory = self.marks = np.zeros(0, dtype=np.int64)
-
-    def accepts(self, wanted: Need) -> BoolArray:
-        """Return which hardware has a GPU type that the task accepts, bool (len(specs),)."""
-        return accepting(self._fleet, self.specs, wanted)
 
     def read(self, state: PlacementState) -> None:
         """Take what is free from a placement under construction."""

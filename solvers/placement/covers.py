@@ -18,7 +18,7 @@ import numpy as np
 
 from gangplan.instances.arrays import BoolArray, FloatArray
 
-from .online.state import Long
+from ..nodes import Long, held
 
 GRAIN = 64
 """Units of a resource up to which a node's knapsack is solved to the unit: GPUs of a node, and not bytes."""
@@ -52,7 +52,7 @@ class Covers:
         self._need, self._node, self._used, self._share, self._blocks = need, node, used, share, blocks
         self._free = free.copy()  # once those have left who let nobody be there
         if blocks.any():
-            self._free += sums(node[blocks], used[:, blocks], m)
+            self._free += held(node[blocks], used[:, blocks], m)
         self._first = firsts(node, m)
         workers = np.arange(top + 1)
         never = workers > most[:, None]
@@ -174,14 +174,6 @@ def grouped(label: Long, count: int) -> Long:
 def firsts(label: Long, count: int) -> Long:
     """Return where each label begins in an ascending array, and where the last ends, int64 (count + 1,)."""
     return np.append(0, np.cumsum(np.bincount(label, minlength=count)))
-
-
-def sums(node: Long, used: Long, m: int) -> Long:
-    """Return what parts hold of each node, int64 (r, m)."""
-    total = np.zeros((len(used), m), np.int64)
-    for row, uses in zip(total, used, strict=True):
-        np.add.at(row, node, uses)
-    return total
 
 
 def steps(least: FloatArray) -> FloatArray:

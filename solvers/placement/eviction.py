@@ -17,9 +17,9 @@ import numpy as np
 
 from gangplan.instances.arrays import BoolArray, FloatArray
 
+from ..nodes import Long, held, most_workers
 from ..run import OPTIMAL_GAP
-from .covers import Covers, combine, fill, grouped, steps, sums
-from .online.state import Long
+from .covers import Covers, combine, fill, grouped, steps
 
 ROUNDING = 1e-9
 """Of a cost: sets whose costs differ by less count as equal."""
@@ -64,15 +64,9 @@ class Occupancy:
             leaves: numbers of gangs.
         """
         goes = np.isin(self.job, leaves)
-        free = np.stack([
-            row + np.bincount(self.node[goes], used[goes], len(self.most)).astype(np.int64)
-            for row, used in zip(self.free, self.used, strict=True)
-        ])  # fmt: skip
-        asked = need > 0
         most = self.most.copy()
         most[self.node[self.blocks & ~goes]] = 0
-        room = (free[asked] // need[asked, None]).min(axis=0, initial=int(self.most.max()))
-        return np.asarray(np.minimum(most, room))
+        return most_workers(self.free + held(self.node[goes], self.used[:, goes], len(most)), need, most)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +168,8 @@ class _Nodes:
         goes, m = np.isfinite(of.cost)[of.job], len(of.most)
         most = np.minimum(of.most, workers)
         most[of.node[of.blocks & ~goes]] = 0
-        cleared, now = _room(free + sums(of.node[goes], used[:, goes], m), need, most), _room(free, need, most)
+        cleared = most_workers(free + held(of.node[goes], used[:, goes], m), need, most)
+        now = most_workers(free, need, most)
         now[of.node[of.blocks]] = 0
         _, domain = np.unique(of.domain, return_inverse=True)
         total = np.bincount(domain, cleared)
@@ -195,9 +190,9 @@ class _Nodes:
         left, part = gone[self.job], np.flatnonzero(~(gone | stays)[self.job])
         most, m = self.most.copy(), len(self.most)
         most[self.node[self.blocks & stays[self.job]]] = 0
-        free = self.free + sums(self.node[left], self.used[:, left], m) if left.any() else self.free
+        free = self.free + held(self.node[left], self.used[:, left], m) if left.any() else self.free
         if len(part) < len(self.job):
-            most = _room(free + sums(self.node[part], self.used[:, part], m), self.need, most)
+            most = most_workers(free + held(self.node[part], self.used[:, part], m), self.need, most)
         at = np.full(m, -1)
         at[rows] = np.arange(len(rows))
         part = part[at[self.node[part]] >= 0]
@@ -222,17 +217,10 @@ class _Nodes:
 
     def rooms(self, out: BoolArray) -> tuple[Long, Long]:
         """Return what is free on each node, and how many workers it may have, once some parts have left."""
-        free = self.free + sums(self.node[out], self.used[:, out], len(self.most))
+        free = self.free + held(self.node[out], self.used[:, out], len(self.most))
         most = self.most.copy()
         most[self.node[self.blocks & ~out]] = 0
-        return free, _room(free, self.need, most)
-
-
-def _room(free: Long, need: Long, most: Long) -> Long:
-    room = most.copy()
-    for row, asked in zip(free, need.tolist(), strict=True):
-        np.minimum(room, row // asked, out=room)
-    return room
+        return free, most_workers(free, self.need, most)
 
 
 class _Domain:
@@ -365,21 +353,21 @@ class _Domain:
     def _take(self, leaves: BoolArray) -> None:
         """Note a set, less those that can be spared, if it makes room and is the best."""
         nodes = self._nodes
-        free, room = nodes.rooms(leaves[nodes.job])
-        spare = int(room.sum()) - self._workers
+        free, now = nodes.rooms(leaves[nodes.job])
+        spare = int(now.sum()) - self._workers
         out = np.flatnonzero(leaves[nodes.job])
         job, node, used = nodes.job[out], nodes.node[out], nodes.used[:, out]
         while spare >= 0 and len(out):
-            without = np.where(nodes.blocks[out], 0, _room(free[:, node] - used, nodes.need, room[node]))
+            without = np.where(nodes.blocks[out], 0, most_workers(free[:, node] - used, nodes.need, now[node]))
             names, at = np.unique(job, return_inverse=True)
-            loses = np.bincount(at, room[node] - without)
+            loses = np.bincount(at, now[node] - without)
             can = np.where(loses <= spare, nodes.cost[names], -1.0)
             one = int(can.argmax())
             if can[one] < 0:
                 break
             goes = at == one
             free[:, node[goes]] -= used[:, goes]
-            room[node[goes]] = without[goes]
+            now[node[goes]] = without[goes]
             spare -= int(loses[one])
             out, job, node, used = out[~goes], job[~goes], node[~goes], used[:, ~goes]
         jobs = np.unique(job)

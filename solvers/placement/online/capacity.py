@@ -12,6 +12,7 @@ from gangplan.instances import InstanceError
 from gangplan.instances.arrays import BoolArray
 from gangplan.instances.placement import Demand, Fleet, GangJob, SpeedModel
 
+from ...nodes import most_workers
 from ..prepare import GroupTree
 from .shared import Parts, Shared, SharedGang
 from .state import CPU, MOST, Long
@@ -115,13 +116,10 @@ class Nodes:
 
     def room(self, kind: Kind, allowed: BoolArray, nodes: Long) -> Long:
         """Return how many workers of a kind these nodes could take, int64 (k,)."""
-        room = np.where(allowed[nodes] & ~self.guarded[nodes], kind.most, 0)
+        most = np.where(allowed[nodes] & ~self.guarded[nodes], kind.most, 0)
         if kind.alone:
-            room[self.taken[nodes] > 0] = 0
-        for free, need in zip(self.free, kind.need, strict=True):
-            if need:
-                room = np.minimum(room, free[nodes] // need)
-        return np.asarray(room, dtype=np.int64)
+            most[self.taken[nodes] > 0] = 0
+        return most_workers(self.free, kind.need, most, nodes)
 
 
 class Capacity:

@@ -12,6 +12,7 @@ from gangplan.instances import InstanceError
 from gangplan.instances.arrays import require_choice
 from gangplan.instances.placement import Fleet, GangJob, PlacementPlan, PlacementProblem, SpeedModel
 
+from ...nodes import most_workers
 from ..policies import GANG_POLICIES, GangPolicy, serve
 from .capacity import Capacity, Kind, Nodes, demanded
 from .state import MOST, ChangeLog, Long
@@ -100,13 +101,10 @@ class Placer:
     def most_on(self, job: GangJob, *, up: bool = True) -> Long:
         """Return how many of a job's workers each node takes if it is empty, int64 (m,); 0 if `up` and it is down."""
         kind = Kind.workers(job)
-        room = np.where(self._nodes.allowed(kind), kind.most, 0)
+        most = np.where(self._nodes.allowed(kind), kind.most, 0)
         if up:
-            room[list(self._down)] = 0
-        for whole, need in zip(self.whole, kind.need, strict=True):
-            if need:
-                room = np.minimum(room, whole // need)
-        return room
+            most[list(self._down)] = 0
+        return most_workers(self.whole, kind.need, most)
 
     def part(self, job: GangJob) -> Long | None:
         """Return the part of the fleet of each node, one of which has a job whole, int64 (m,); `None` if any may."""

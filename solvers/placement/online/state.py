@@ -120,23 +120,31 @@ class Slots(Protocol):
         ...
 
 
-def hardware_of(fleet: Fleet) -> tuple[Long, Long]:
-    """Return the kinds of hardware of a fleet, see `Slots.specs`, and that of each node, int64 (m,)."""
-    cpu, memory = cores(fleet.cpu), np.minimum(fleet.memory, MOST).astype(np.int64)
-    spec = np.stack([np.where(fleet.gpus > 0, fleet.gpu_type, -1), fleet.gpus, cpu, memory], axis=1)
-    specs, hardware = np.unique(spec.astype(np.int64), axis=0, return_inverse=True)
-    return specs, np.asarray(hardware.ravel(), dtype=np.int64)
+class Hardware:
+    """The kinds of hardware of a fleet, see `Slots.specs` and `Slots.count`.
+
+    Attributes:
+        node_hardware: that of each node, int64 (m,).
+    """
+
+    def __init__(self, fleet: Fleet) -> None:
+        self.fleet = fleet
+        cpu, memory = cores(fleet.cpu), np.minimum(fleet.memory, MOST).astype(np.int64)
+        spec = np.stack([np.where(fleet.gpus > 0, fleet.gpu_type, -1), fleet.gpus, cpu, memory], axis=1)
+        self.specs, kind = np.unique(spec.astype(np.int64), axis=0, return_inverse=True)
+        self.node_hardware = np.asarray(kind.ravel(), dtype=np.int64)
+        usable = self.node_hardware[np.asarray(fleet.usable)]
+        self.count = np.bincount(usable, minlength=len(self.specs)).astype(np.int64)
+
+    def accepts(self, wanted: Need) -> BoolArray:
+        """Return which hardware has a GPU type that the task accepts, bool (len(specs),)."""
+        known = {i for i, name in enumerate(self.fleet.gpu_types) if name in wanted.gpu_types}
+        return np.array([not wanted.gpu_types or int(kind) in known for kind in self.specs[:, 0]])
 
 
 def cores(amount: np.typing.NDArray[np.float64]) -> Long:
     """Return cores in whole units."""
     return np.asarray(np.floor(np.minimum(amount * CPU + 1e-3, MOST)), dtype=np.int64)
-
-
-def accepting(fleet: Fleet, specs: Long, wanted: Need) -> BoolArray:
-    """Return which hardware has a GPU type that the task accepts, bool (len(specs),)."""
-    known = {i for i, name in enumerate(fleet.gpu_types) if name in wanted.gpu_types}
-    return np.array([not wanted.gpu_types or int(kind) in known for kind in specs[:, 0]])
 
 
 def fitting(slots: Slots, wanted: Need, which: Long) -> BoolArray:
@@ -152,7 +160,7 @@ def kind_of(wanted: Need) -> int:
     return wanted.grants if wanted.whole else 0
 
 
-class FreeState:
+class FreeState(Hardware):
     """Free GPUs, cores and memory of m nodes with at most g GPUs each.
 
     Nodes of the same hardware with the same amounts free are one *slot*, and a policy scores slots, not nodes: an idle
@@ -170,11 +178,11 @@ class FreeState:
 
     def __init__(self, fleet: Fleet, *, kinds: bool = False) -> None:
         """Begin with an empty cluster; `kinds` tells nodes apart by the GPU requests on them, for `gpu_clustering`."""
-        self.fleet, self.kinds = fleet, kinds
+        super().__init__(fleet)
+        self.kinds = kinds
         m, width = fleet.n_nodes, max(1, int(fleet.gpus.max()))
         self.share = np.where(np.arange(width) < fleet.gpus[:, None], GPU, -1).astype(np.int64)
-        self.specs, self._hardware = hardware_of(fleet)
-        self._node_cpu, self._node_memory = self.specs[self._hardware, 2:].T.tolist()
+        self._node_cpu, self._node_memory = self.specs[self.node_hardware, 2:].T.tolist()
         self._count = np.zeros((m, width + 1), dtype=np.int64)
         self.slot_of = np.full(m, -1, dtype=np.int64)
         self.hardware, self.cpu, self.memory = (np.zeros(m, dtype=np.int64) for _ in range(3))
@@ -184,16 +192,11 @@ class FreeState:
         self.log = ChangeLog()
         self._slots: dict[tuple[int, ...], int] = {}
         self._idle = list(range(m - 1, -1, -1))
-        usable = np.ones(m, dtype=bool) if fleet.usable is None else fleet.usable
-        self.count = np.bincount(self._hardware[usable], minlength=len(self.specs)).astype(np.int64)
+        usable = np.asarray(fleet.usable)
         for node in np.flatnonzero(usable).tolist():
             self._enter(node)
         self.capacity = int(np.maximum(self.share, 0)[usable].sum())
         self.allocated = 0
-
-    def accepts(self, wanted: Need) -> BoolArray:
-        """Return which hardware has a GPU type that the task accepts, bool (len(specs),)."""
-        return accepting(self.fleet, self.specs, wanted)
 
     def fits(self, wanted: Need, slots: Long) -> BoolArray:
         """Return in which of these slots the task fits, bool (len(slots),). The log says which slots are in use."""
@@ -278,7 +281,7 @@ class FreeState:
         memory = self._node_memory[node] if memory is None else memory
         free = sorted(self.share[node].tolist(), reverse=True)
         marks = sum(1 << k for k in np.flatnonzero(self._count[node]).tolist()) if self.kinds else 0
-        key = (int(self._hardware[node]), cpu, memory, marks, *free)
+        key = (int(self.node_hardware[node]), cpu, memory, marks, *free)
         slot = self._slots.get(key, -1)
         if slot < 0:
             slot = self._slots[key] = self._idle.pop()
