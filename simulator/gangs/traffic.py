@@ -1,8 +1,8 @@
 """Jobs that arrive without end on a cluster: what policies learn from, are chosen by and are tested on.
 
 A run begins where the first third of the jobs has loaded the cluster by the rule `Patient`, or empty, and goes on to
-the end of the last. The tables below differ by ground, not by seed alone: 4,096 GPUs, the traces openb and Pollux, the load .6 and
-the error .8 are in `TEST` only, and nothing may be chosen by those.
+the end of the last. The tables below differ by ground, not by seed alone: 4,096 GPUs, the traces openb and Pollux, the
+load .6 and the error .8 are in `TEST` only, and nothing may be chosen by those.
 """
 
 from __future__ import annotations
