@@ -170,7 +170,7 @@ def _solve(run: Run, model: Formulation, below: bool) -> None:
         model.at_least(run.bound)
     solver = cpsat_solver(run)
     if model.p.problem.is_shop():
-        # no linear programme says when ops of one machine end: without any ft10 takes a second instead of 17
+        # no linear programme says when ops of one machine end: without any, ft10 takes 2 s instead of 17
         solver.parameters.linearization_level = 0
         solver.parameters.extra_subsolvers.append("no_lp")  # the first of several workers
     if below and 2 <= run.workers <= _FEW:
