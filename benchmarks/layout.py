@@ -45,6 +45,8 @@ UNEXPLAINED = "mit_N2"
 """Runs with less memory in use than weights, gradients and optimizer take with the runtime of the others."""
 NEAR = 1.05
 """Times the best layout's seconds: as good as it."""
+WITHIN = 0.05
+"""Runs of which no figure is farther off are counted, not listed."""
 FEW = 2.0
 """Times the seconds of published degrees: only layouts that may take less are counted."""
 PATIENCE = 240.0
@@ -177,19 +179,24 @@ def _why(space: Space, own: Family, best: Family) -> dict[str, float]:
 
 
 def errors(found: Found, model: str) -> str:
-    """Return each of Sailor's runs of a model."""
-    lines, every = [], found.policies(model)
+    """Return Sailor's runs of a model, each that is farther off than `WITHIN` in seconds or memory."""
+    lines, every, near = [], found.policies(model), 0
     for name in every:
         at = {
             key: found.one(model, name, key) for key in ("measured", "seconds", "held_out", "measured_bytes", "bytes")
         }
+        pairs = ("seconds", "measured"), ("held_out", "measured"), ("bytes", "measured_bytes")
+        if all(abs(at[told] / at[measured] - 1) <= WITHIN for told, measured in pairs):
+            near += 1
+            continue
         memory = [f"{at['measured_bytes'] / 1e9:.1f} GB", _error(at["bytes"], at["measured_bytes"])]
         lines.append([name.replace("_plan_config_", " "), number(at["measured"]), _error(at["seconds"], at["measured"]),
                       _error(at["held_out"], at["measured"]), *memory])  # fmt: skip
     known = [name for name in every if not name.startswith(UNEXPLAINED)]
     means = [_mean(found, model, every, key, "measured") for key in ("seconds", "held_out")]
     lines.append(["mean of errors", "", *means, "", _mean(found, model, known, "bytes", "measured_bytes")])
-    return table(("run", "seconds", "model", "group left out", "most memory", "model"), lines)
+    words = f"\n\nOf {near} others all figures are within {WITHIN:.0%}." if near else ""
+    return table(("run", "seconds", "model", "group left out", "most memory", "model"), lines) + words
 
 
 def published(found: Found) -> str:
