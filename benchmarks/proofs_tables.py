@@ -57,7 +57,7 @@ def _gap_table(first: str, groups: Mapping[str, Sequence[str]], found: Found) ->
     for name, own in groups.items():
         each = [[gap for g in own for gap in kept[g].get(c, ())] for c in columns]
         lines.append((name, *(f"{100 * float(np.mean(x)):.2f}%" if x else "" for x in each)))
-    return table((first, *(f"{deadline:g} s, {label}" for deadline, label in columns)), lines)
+    return table((first, *(f"{deadline:g} s" for deadline, _ in columns)), lines)
 
 
 def gaps(found: Found) -> str:
@@ -75,7 +75,7 @@ def gaps(found: Found) -> str:
         each = of(group)
         return ", ".join(f"{100 * float(np.mean(x)):.2f}" if x else "-" for x in each) if any(each) else ""
 
-    head = f"{' and '.join(f'{deadline:g} s' for deadline, _ in newest)}, {labels(found)[-1]}, %"
+    head = f"{' and '.join(f'{deadline:g} s' for deadline, _ in newest)}, %"
     return table((head, *sizes), [(x, *(cell(f"{x}, {size}") for size in sizes)) for x in families])
 
 

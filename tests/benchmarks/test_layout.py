@@ -70,4 +70,6 @@ def test_what_decides_nothing_is_counted() -> None:
     ]
     table, words = layout.published(Found(tuned, lambda row: row.task[:2])).split("\n\n")
     assert [line[:4] for line in table.splitlines()[2:]] == ["| y ", "| z "]
-    assert words.startswith("1 others are at most 10% off, and the best at most 5% ahead. Of those neither fitted nor apart:")
+    assert words.startswith(
+        "1 others are at most 10% off, and the best at most 5% ahead. Of those neither fitted nor apart:"
+    )
