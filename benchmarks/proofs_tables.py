@@ -80,11 +80,10 @@ def gaps(found: Found) -> str:
 
 
 def gaps_in_short(found: Found) -> str:
-    """Return mean gaps by size and by objective, and of how many solves."""
+    """Return mean gaps by objective, and of how many solves."""
     kept, columns = _gaps(found)
     groups = list(kept)
-    parts = {size: [g for g in groups if g.endswith(f", {size}")] for size in SIZES}
-    parts |= {x: [g for g in groups if g.startswith(f"{x}, ")] for x in dict.fromkeys(g.split(", ")[0] for g in groups)}
+    parts = {x: [g for g in groups if g.startswith(f"{x}, ")] for x in dict.fromkeys(g.split(", ")[0] for g in groups)}
     counts = " | ".join(str(sum(len(own.get(c, ())) for own in kept.values())) for c in columns)
     means = _gap_table("", {**parts, "all": groups}, found)
     return f"{means}\n| solves | {counts} |"
