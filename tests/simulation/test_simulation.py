@@ -261,10 +261,10 @@ MUTANTS: list[tuple[type[Scheduler], set[str], int]] = [
     (Open, {"window", "drain", "restored"}, 1),
     (Stays, {"stop", "seconds", "restored", "reserved"}, 31),
     (Scatters, {"mend"}, 75),
-    (Roams, {"within", "preferred"}, 0),
-    (Mixes, {"within"}, 0),
-    (Splits, {"group"}, 0),
-    (Trespasses, {"place"}, 0),
+    (Roams, {"within", "preferred"}, 25),
+    (Mixes, {"within"}, 35),
+    (Splits, {"group"}, 9),
+    (Trespasses, {"place"}, 9),
     (Mistakes, {"seconds", "fastest"}, 0),
 ]
 """Each with the first seed of those that are looked at: it is the one that shows it, or not long before."""
