@@ -398,7 +398,7 @@ def test_wheel_is_whole(tmp_path: Path) -> None:
     """A wheel built from the source distribution holds every module and runs where there is nothing else."""
     tree, dist, installed, empty = (tmp_path / name for name in ("tree", "dist", "installed", "empty"))
     for name in ORDER:
-        shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__", "*.so"))
     for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, tree)
     subprocess.run([sys.executable, "-m", "build", "--outdir", dist, tree], check=True, capture_output=True)
@@ -406,7 +406,10 @@ def test_wheel_is_whole(tmp_path: Path) -> None:
     (wheel,) = dist.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(installed)
-    modules = {m.relative_to(ROOT) for f in ORDER for m in (ROOT / f).rglob("*.py*") if m.suffix in (".py", ".pyi")}
+    endings = (".py", ".pyi", ".pxd")
+    modules = {m.relative_to(ROOT) for f in ORDER for m in (ROOT / f).rglob("*.p*") if m.suffix in endings}
+    native = [m for m in modules if "\nimport cython\n" in (ROOT / m).read_text()]
+    modules |= {Path("solvers/shared.abi3.so"), *(m.with_suffix(".abi3.so") for m in native)}
     shipped = {x.relative_to(ROOT) for f in ("configs", "weights") for x in (ROOT / "learned" / f).iterdir()}
     shipped |= {Path("instances/addons.toml")}
     shipped |= {Path("hybrid/bench", name) for name in ("suite.toml", "manifest.jsonl")}
