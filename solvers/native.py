@@ -10,13 +10,18 @@ from cython import cclass, final
 from numpy.typing import NDArray
 
 if not cython.compiled:
-    Float, Int, Word = float, int, int
+    Float = float
+    Int = int
+    Word = int
     """Numbers of 64 bits, the last without a sign."""
-    Floats = Floats2 = NDArray[np.float64]
-    Ints = Ints2 = NDArray[np.int64]
+    Floats = NDArray[np.float64]
+    Floats2 = NDArray[np.float64]
+    Ints = NDArray[np.int64]
+    Ints2 = NDArray[np.int64]
     Halves2 = NDArray[np.int32]
-    Flags = Flags2 = NDArray[np.uint8]
-    """Arrays of so many dimensions in C order; numpy's bool is a `Flag` by ``view(np.uint8)``."""
+    Flags = NDArray[np.uint8]
+    Flags2 = NDArray[np.uint8]
+    """Arrays of one dimension, or of so many, in C order; one of numpy's bools is `Flags` by ``view(np.uint8)``."""
 
 WORDS = cython.declare(Int, 624)
 UPPER = cython.declare(Word, 0x80000000)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from types import ModuleType
 
 import numpy as np
@@ -10,15 +9,7 @@ import pytest
 
 from gangplan.solvers import native
 
-
-def uncompiled(module: ModuleType) -> ModuleType:
-    """Return a compiled module run from its source instead, as plain Python."""
-    source = module.__file__.partition(".")[0] + ".py"
-    spec = importlib.util.spec_from_file_location(f"{module.__name__}_source", source)
-    made = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(made)
-    return made
-
+from .uncompiled import uncompiled
 
 BOTH = pytest.mark.parametrize("module", [native, uncompiled(native)], ids=["compiled", "source"])
 

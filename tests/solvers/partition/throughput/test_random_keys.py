@@ -55,18 +55,6 @@ def _random(decoders: int, groups: int = 3) -> list[tuple[PartitionProblem, KeyD
     return found
 
 
-def test_the_compiled_pipeline_is_pipedreams() -> None:
-    """From compiled cuts and from arrays, PipeDream's programme offers plans of the same load."""
-    offered = 0
-    for problem, made in _random(20):
-        by_arrays, by_cuts = Run(problem, time_limit=60), Run(problem, time_limit=60)
-        pipeline.pipedream(by_arrays, Reduced(problem).pipeline)
-        random_keys.pipedream(by_cuts, made)
-        assert by_cuts.objective == pytest.approx(by_arrays.objective, rel=1e-9)
-        offered += by_cuts.plan is not None
-    assert offered > 10
-
-
 def test_every_decoded_plan_is_feasible_and_costs_what_the_decoder_says() -> None:
     """On tiny problems of all variants, with hosts, types and memory that binds, the verifier finds the same load."""
     planned = 0
