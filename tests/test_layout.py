@@ -388,10 +388,10 @@ print(json.dumps([*made, len([name for name in sys.modules if name.startswith("g
 
 
 def test_a_first_solve_touches_few_files(tmp_path: Path) -> None:
-    """The package is one file, a problem and its solve with proof are seventy; numba waits for a search."""
+    """The package is one file, a problem and its solve with proof are seventy and three that are compiled."""
     done = subprocess.run([sys.executable, "-c", FIRST], cwd=tmp_path, capture_output=True, text=True, check=True)
     package, generated, solved, numba = json.loads(done.stdout)
-    assert package == 1 and generated <= 18 and solved <= 70 and not numba
+    assert package == 1 and generated <= 18 and solved <= 73 and not numba
 
 
 def test_wheel_is_whole(tmp_path: Path) -> None:

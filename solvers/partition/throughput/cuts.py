@@ -14,14 +14,17 @@ from numpy.typing import NDArray
 
 from gangplan.instances.arrays import FloatArray
 
-from .kernels import PipelineArrays, cut, extend, numbered
-from .moves import Stages
+from .kernels import PipelineArrays, PipelineState, cut, extend, improve, numbered
 
 Index = NDArray[np.int64]
+Stages = list[tuple[int, Index]]
+"""In order: device type, groups."""
 STRICT = 1e-9
 """A plan must be below the cap by this much, relatively, to count."""
 CELLS = 6_000_000
 """Numbers of f that one call may hold."""
+MOVES = 400
+"""Single moves of a polish, at most, which large graphs do not get through: the recurrence has balanced them."""
 
 
 def forward(d: PipelineArrays, scores: FloatArray) -> Index:
@@ -67,3 +70,18 @@ def _ideals(orders: Index) -> tuple[Index, int]:
     np.cumsum(name[orders], axis=1, out=sums[:, 1:])
     number = np.zeros_like(sums)
     return number, numbered(sums, number)
+
+
+def polished(d: PipelineArrays, stages: Stages) -> tuple[float, Stages]:
+    """Return the maximum load of a plan after single moves, seconds, and its stages."""
+    kinds, stage = np.array([t for t, _ in stages]), stage_of(stages, d.groups)
+    load = improve(d, PipelineState(d, stage, kinds), MOVES)
+    return load, [(int(t), np.flatnonzero(stage == s)) for s, t in enumerate(kinds)]
+
+
+def stage_of(stages: Stages, n: int) -> Index:
+    """Return the stage of each group, int64 (G,)."""
+    stage = np.empty(n, dtype=np.int64)
+    for s, (_, groups) in enumerate(stages):
+        stage[groups] = s
+    return stage

@@ -21,7 +21,7 @@ if not cython.compiled:
 MOST = declare(Int, 6)
 """Groups that move at once, what must go with one included."""
 SOFT = declare(Float, 50.0)
-"""The letter a."""
+"""The letter a of annealing.py."""
 STRICT = declare(Float, 2.0)
 """A stage above its memory by 1% counts as one above the best plan's load by so many percent."""
 BACK = declare(Float, 0.4)
@@ -72,7 +72,8 @@ class PipelineArrays:
         size = np.array([len(pins) for pins, _ in q.nets], dtype=np.int64)
         pins = np.array([g for pins, _ in q.nets for g in pins], dtype=np.int64)
         edges = np.array(() if q.problem.variant == "free" else q.edges, dtype=np.int64).reshape(-1, 2)
-        self.groups, self.states = q.n_groups, int(np.prod(q.counts + 1.0))
+        self.groups = q.n_groups
+        self.states = int(min(np.prod(q.counts + 1.0), 2.0**62))  # of many types, too many for any table
         self.net, self.first = ragged(pins, np.repeat(np.arange(len(size)), size), q.n_groups)
         self.before, self.first_before = ragged(edges[:, 1], edges[:, 0], q.n_groups)
         self.after, self.first_after = ragged(edges[:, 0], edges[:, 1], q.n_groups)
@@ -110,12 +111,16 @@ class PipelineState:
     mark: Ints
 
     def __init__(self, d: PipelineArrays, stage: NDArray[np.int64], kind: NDArray[np.int64]) -> None:
-        if len(stage) != d.groups or not len(kind) or stage.min() < 0 or stage.max() >= len(kind):
-            raise ValueError(f"{len(stage)} groups in {len(kind)} stages are no plan of {d.groups}")
         self.stages, self.stage, self.kind = len(kind), stage, kind
-        self.held = np.zeros((self.stages, len(d.size)), dtype=np.int32)
-        self.load, self.used, self.weight = np.zeros((3, self.stages))
-        self.who, self.mark = np.zeros(MOST + 1, np.int64), np.full(d.groups, -1)
+        fits: bint = len(self.stage) == d.groups
+        for g in range(len(self.stage)):
+            if self.stage[g] < 0 or self.stage[g] >= self.stages:
+                fits = False
+        if not fits:
+            raise ValueError(f"{len(stage)} groups in {len(kind)} stages are no plan of {d.groups}")
+        self.held = np.empty((self.stages, len(d.size)), dtype=np.int32)
+        self.load, self.used, self.weight = np.empty((3, self.stages))
+        self.who, self.mark = np.empty(MOST + 1, np.int64), np.empty(d.groups, np.int64)
 
 
 @cfunc
@@ -503,16 +508,16 @@ class Table:
     trace: Ints2
 
     def __init__(self, d: PipelineArrays, orders: NDArray[np.int64], ideal: NDArray[np.int64], prefixes: Int) -> None:
-        several, pins = len(orders), (2, len(orders), len(d.net))
-        if orders.shape != (several, d.groups) or ideal.shape != (several, d.groups + 1):
+        self.several, self.orders, self.ideal = len(orders), orders, ideal
+        width = d.groups + 1
+        if self.orders.shape[1] != d.groups or self.ideal.shape[0] != self.several or self.ideal.shape[1] != width:
             raise ValueError(f"orders {orders.shape} and prefixes {ideal.shape} are not those of {d.groups} groups")
-        self.several, self.orders, self.ideal = several, orders, ideal
-        self.before, self.start = np.empty(pins, np.int32)
-        self.last = np.empty(pins[1:], np.uint8)
+        self.before, self.start = np.empty((2, self.several, len(d.net)), np.int32)
+        self.last = np.empty((self.several, len(d.net)), np.uint8)
         self.seen, self.latest, self.began = np.empty((3, len(d.size)), np.int64)
-        self.value, self.source = np.full((d.states, prefixes), np.inf), np.full((d.states, prefixes), -1)
-        self.left, self.done = np.zeros(d.states), np.zeros((several, d.groups + 1))
-        self.live, self.trace = np.empty(d.states, np.int64), np.empty((d.groups, 4), np.int64)
+        self.value, self.source = np.empty((d.states, prefixes)), np.empty((d.states, prefixes), np.int64)
+        self.left, self.live = np.empty(d.states), np.empty(d.states, np.int64)
+        self.done, self.trace = np.empty((self.several, width)), np.empty((d.groups, 4), np.int64)
 
 
 def cut(
@@ -552,15 +557,19 @@ def _positions(d: PipelineArrays, s: Table) -> void:
 @nogil
 def _recurrence(d: PipelineArrays, s: Table, cap: Float) -> void:
     types, n, total = len(d.counts), d.groups, 0.0
-    s.value[0, 0] = 0.0
     for g in range(n):
         total += d.work[g]
     for c in range(d.states):
+        for j in range(s.value.shape[1]):
+            s.value[c, j], s.source[c, j] = NEVER, -1
+        s.left[c] = 0.0
         for t in range(types):
             used = (c // d.stride[t]) % (d.counts[t] + 1)
             s.left[c] += (d.counts[t] - used) * d.speed[t] * cap
         s.left[c] += 1e-9 * total
+    s.value[0, 0] = 0.0
     for k in range(s.several):
+        s.done[k, 0] = 0.0
         for i in range(n):
             s.done[k, i + 1] = s.done[k, i] + d.work[s.orders[k, i]]
     for i in range(n):

@@ -15,10 +15,9 @@ from gangplan.instances.arrays import FloatArray
 
 from ...run import Run
 from .bounds import counting_bound, impossible, load_ceiling
-from .cuts import Index, backward, best_cut, forward
+from .cuts import Index, Stages, backward, best_cut, forward, polished, stage_of
 from .ideals import linear_extension
 from .kernels import PipelineArrays
-from .moves import Stages, polished, stage_of
 from .pipeline import few_mixes
 from .quotient import Quotient
 

@@ -17,8 +17,8 @@ from gangplan.solvers import Run, native
 from gangplan.solvers.method import suite
 from gangplan.solvers.partition.throughput import kernels
 from gangplan.solvers.partition.throughput.annealing import _slots
+from gangplan.solvers.partition.throughput.cuts import stage_of
 from gangplan.solvers.partition.throughput.methods import Reduced
-from gangplan.solvers.partition.throughput.moves import stage_of
 from gangplan.solvers.partition.throughput.random_keys import Pipeline, decoder_of
 
 from ...uncompiled import uncompiled

@@ -15,10 +15,10 @@ from gangplan.solvers.method import suite
 from gangplan.solvers.partition.throughput import pipeline, random_keys
 from gangplan.solvers.partition.throughput.bounds import impossible
 from gangplan.solvers.partition.throughput.chain import best_chain
-from gangplan.solvers.partition.throughput.cuts import backward, best_cut, forward
+from gangplan.solvers.partition.throughput.cuts import backward, best_cut, forward, stage_of
 from gangplan.solvers.partition.throughput.ideals import Family, prefixes
+from gangplan.solvers.partition.throughput.kernels import PipelineArrays
 from gangplan.solvers.partition.throughput.methods import Reduced
-from gangplan.solvers.partition.throughput.moves import stage_of
 from gangplan.solvers.partition.throughput.pipeline import few_mixes
 from gangplan.solvers.partition.throughput.random_keys import KeyDecoder, Pipeline
 
@@ -177,5 +177,6 @@ def test_too_many_mixes_of_types_make_no_tables(types: int) -> None:
     q = Reduced(PartitionProblem(*own_types(types))).pipeline
     run = Run(PartitionProblem(*own_types(types)), time_limit=10.0)
     assert random_keys.decoder_of(q) is None
+    assert PipelineArrays(q).states >= 2**30  # of annealing, which needs no tables
     pipeline.pipeline(run, q)
     assert run.plan is None and any("too many mixes" in note for note in run.notes)
