@@ -6,6 +6,8 @@ import gc
 import itertools
 import os
 import signal
+import subprocess
+import sys
 import time
 import warnings
 from collections.abc import Callable, Generator, Iterator
@@ -23,6 +25,15 @@ from gangplan.solvers.method import OBJECTIVES
 from . import seeds
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Compile again the extension modules whose sources have changed, once for all workers."""
+    if not hasattr(config, "workerinput"):
+        build = [sys.executable, "setup.py", "build_ext", "--inplace"]
+        done = subprocess.run(build, cwd=Path(__file__).parents[1], check=False, capture_output=True, text=True)
+        if done.returncode:
+            pytest.exit(done.stdout + done.stderr, returncode=done.returncode)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
