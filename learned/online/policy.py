@@ -20,7 +20,7 @@ from .candidates import AT_ONCE, WAIT, scratch_of
 from .episodes import BOUND, NEVER, observe, play
 from .features import BY_RULE
 from .graph import SCHEMA, graph_room
-from .guard import EVERYTHING, NETWORK, Guard, known
+from .guard import BEHIND, EVERYTHING, NETWORK, RULES, Guard, known
 from .settings import NAME, GnnSettings
 
 
@@ -61,13 +61,18 @@ class GnnPolicy:
         self.tensors, self.rule = tensors, FORMULAS[self.settings.rule]
         self.net = network_of(SCHEMA, tensors)
 
+    @property
+    def behind(self) -> str:
+        """The name of the rule that decides where the network does not: without a guard the one that it corrects."""
+        return BEHIND if self.guarded else self.settings.rule
+
     def finish(self, jobs: Jobs, cluster: Cluster, state: State) -> None:
         """Run from a state to the end, where all jobs have a start and a finish."""
         s, guard, n = scratch_of(cluster), Guard(cluster, self.net, self.rule, guarded=self.guarded), len(jobs.submit)
         graph = graph_room(cluster, s)
         while True:
             learned = guard.leader == NETWORK
-            rule = guard.rules[max(guard.leader, 0)]
+            rule = self.rule if learned else RULES[guard.leader]
             play(jobs, cluster, state, s, graph, self.net, rule, learned, guard.due, EVERYTHING)
             arrived = int(state.count[ARRIVED])
             if not np.isinf(state.start).any() or guard.due > n:
