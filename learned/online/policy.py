@@ -63,8 +63,8 @@ class GnnPolicy:
 
     @property
     def behind(self) -> str:
-        """The name of the rule that decides where the network does not: without a guard the one that it corrects."""
-        return BEHIND if self.guarded else self.settings.rule
+        """The name of the rule that decides where the network does not."""
+        return BEHIND
 
     def finish(self, jobs: Jobs, cluster: Cluster, state: State) -> None:
         """Run from a state to the end, where all jobs have a start and a finish."""
