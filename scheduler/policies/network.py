@@ -294,7 +294,7 @@ class NetworkTier:
         count = uses[0]
         gpus = np.append(np.bincount(job, count, running), [row.request.gpus(row.degree) for row in rows])
         jobs = _table(n, gpus.astype(np.int64))
-        jobs.expected[:running] = end[first] - since[first]
+        jobs.expected[:running], jobs.intensity[:running] = (alone := state.running.lengths()[first]), 1.0
         for i, (request, degree) in enumerate(rows, running):
             jobs.submit[i], jobs.expected[i] = request.submit, request.lasts(degree)
             jobs.intensity[i] = self.intensity(request)
@@ -304,6 +304,7 @@ class NetworkTier:
         world.free[:] = state.placer.free[self._order]
         later = np.nextafter(state.now, np.inf)  # who takes longer than expected runs still
         world.start[:running], world.finish[:running] = since[first], np.maximum(end[first], later)
+        world.cost[:running] = (end[first] - since[first]) / np.maximum(alone, 1e-9) - 1  # as where they run
         by_node = np.lexsort((job, place[node]))
         parts, on = count[by_node], place[node][by_node]
         begun = np.cumsum(parts) - parts
