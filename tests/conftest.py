@@ -27,22 +27,18 @@ from . import seeds
 DATA = Path(__file__).parents[2] / "shared" / "data"
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    """Compile again the extension modules whose sources have changed, once for all workers."""
-    if not hasattr(config, "workerinput"):
-        build = [sys.executable, "setup.py", "build_ext", "--inplace"]
-        done = subprocess.run(build, cwd=Path(__file__).parents[1], check=False, capture_output=True, text=True)
-        if done.returncode:
-            pytest.exit(done.stdout + done.stderr, returncode=done.returncode)
-
-
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add `--all`, by which tests marked `long` run too."""
     parser.addoption("--all", action="store_true", help="run tests that are too long for CI as well")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Choose the seeds that are played, and how many examples are drawn where a test does not say."""
+    """Compile again the extension modules whose sources have changed, once for all workers; choose what is drawn."""
+    if not hasattr(config, "workerinput"):
+        build = [sys.executable, "setup.py", "build_ext", "--inplace"]
+        done = subprocess.run(build, cwd=Path(__file__).parents[1], check=False, capture_output=True, text=True)
+        if done.returncode:
+            pytest.exit(done.stdout + done.stderr, returncode=done.returncode)
     seeds.choose(config.getoption("--all"))
     # there is a worker for each core: more threads of NumPy or PyTorch wait for one another, and keep the cores busy
     os.environ.setdefault("OMP_NUM_THREADS", "1")
