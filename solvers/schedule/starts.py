@@ -5,8 +5,8 @@ The search keeps all promising beginnings of schedules side by side: exact while
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -159,7 +159,8 @@ class Layer(NamedTuple):
 
     def part(self, which: Ints | slice) -> Layer:
         """Return some of the beginnings."""
-        return Layer(Labels(*(column[which] for column in self.labels)), self.parent[which], self.option[which])
+        columns: Iterator[Any] = (column[which] for column in self.labels)
+        return Layer(Labels(*columns), self.parent[which], self.option[which])
 
     def joined(self, other: Layer) -> Layer:
         """Return these and others."""
