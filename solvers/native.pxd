@@ -4,8 +4,11 @@ ctypedef long long Int
 ctypedef unsigned long long Word
 ctypedef double[::1] Floats
 ctypedef double[:, ::1] Floats2
+ctypedef double[:, :, ::1] Floats3
 ctypedef long long[::1] Ints
 ctypedef long long[:, ::1] Ints2
+ctypedef long long[:, :, ::1] Ints3
+ctypedef unsigned long long[:, ::1] Words2
 ctypedef int[:, ::1] Halves2
 ctypedef unsigned char[::1] Flags
 ctypedef unsigned char[:, ::1] Flags2

@@ -16,8 +16,11 @@ if not cython.compiled:
     """Numbers of 64 bits, the last without a sign."""
     Floats = NDArray[np.float64]
     Floats2 = NDArray[np.float64]
+    Floats3 = NDArray[np.float64]
     Ints = NDArray[np.int64]
     Ints2 = NDArray[np.int64]
+    Ints3 = NDArray[np.int64]
+    Words2 = NDArray[np.uint64]
     Halves2 = NDArray[np.int32]
     Flags = NDArray[np.uint8]
     Flags2 = NDArray[np.uint8]

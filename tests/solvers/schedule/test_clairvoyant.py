@@ -11,9 +11,9 @@ from gangplan.instances import InstanceError
 from gangplan.instances.schedule import Pool, ScheduleProblem
 from gangplan.instances.workload import Workload
 from gangplan.simulator.trace import simulate
-from gangplan.solvers.schedule.bounds import flows
 from gangplan.solvers.schedule.clairvoyant import clairvoyant
 from gangplan.solvers.schedule.enumeration import optimum
+from gangplan.solvers.schedule.price_kernels import flows
 from gangplan.solvers.schedule.workload_bounds import makespan_bound, mean_jct_bound
 
 from ...seeds import examples
