@@ -19,11 +19,11 @@ from .prepare import INSERTED, Batch, suits_bounds, suits_cpsat, suits_local_sea
 from .quick import quick
 
 if TYPE_CHECKING:
-    from . import cpsat, enumeration, local_search, pattern_bound, patterns, plain, pricing
+    from . import cpsat, enumeration, local_search, pattern_bound, patterns, plain
     from .ruin_recreate import search
 else:
-    cpsat, enumeration, local_search, pattern_bound, patterns, plain, pricing, search = on_demand(
-        __package__, "cpsat enumeration local_search pattern_bound patterns plain pricing ruin_recreate.search"
+    cpsat, enumeration, local_search, pattern_bound, patterns, plain, search = on_demand(
+        __package__, "cpsat enumeration local_search pattern_bound patterns plain ruin_recreate.search"
     )
 
 BATCH_POLICIES: dict[str, Policy] = {
@@ -90,8 +90,8 @@ _SEARCH = compiled(search.search)
 METHODS: dict[str, Method] = {
     **{name: Method(_one_by_one(name, policy)) for name, policy in BATCH_POLICIES.items()},
     "local_search": Method(local_search.local_search, suits=suits_local_search, kernels=_SEARCH, draws=True),
-    "bounds": Method(pattern_bound.bounds, suits=suits_bounds, kernels=compiled(pricing.search)),
-    "patterns": Method(patterns.patterns, suits=suits_patterns, library=CPSAT, kernels=compiled(pricing.search)),
+    "bounds": Method(pattern_bound.bounds, suits=suits_bounds),
+    "patterns": Method(patterns.patterns, suits=suits_patterns, library=CPSAT),
     "cpsat": Method(cpsat.cpsat, exact=True, suits=suits_cpsat, library=CPSAT),
     **plain_methods(plain, start=without_plan(quick)),
 }
