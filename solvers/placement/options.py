@@ -269,10 +269,10 @@ class Pricing:
             lambda: run.stopped,
         )
         order = np.argsort(reduced, kind="stable")
-        chosen = chosen[order]
+        patterns: Any = chosen[order]
         if kept is not None:
-            chosen = np.where(chosen >= 0, kept[chosen], -1)
-        return reduced[order], cost[order], chosen, complete
+            patterns = np.where(patterns >= 0, kept[patterns], -1)
+        return reduced[order], cost[order], patterns, complete
 
 
 class OptionRow(NamedTuple):

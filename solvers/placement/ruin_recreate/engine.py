@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gangplan.instances.verify import TOLERANCE
 
@@ -105,7 +106,7 @@ class RuinRecreate:
         on = np.bincount([node for row in rows for node in row], minlength=1)
         return Placement(self.given, max(self.most_here, int(on.max())))
 
-    def _arrays(self, rows: Sequence[Rows]) -> tuple[Indices, Indices]:
+    def _arrays(self, rows: Sequence[Rows]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         jobs = len(self.batch.jobs)
         best, count = np.zeros((jobs, self.given.most, 3), np.int64), np.zeros(jobs, np.int64)
         for job, row in enumerate(rows):
