@@ -27,3 +27,12 @@ cdef class Heap:
     cdef bint first(self, Int x, Int y) noexcept nogil
     cpdef void push(self, Int v) noexcept nogil
     cpdef Int pop(self) noexcept nogil
+
+cdef class Sorting:
+    cdef Floats keys
+    cdef Ints order
+    cdef bint before(self, Int x, Int y, bint stable) noexcept nogil
+    cdef void exchange(self, Int i, Int j, bint stable) noexcept nogil
+    cdef Int part(self, Int low, Int high, bint stable) noexcept nogil
+    cdef void within(self, Int low, Int high, bint stable) noexcept nogil
+    cpdef void sort(self, Int count, bint stable) noexcept nogil

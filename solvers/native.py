@@ -1,4 +1,4 @@
-"""What compiled kernels share: the types of numbers and arrays, random numbers, a heap; C types are in native.pxd."""
+"""What compiled kernels share: types of numbers and arrays, random numbers, a heap, sorting; see native.pxd for C."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import cython
 import numpy as np
-from cython import cclass, final
+from cython import bint, cclass, final
 from numpy.typing import NDArray
 
 if not cython.compiled:
@@ -35,6 +35,8 @@ TEMPER_B = cython.declare(Word, 0x9D2C5680)
 TEMPER_C = cython.declare(Word, 0xEFC60000)
 GROWTH = cython.declare(Word, 1812433253)
 """The generator's; C takes a literal of 2^31 or more for a Python number unless its type is declared."""
+SMALL = cython.declare(Int, 15)
+"""Keys at a stretch that insertion sorts faster."""
 
 
 @final
@@ -135,3 +137,75 @@ class Heap:
             child = 2 * i + 1
         self.items[i] = v
         return top
+
+
+@final
+@cclass
+class Sorting:
+    """The order of up to n ascending keys, none of them nan, by quicksort (Hoare 1962) with medians of three.
+
+    Attributes:
+        keys: float64 (n,), which the caller writes.
+        order: int64 (n,), the places of as many as were sorted.
+    """
+
+    def __init__(self, n: Int) -> None:
+        self.keys, self.order = np.zeros(n), np.zeros(n, np.int64)
+
+    def sort(self, count: Int, stable: bint) -> None:
+        """Sort the first keys; equal ones keep their order if `stable`, else it is what the exchanges make of it."""
+        i: Int
+        for i in range(count):
+            self.order[i] = i
+        self.within(0, count - 1, stable)
+
+    def within(self, low: Int, high: Int, stable: bint) -> None:
+        """Sort what stands at these places and between."""
+        i: Int
+        j: Int
+        x: Int
+        while high - low >= SMALL:
+            i = self.part(low, high, stable)
+            if high - i > i - low:
+                self.within(low, i - 1, stable)
+                low = i + 1
+            else:
+                self.within(i + 1, high, stable)
+                high = i - 1
+        for i in range(low + 1, high + 1):
+            x, j = self.order[i], i
+            while j > low and self.before(x, self.order[j - 1], stable):
+                self.order[j] = self.order[j - 1]
+                j -= 1
+            self.order[j] = x
+
+    def before(self, x: Int, y: Int, stable: bint) -> bool:
+        """Return whether key x comes before key y."""
+        return self.keys[x] < self.keys[y] or (stable and self.keys[x] == self.keys[y] and x < y)
+
+    def part(self, low: Int, high: Int, stable: bint) -> Int:
+        """Move what is less than the median of first, middle and last before it, and the rest behind; return where."""
+        middle: Int = (low + high) >> 1
+        self.exchange(low, middle, stable)
+        self.exchange(middle, high, stable)
+        self.exchange(low, middle, stable)
+        self.order[high], self.order[middle] = self.order[middle], self.order[high]
+        pivot: Int = self.order[high]
+        i: Int = low
+        j: Int = high - 1
+        while True:
+            while i < high and self.before(self.order[i], pivot, stable):
+                i += 1
+            while j >= low and self.before(pivot, self.order[j], stable):
+                j -= 1
+            if i >= j:
+                break
+            self.order[i], self.order[j] = self.order[j], self.order[i]
+            i, j = i + 1, j - 1
+        self.order[i], self.order[high] = self.order[high], self.order[i]
+        return i
+
+    def exchange(self, i: Int, j: Int, stable: bint) -> None:
+        """Exchange two places if the second comes first."""
+        if self.before(self.order[j], self.order[i], stable):
+            self.order[i], self.order[j] = self.order[j], self.order[i]
