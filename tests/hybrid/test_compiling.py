@@ -23,7 +23,7 @@ from gangplan.solvers.method import Method, suite
 SOLVE = """
 import json, sys
 from gangplan import generate, solve
-problem = generate("layered", ops=30, layers=6, devices=3, seed=0, objective="step")
+problem = generate("layered", ops=14, layers=4, devices=2, seed=0, objective="step")
 result = solve(problem, time_limit=float(sys.argv[1]), workers=1)
 print(json.dumps([str(result.status), [found.by for found in result.trace], result.notes, result.phases]))
 """
