@@ -164,7 +164,8 @@ class Layer(NamedTuple):
 
     def joined(self, other: Layer) -> Layer:
         """Return these and others."""
-        columns = (np.concatenate(pair) for pair in zip(self.labels, other.labels, strict=True))
+        mine, theirs = tuple[Any, ...](self.labels), tuple[Any, ...](other.labels)
+        columns = [np.concatenate(pair) for pair in zip(mine, theirs, strict=True)]
         parents, options = (np.concatenate(pair) for pair in zip(self[1:], other[1:], strict=True))
         return Layer(Labels(*columns), parents, options)
 
