@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,7 +54,10 @@ class GnnPolicy:
     Attributes:
         net: the weights as compiled code has them.
         rule: what it corrects.
+        behind: name of the rule that decides where the network does not.
     """
+
+    behind: ClassVar[str] = BEHIND
 
     def __init__(
         self, tensors: dict[str, NDArray[np.float32]], settings: GnnSettings | None = None, *, guarded: bool = True
@@ -62,11 +65,6 @@ class GnnPolicy:
         self.settings, self.guarded = settings or GnnSettings(), guarded
         self.tensors, self.rule = tensors, FORMULAS[self.settings.rule]
         self.net = network_of(SCHEMA, tensors)
-
-    @property
-    def behind(self) -> str:
-        """The name of the rule that decides where the network does not."""
-        return BEHIND
 
     def finish(self, jobs: Jobs, cluster: Cluster, state: State) -> None:
         """Run from a state to the end, where all jobs have a start and a finish."""

@@ -476,9 +476,9 @@ def crowded(policy: Any, n: int) -> Scheduler:
     return scheduler
 
 
-def test_until_the_network_leads_its_own_rule_decides() -> None:
-    """It starts whom that rule starts where it decides alone, and it is said who leads."""
-    policy = GnnPolicy(drawn(0.0).tensors, replace(SETTINGS, rule="evolved"))
+def test_until_the_network_leads_the_rule_behind_it_decides() -> None:
+    """It starts whom that starts where it decides alone, not the rule that it corrects, and it is said who leads."""
+    policy = GnnPolicy(drawn(0.0).tensors, SETTINGS)
     ours, alone, other = (crowded(x, FIRST - 1) for x in (policy, "evolved", "patient"))
     starts = [[(x.job, x.nodes) for x in scheduler.decide(60.0, now=1.0).starts] for scheduler in (ours, alone, other)]
     assert starts[0] == starts[1] != starts[2]
