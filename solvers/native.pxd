@@ -16,9 +16,12 @@ ctypedef unsigned char[:, ::1] Flags2
 cdef class Random:
     cdef unsigned int[624] state
     cdef Int at
+    cdef bint paired
+    cdef Float other
     cdef Word bits(self) noexcept nogil
     cpdef Float uniform(self) noexcept nogil
     cpdef Int below(self, Int n) noexcept nogil
+    cpdef Float normal(self) noexcept nogil
 
 cdef class Heap:
     cdef Ints items, place

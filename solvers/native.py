@@ -7,6 +7,7 @@ from typing import Any
 import cython
 import numpy as np
 from cython import bint, cclass, final
+from cython.cimports.libc.math import log, sqrt
 from numpy.typing import NDArray
 
 if not cython.compiled:
@@ -47,6 +48,7 @@ class Random:
     def __init__(self, seed: Word) -> None:
         if not cython.compiled:
             self.state = [0] * WORDS
+            self.paired = False
         i: Int
         for i in range(WORDS):
             seed &= ALL
@@ -92,6 +94,22 @@ class Random:
             if number <= most:
                 break
         return number
+
+    def normal(self) -> Float:
+        """Return a number with mean 0 and deviation 1, of two by the polar method (Marsaglia and Bray 1964)."""
+        self.paired = not self.paired
+        if not self.paired:
+            return self.other
+        x: Float = 0.0
+        y: Float = 0.0
+        square: Float = 0.0
+        while square >= 1.0 or square == 0.0:
+            x = 2.0 * self.uniform() - 1.0
+            y = 2.0 * self.uniform() - 1.0
+            square = x * x + y * y
+        scale: Float = sqrt(-2.0 * log(square) / square)
+        self.other = scale * x
+        return scale * y
 
 
 @final

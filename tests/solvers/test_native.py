@@ -27,6 +27,7 @@ def test_random_numbers_are_numpys(module: ModuleType, seed: int) -> None:
     for n in (1, 2, 3, 624, 2**31, 2**32 - 1, 2**32, 2**32 + 1, 10**12, 2**63 - 1) * 40:
         assert ours.below(n) == theirs.randint(n)
         assert ours.uniform() == theirs.random_sample()
+        assert ours.normal() == theirs.standard_normal()
     assert ours.below(0) == ours.below(-5) == 0
 
 
