@@ -48,7 +48,7 @@ class Random:
     def __init__(self, seed: Word) -> None:
         if not cython.compiled:
             self.state = [0] * WORDS
-            self.paired = False
+            self.paired, self.other = False, 0.0
         i: Int
         for i in range(WORDS):
             seed &= ALL

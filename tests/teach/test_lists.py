@@ -12,7 +12,9 @@ from gangplan.instances import InstanceError, verify
 from gangplan.instances.schedule import GOALS
 from gangplan.solvers import Run
 from gangplan.solvers.method import suite
-from gangplan.solvers.partition.step.heft import heft
+from gangplan.solvers.partition.step.list_scheduler import ListState, build
+from gangplan.solvers.partition.step.settings import HEFT, prices_of
+from gangplan.solvers.partition.step.timing import Workroom
 from gangplan.solvers.schedule.classic import ORDERS, keys_of
 from gangplan.solvers.schedule.decode import Decoder
 
@@ -65,22 +67,22 @@ def test_ops_are_those_of_heft(seed: int) -> None:
     prepared = suite("step").prepare(run)
     if run.infeasible:
         return
-    heft(run, prepared)
+    room = Workroom(prepared)
+    fits = build(ListState(room, prepared.arrays, prices_of(prepared.basis, HEFT)), False)
     steps = list(teach.list_scheduling(problem))
     assert all(verify(s.problem, s.plan).objective == s.objective for s in steps if s.plan is not None)
-    if steps[-1].plan is None:
-        assert "No device has memory left" in steps[-1].text
+    if not fits:
+        assert steps[-1].plan is None and "No device has memory left" in steps[-1].text
         return
     assert len(steps) == 1 + problem.graph.n_ops and steps[-1].problem is problem
-    offered = [x.objective for x in run.trace if x.by == "heft"]
-    assert min([*offered, steps[-1].objective]) == run.objective
+    assert np.array_equal(room.start, steps[-1].plan.start)
 
 
-def test_heft_is_found_among_what_it_offers() -> None:
+def test_heft_is_the_last_step() -> None:
     """Where HEFT beats one device, its plan is that of the last step."""
     lesson = teach.fork()
     run = Run(lesson.problem, time_limit=60)
-    heft(run, suite("step").prepare(run))
+    suite("step").methods["heft"].run(run, suite("step").prepare(run))
     *_, last = teach.list_scheduling(lesson.problem)
     assert last.objective == run.objective == lesson.optimum
 

@@ -1,8 +1,8 @@
-"""HEFT with insertion (Topcuoglu, Hariri, Wu, IEEE TPDS 2002), with delays by level, memory and colocation."""
+"""HEFT (Topcuoglu, Hariri, Wu, IEEE TPDS 2002) op by op, as lessons show it, and packings of the memory."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -10,32 +10,10 @@ from gangplan.instances.arrays import IntArray
 
 from ...run import Run, never
 from .model import Prepared
-from .schedule import Decoder, Partial, as_plan, mean_rank, ranked
+from .schedule import Partial
 
 _TRIES = 40
 """Packings of the memory that are tried."""
-
-
-def heft(run: Run, p: Prepared) -> None:
-    """Offer the plan that puts each op where it ends first, those with the most behind them first.
-
-    The first op of a group takes the whole group along. A group that has no room left starts all over from a packing
-    of the memory. Everything on one device is offered too: HEFT looks at one op at a time and may do worse.
-    """
-    order = ranked(p, mean_rank(p))
-    if p.alone is not None and not run.stopped:
-        offer_placement(run, p, np.full(p.n_groups, p.alone), order)
-    partial, count = Partial(Decoder(p)), 0
-    for _ in one_by_one(run, p, partial, order):
-        count += 1
-    if run.stopped:
-        return
-    if count == p.n:
-        run.offer(as_plan(p, partial.device, partial.start, partial.sent), "heft")
-        return
-    packing = pack(p, run.seed, lambda: run.stopped)
-    if packing is not None and not run.stopped:
-        offer_placement(run, p, packing, order)
 
 
 def one_by_one(run: Run, p: Prepared, partial: Partial, order: list[int]) -> Iterator[tuple[int, int]]:
@@ -66,13 +44,6 @@ def _earliest(run: Run, partial: Partial, v: int, choice: list[int]) -> int:
         return choice[0]
     near = [partial.device[u] for u in partial.decoder.before[v]]
     return min(choice, key=lambda d: (0.0 if run.stopped else partial.would_end(v, d), -near.count(d)))
-
-
-def offer_placement(run: Run, p: Prepared, where: IntArray | Sequence[int], order: list[int]) -> None:
-    """Offer the plan of a device for each group, int (G,), and an order of the ops."""
-    device = np.asarray(where)[p.group_of].tolist()
-    start, _, sent = Decoder(p).times(device, order)
-    run.offer(as_plan(p, device, start, sent), "heft")
 
 
 def pack(p: Prepared, seed: int = 0, stopped: Callable[[], bool] = never) -> IntArray | None:

@@ -6,18 +6,19 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gangplan.instances import StepPlan
-from gangplan.instances.arrays import FloatArray, IntArray
+from gangplan.instances.arrays import FloatArray
 
 from ...run import Run
-from .annealing import begin, cool
-from .arrays import Workroom, workroom
+from .annealing import cool
 from .heft import pack
-from .list_scheduler import build, empty_state
+from .list_scheduler import ListState, build
 from .model import Prepared
+from .moves import Annealing
 from .settings import HEFT, TOGETHER, bred, clustered, draw, prices_of
-from .timing import placed, polish
+from .timing import Workroom, placed, polish
 
 DRAWN = 20
 """Settings that are drawn, HEFT's among them; others are bred from the best."""
@@ -41,19 +42,19 @@ class Found(NamedTuple):
     """A plan: its makespan, the device of each group, a start for each op in their order, and its settings, if any."""
 
     length: float
-    where: IntArray
+    where: NDArray[np.int64]
     start: FloatArray
     settings: FloatArray | None = None
 
 
 def plan_of(p: Prepared, room: Workroom, found: Found) -> StepPlan:
     """Return the plan with these devices of groups and this order of starts."""
-    return placed(p, room, found.where, np.lexsort((p.arrays.topological, found.start)))
+    return placed(p, room, found.where, np.lexsort((p.rank, found.start)))
 
 
 def heft(run: Run, p: Prepared) -> None:
-    """Offer what `heft.heft` does, from compiled code: the plan of no prices, and everything on one device."""
-    room, found = workroom(p), alone(p)
+    """Offer everything on one device, HEFT's plan, and where memory leaves neither, a packing of it."""
+    room, found = Workroom(p), alone(p)
     if found is not None and not run.stopped:
         run.offer(plan_of(p, room, found), "heft")
     if p.n * p.n_devices * (_CHOICE_ON_LINKS if p.contention else _CHOICE) > run.remaining():
@@ -62,14 +63,14 @@ def heft(run: Run, p: Prepared) -> None:
     if found is not None and not run.stopped:
         run.offer(plan_of(p, room, found), "heft")
     if run.plan is None and (where := pack(p, run.seed, lambda: run.stopped)) is not None:
-        run.offer(placed(p, room, where.astype(np.int64), np.argsort(-p.arrays.rank, kind="stable")), "heft")
+        run.offer(placed(p, room, where, np.argsort(-np.asarray(p.arrays.rank), kind="stable")), "heft")
 
 
 def list_schedule(run: Run, p: Prepared) -> None:
     """Offer the plans of ever more settings, then those that annealing the shortest of them leads to."""
     if run.stopped:
         return
-    room = workroom(p)
+    room = Workroom(p)
     for found in search(p, room, np.random.default_rng(run.seed), lambda: run.stopped):
         if run.stopped and run.plan is not None:
             return
@@ -96,22 +97,22 @@ def search(p: Prepared, room: Workroom, rng: np.random.Generator, stopped: Calla
             break
         found = decode(p, room, drawn.pop(0) if drawn else bred(rng, parents))
     for found in kept[:_STARTS]:
-        s = begin(p, room, found.where, found.start)
+        s = Annealing(room, found.where, found.start)
         for _ in cool(p, s, _STEPS, _HOT, rng, stopped):
-            if s.length[1] < best * (1 - 1e-12):
-                best = s.length[1]
-                yield Found(best, s.best_where.copy(), np.argsort(s.best_order).astype(float))
+            if s.best < best * (1 - 1e-12):
+                best = s.best
+                yield Found(best, np.array(s.best_where), np.argsort(s.best_order).astype(float))
 
 
 def decode(p: Prepared, room: Workroom, settings: FloatArray) -> Found | None:
     """Return the plan of settings, (D,); `None` if memory leads into a dead end."""
-    a, label = clustered(p.arrays, p, settings)
-    state = empty_state(a, room)
-    if not build(a, prices_of(p.basis, settings), state, p.memory_binds):
+    a, label, bond = clustered(p, settings)
+    state = ListState(room, a, prices_of(p.basis, settings), bond)
+    if not build(state, p.memory_binds):
         return None
-    start, finish = room.start.copy(), room.finish.copy()
-    length = polish(a, room, state.where, start, finish, _ROUNDS)
-    return Found(length, state.where if label is None else state.where[label], start, settings)
+    where, start, finish = np.asarray(state.where), np.array(room.start), np.array(room.finish)
+    where = where if label is None else where[label]
+    return Found(polish(room, where[p.group_of], start, finish, _ROUNDS), where, start, settings)
 
 
 def alone(p: Prepared) -> Found | None:
@@ -119,4 +120,4 @@ def alone(p: Prepared) -> Found | None:
     if p.alone is None:
         return None
     seconds = float(p.time.sum(axis=1)[p.type_of[p.alone]])
-    return Found(seconds, np.full(p.n_groups, p.alone), p.arrays.topological.astype(float))
+    return Found(seconds, np.full(p.n_groups, p.alone), p.rank.astype(float))

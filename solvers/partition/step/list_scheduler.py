@@ -2,281 +2,306 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any
 
+import cython
 import numpy as np
+from cython import bint, cclass, declare, final, nogil
+from cython.cimports.libc.math import isfinite
+from numpy.typing import NDArray
 
-from ...compiled.kernel import Bools, Floats, Floats2, Ints, by_reference, lean, lean_kernel
-from ...compiled.routines import pop, push
-from .arrays import Arrays, Workroom
-from .timing import arrival, clear, first_gap, occupy, sort_reads
+if not cython.compiled:
+    from ...native import Float, Floats, Int, Ints
+    from .arrays import StepArrays
+    from .timing import Workroom, arrival, clear, sort_reads
 
-HEAVIEST = 48
+    LOAD, BACKLOG, OPENS, FILL, IDLE, LAST, MOVED = range(7)
+    """In the order of `COSTS`."""
+
+HEAVIEST = declare(Int, 48)
 """Groups that are looked at when packing."""
+NEVER = declare(Float, float("inf"))
+COSTS = ("load", "backlog", "opens", "fill", "idle", "last", "moved")
+"""What a device costs besides the end of the op: ``load`` is the work on it with the group of the op, and ``backlog``
+what of it is not scheduled yet, as shares of an even load; ``opens``, whether it is unused; ``fill``, the share of its
+memory in use; ``idle``, how long it would wait before the op, and ``moved``, how long what the op reads is on its way,
+in mean ops; ``last``, whether it took the last group."""
 
 
-class ListState(NamedTuple):
-    """The state of a list schedule; n ops, k devices, G groups.
+@final
+@cclass
+class ListState:
+    """The state of a list schedule, in which nothing is placed at first; n ops, m edges, k devices, G groups.
 
     Attributes:
-        where: device of each group, -1 without one, int64 (G,).
-        load, done: seconds of the groups on each device, and of the ops that are in, float64 (k,).
-        left: bytes left on each device, float64 (k,).
-        home: zone of each bond, -1 without one, int64 (G,).
-        next: groups by falling bytes as a chain, int64 (G + 1,): behind place i of `Arrays.heavy` comes place
-            next[i + 1], first of all next[0]; those with a device leave it as `pack` passes.
-        spare, tried: bytes that `pack` leaves, float64 (k,): without the group that is to be placed, and with it.
-        seen: group for which a class of equal devices was last seen unused, int64 (k,).
-        choice: devices that a group may go to, int64 (k,).
-        pull: what edges of a group are worth on each device, float64 (k,).
-        waiting: how much of what each op reads is not in yet, int64 (n,).
+        where: device of each group, -1 without one, (G,).
+        load, done: seconds of the groups on each device, and of the ops that are in, (k,).
+        left, used: bytes left on each device, and whether it has a group, (k,).
+        bond: groups of one bond, if it is not -1, go to one zone if they can, (G,).
+        home: zone of each bond, -1 without one, (G,).
+        next: groups by falling bytes as a chain, (G + 1,): behind place i of `StepArrays.heavy` comes place
+            next[i + 1], first of all next[0]; those with a device leave it as `_pack` passes.
+        rest: bytes that `_pack` leaves without the group that is to be placed, and with it, (2, k).
+        seen: group for which a class of equal devices was last seen unused, (k,).
+        choice: devices that a group may go to, (k,).
+        pull: what edges of a group are worth on each device, (k,).
+        waiting: how much of what each op reads is not in yet, (n,).
+        priority, costs, same, near: see `settings.Prices`.
     """
 
-    where: Ints
-    load: Floats
-    done: Floats
-    left: Floats
-    used: Bools
-    home: Ints
-    next: Ints
-    spare: Floats
-    tried: Floats
-    seen: Ints
-    choice: Ints
-    pull: Floats
-    waiting: Ints
-    room: Workroom
+    def __init__(self, room: Workroom, a: StepArrays, prices: Any, bond: NDArray[np.int64] | None = None) -> None:
+        """Begin in a room of the problem, or of that whose groups were joined."""
+        groups, k, shape = a.groups, a.devices, tuple(map(len, prices))
+        if (a.ops, k, len(a.after)) != (room.arrays.ops, room.arrays.devices, len(room.arrays.after)):
+            raise ValueError(f"a problem of {a.ops} ops and {k} devices is not the one that the room is for")
+        if shape != (a.ops, len(COSTS), len(a.after), len(a.after)):
+            raise ValueError(f"{shape} are not prices of {a.ops} ops and {len(a.after)} edges")
+        if bond is not None and (len(bond) != groups or bond.max() >= groups):
+            raise ValueError(f"{len(bond)} bonds up to {bond.max()} are not those of {groups} groups")
+        self.room, self.arrays = room, a
+        self.priority, self.costs, self.same, self.near = prices
+        self.where, self.home, none = np.full((3, groups), -1)
+        self.bond = none if bond is None else bond
+        self.load, self.done, self.pull = np.zeros((3, k))
+        self.left, self.rest, self.used = np.array(a.room), np.zeros((2, k)), np.zeros(k, np.uint8)
+        self.seen, self.choice = np.full((2, k), -1)
+        self.next, self.waiting = np.arange(groups + 1), np.zeros(a.ops, np.int64)
 
 
-def empty_state(a: Arrays, room: Workroom) -> ListState:
-    """Return the state in which nothing is placed, with a room to schedule in."""
-    groups, k = len(a.need), len(a.room)
-    return ListState(
-        np.full(groups, -1), np.zeros(k), np.zeros(k), a.room.copy(), np.zeros(k, np.bool_), np.full(groups, -1),
-        np.arange(groups + 1), np.zeros(k), np.zeros(k), np.full(k, -1), np.zeros(k, np.int64), np.zeros(k),
-        np.zeros(len(a.group), np.int64), room,
-    )  # fmt: skip
+def build(s: ListState, careful: bint) -> bool:
+    """Place and schedule all ops; return whether memory sufficed. If not, the order of the room is a topological one.
+
+    Of the ops that may come next the one with the highest rank and priority goes in first. The first op of a group
+    takes the group to the device with the least cost: end of the op, prices of `COSTS`, less what the edges to groups
+    on this device, and near it, are worth.
+
+    Args:
+        s: an empty one; gets the plan.
+        careful: whether only devices count after which best fit still packs the heaviest of the other groups, if there
+            is such a device, and if it packs them with the group left out.
+    """
+    with nogil:
+        fits = _build(s.arrays, s, careful)
+    return fits
 
 
-@lean
-def settle(a: Arrays, s: ListState, g: int, d: int) -> None:
+def _build(a: StepArrays, s: ListState, careful: bint) -> bool:
+    clear(s.room)
+    s.room.by_key.size = 0
+    for v in range(a.ops):
+        s.room.key[v] = a.rank[v] / a.unit + s.priority[v]
+    for v in range(a.ops):
+        s.waiting[v] = a.before_first[v + 1] - a.before_first[v]
+        if s.waiting[v] == 0:
+            s.room.by_key.push(v)
+    last: Int = -1
+    for i in range(a.ops):
+        v = s.room.by_key.pop()
+        s.room.order[i] = v
+        sort_reads(a, s.room, v)
+        if s.where[a.group[v]] < 0:
+            last = _best_device(a, s, v, last, careful)
+            if last < 0:
+                for j in range(a.ops):  # a half of an order is none
+                    s.room.order[j] = s.room.topological[j]
+                return False
+            _settle(a, s, a.group[v], last)
+        _put(a, s, v)
+        for j in range(a.after_first[v], a.after_first[v + 1]):
+            w = a.after[j]
+            s.waiting[w] -= 1
+            if s.waiting[w] == 0:
+                s.room.by_key.push(w)
+    return True
+
+
+def _settle(a: StepArrays, s: ListState, g: Int, d: Int) -> None:
     """Put group g, which has no device, on device d."""
     s.where[g] = d
     s.left[d] -= a.need[g]
     s.load[d] += a.work[d, g]
     s.used[d] = True
-    if a.bond[g] >= 0:
-        s.home[a.bond[g]] = a.zone[d]
+    if s.bond[g] >= 0:
+        s.home[s.bond[g]] = a.zone[d]
 
 
-@lean
-def open_devices(a: Arrays, s: ListState, g: int, careful: bool) -> int:
-    """Write into `choice` the devices that group g may go to, of equal unused ones the first; return how many.
-
-    `careful`: whether only devices count after which best fit still packs the heaviest of the other groups, if there is
-    such a device, and if it packs them with g left out.
-    """
-    choice, count = s.choice, 0
-    for d in range(len(a.room)):
-        if not np.isfinite(a.work[d, g]) or a.need[g] > s.left[d]:
+def _open_devices(a: StepArrays, s: ListState, g: Int, careful: bint) -> Int:
+    """Write into `choice` the devices that group g may go to, of equal unused ones the first; return how many."""
+    count: Int = 0
+    for d in range(a.devices):
+        if not isfinite(a.work[d, g]) or a.need[g] > s.left[d]:
             continue
         if not s.used[d]:
             if s.seen[a.twin[d]] == g:
                 continue
             s.seen[a.twin[d]] = g
-        choice[count] = d
+        s.choice[count] = d
         count += 1
-    if a.bond[g] >= 0 and s.home[a.bond[g]] >= 0:
-        kept = 0
+    kept: Int = 0
+    if s.bond[g] >= 0 and s.home[s.bond[g]] >= 0:
         for i in range(count):
-            d = choice[i]
-            if a.zone[d] == s.home[a.bond[g]]:
-                choice[i], choice[kept] = choice[kept], d
+            d = s.choice[i]
+            if a.zone[d] == s.home[s.bond[g]]:
+                s.choice[i], s.choice[kept] = s.choice[kept], d
                 kept += 1
         count = kept if kept else count
-    if not careful or count < 2 or not pack(a, s, g, -1, s.spare):
+    if not careful or count < 2 or not _pack(a, s, g, -1):
         return count
     kept = 0
     for i in range(count):
-        d = choice[i]
-        if s.spare[d] >= a.need[g] or pack(a, s, g, d, s.tried):
-            choice[i], choice[kept] = choice[kept], d
+        d = s.choice[i]
+        if s.rest[0, d] >= a.need[g] or _pack(a, s, g, d):
+            s.choice[i], s.choice[kept] = s.choice[kept], d
             kept += 1
     return kept if kept else count
 
 
-@lean
-def pack(a: Arrays, s: ListState, g: int, d: int, left: Floats) -> bool:
-    """Return whether best fit finds room for the heaviest groups without a device but g; `left` gets the bytes left."""
-    for x in range(len(left)):
-        left[x] = s.left[x]
+def _pack(a: StepArrays, s: ListState, g: Int, d: Int) -> bool:
+    """Return whether best fit finds room for the heaviest groups without a device but g, with g on d unless d is -1."""
+    row: Int = 1 if d >= 0 else 0
+    for x in range(a.devices):
+        s.rest[row, x] = s.left[x]
     if d >= 0:
-        left[d] -= a.need[g]
-    chain, before, seen = s.next, 0, 0
-    while chain[before] < len(a.heavy) and seen < HEAVIEST:
-        i = chain[before]
+        s.rest[row, d] -= a.need[g]
+    before: Int = 0
+    seen: Int = 0
+    while s.next[before] < a.groups and seen < HEAVIEST:
+        i = s.next[before]
         h = a.heavy[i]
         if s.where[h] >= 0:
-            chain[before] = chain[i + 1]
+            s.next[before] = s.next[i + 1]
             continue
         before = i + 1
         if h == g:
             continue
-        best = -1
-        for x in range(len(left)):
-            if left[x] >= a.need[h] and np.isfinite(a.work[x, h]) and (best < 0 or left[x] < left[best]):
+        best: Int = -1
+        for x in range(a.devices):
+            fits: bint = s.rest[row, x] >= a.need[h] and isfinite(a.work[x, h])
+            if fits and (best < 0 or s.rest[row, x] < s.rest[row, best]):
                 best = x
         if best < 0:
             return False
-        left[best] -= a.need[h]
+        s.rest[row, best] -= a.need[h]
         seen += 1
     return True
 
 
-COSTS = ("load", "backlog", "opens", "fill", "idle", "last", "moved")
-"""What a device costs besides the end of the op, see `cost_of`."""
-LOAD, BACKLOG, OPENS, FILL, IDLE, LAST, MOVED = range(len(COSTS))
-
-
-class Prices(NamedTuple):
-    """What the decoder is told; all zero is HEFT.
-
-    Attributes:
-        priority: added to the upward rank of each op, in mean ops, float64 (n,).
-        costs: price of each of `COSTS` where the group of an op is placed as the op starts, in mean ops, float64
-            (n, C).
-        same: what it is worth, in mean ops, that the ends of an edge share a device, float64 (m,).
-        near: the same for devices that are near one another, see `Arrays.near`, float64 (m,).
-    """
-
-    priority: Floats
-    costs: Floats2
-    same: Floats
-    near: Floats
-
-
-@lean_kernel
-def build(arrays: Arrays, told: Prices, state: ListState, careful: bool) -> bool:
-    """Place and schedule all ops; return whether memory sufficed. If not, the order of the room is a topological one.
-
-    Of the ops that may come next the one with the highest rank and priority goes in first. The first op of a group
-    takes the group to the device with the least cost: end of the op, prices of `COSTS`, less what the edges to groups
-    on this device, and near it, are worth. `state`: an empty one; gets the plan.
-    """
-    a, prices, s = by_reference(arrays), by_reference(told), by_reference(state)
-    room, waiting, size, n = s.room, s.waiting, 0, len(a.group)
-    value, heap = room.key, room.heap
-    clear(room)
-    for v in range(n):
-        value[v] = a.rank[v] / a.unit + prices.priority[v]
-    for v in range(n):
-        waiting[v] = a.before_first[v + 1] - a.before_first[v]
-        if waiting[v] == 0:
-            size = push(heap, size, v, value, a.topological)
-    last = -1
-    for i in range(n):
-        v = heap[0]
-        size = pop(heap, size, value, a.topological)
-        room.order[i] = v
-        sort_reads(a, room, v)
-        g = a.group[v]
-        if s.where[g] < 0:
-            last = best_device(a, s, v, last, prices, careful)
-            if last < 0:
-                for x in range(n):  # a half of an order is none
-                    room.order[x] = room.topological[x]
-                return False
-            settle(a, s, g, last)
-        put(a, s, v)
-        for j in range(a.after_first[v], a.after_first[v + 1]):
-            w = a.after[j]
-            waiting[w] -= 1
-            if waiting[w] == 0:
-                size = push(heap, size, w, value, a.topological)
-    return True
-
-
-@lean
-def put(a: Arrays, s: ListState, v: int) -> None:
+def _put(a: StepArrays, s: ListState, v: Int) -> None:
     """Schedule op v on the device of its group, in the first gap that holds it."""
-    d, room = s.where[a.group[v]], s.room
-    took, room.device[v] = a.seconds[d, v], d
-    ready = arrival(a, room, v, d, True)
-    at = first_gap(room.low[d], room.high[d], room.busy[d], ready, took)
-    room.start[v], room.finish[v] = at, at + took
-    room.busy[d] = occupy(room.low[d], room.high[d], room.busy[d], at, at + took)
+    d = s.where[a.group[v]]
+    took = a.seconds[d, v]
+    s.room.device[v] = d
+    at = s.room.devices.first(d, arrival(a, s.room, v, d, True), took)
+    s.room.start[v], s.room.finish[v] = at, at + took
+    s.room.devices.take(d, at, at + took)
     s.done[d] += took
 
 
-@lean
-def best_device(a: Arrays, s: ListState, v: int, last: int, prices: Prices, careful: bool) -> int:
+def _best_device(a: StepArrays, s: ListState, v: Int, last: Int, careful: bint) -> Int:
     """Return the device with the least cost for the group of op v, its first, -1 if none has room for it.
 
     The device on which the latest of what v reads was made comes first: it is often the best, and then most others are
     seen to be no better by a bound.
     """
-    g, choice, room = a.group[v], s.choice, s.room
-    count = open_devices(a, s, g, careful)
+    count = _open_devices(a, s, a.group[v], careful)
     if count < 2:
-        return int(choice[0]) if count else -1
-    attract(a, s, g, prices)
-    latest = -1
+        return s.choice[0] if count else -1
+    _attract(a, s, a.group[v])
+    latest: Int = -1
     for i in range(a.before_first[v], a.before_first[v + 1]):
-        if latest < 0 or room.finish[a.before[i]] > room.finish[latest]:
+        if latest < 0 or s.room.finish[a.before[i]] > s.room.finish[latest]:
             latest = a.before[i]
     for j in range(1, count):
-        if latest >= 0 and choice[j] == room.device[latest]:
-            choice[0], choice[j] = choice[j], choice[0]
-    best, least = int(choice[0]), np.inf
+        if latest >= 0 and s.choice[j] == s.room.device[latest]:
+            s.choice[0], s.choice[j] = s.choice[j], s.choice[0]
+    best: Int = s.choice[0]
+    least: Float = NEVER
     for j in range(count):
-        cost = cost_of(a, s, v, choice[j], last, prices, latest, least)
+        cost = _cost(a, s, v, s.choice[j], last, latest, least)
         if cost < least:
-            least, best = cost, int(choice[j])
+            least, best = cost, s.choice[j]
     return best
 
 
-@lean
-def attract(a: Arrays, s: ListState, g: int, prices: Prices) -> None:
-    """Write what the edges of group g to groups that are placed are worth on each device, float64 (k,)."""
-    pull = s.pull
-    for d in range(len(pull)):
-        pull[d] = 0.0
+def _attract(a: StepArrays, s: ListState, g: Int) -> None:
+    """Write what the edges of group g to groups that are placed are worth on each device."""
+    for d in range(a.devices):
+        s.pull[d] = 0.0
     for i in range(a.edge_first[g], a.edge_first[g + 1]):
-        there = s.where[a.other[i]]
+        there, e = s.where[a.other[i]], a.edge[i]
         if there >= 0:
-            pull[there] += prices.same[a.edge[i]]
-            if prices.near[a.edge[i]] != 0.0:
-                for d in range(len(pull)):
+            s.pull[there] += s.same[e]
+            if s.near[e] != 0.0:
+                for d in range(a.devices):
                     if a.near[d, there]:
-                        pull[d] += prices.near[a.edge[i]]
+                        s.pull[d] += s.near[e]
 
 
-@lean
-def cost_of(a: Arrays, s: ListState, v: int, d: int, last: int, prices: Prices, latest: int, least: float) -> float:
-    """Return what op v costs on device d, in mean ops; infinity once it is certain not to be below `least`.
-
-    Of the `COSTS`, ``load`` is the work on d with the group of v, and ``backlog`` what of it is not scheduled yet, as
-    shares of an even load; ``opens``, whether d is unused; ``fill``, the share of its memory in use; ``idle``, how long
-    it would wait before v, and ``moved``, how long what v reads is on its way, in mean ops; ``last``, whether d took
-    the last group.
-    """
-    g, took, room, price = a.group[v], a.seconds[d, v], s.room, prices.costs
+def _cost(a: StepArrays, s: ListState, v: Int, d: Int, last: Int, latest: Int, least: Float) -> Float:
+    """Return what op v costs on device d, in mean ops; infinity once it is certain not to be below `least`."""
+    g, took = a.group[v], a.seconds[d, v]
     load = (s.load[d] + a.work[d, g]) / a.even
-    fill = 1.0 - (s.left[d] - a.need[g]) / a.room[d] if np.isfinite(a.room[d]) and a.room[d] > 0 else 0.0
-    known = price[v, LOAD] * load + price[v, BACKLOG] * (load - s.done[d] / a.even) + price[v, FILL] * fill - s.pull[d]
+    fill = 1.0 - (s.left[d] - a.need[g]) / a.room[d] if isfinite(a.room[d]) and a.room[d] > 0 else 0.0
+    known: Float = s.costs[LOAD] * load + s.costs[BACKLOG] * (load - s.done[d] / a.even) + s.costs[FILL] * fill
+    known -= s.pull[d]
     if not s.used[d]:
-        known += price[v, OPENS]
+        known += s.costs[OPENS]
     if d == last:
-        known += price[v, LAST]
-    if price[v, IDLE] >= 0.0 and price[v, MOVED] >= 0.0:
-        soon = room.finish[latest] + a.delay[a.level[d, room.device[latest]], latest] if latest >= 0 else 0.0
+        known += s.costs[LAST]
+    if s.costs[IDLE] >= 0.0 and s.costs[MOVED] >= 0.0:
+        soon: Float = 0.0
+        if latest >= 0:
+            soon = s.room.finish[latest] + a.delay[a.level[d, s.room.device[latest]], latest]
         if (soon + took) / a.unit + known >= least:
-            return np.inf
-    at = first_gap(room.low[d], room.high[d], room.busy[d], arrival(a, room, v, d, False), took)
-    free = room.high[d, room.busy[d] - 1] if room.busy[d] else 0.0
-    moved = 0.0
+            return NEVER
+    at = s.room.devices.first(d, arrival(a, s.room, v, d, False), took)
+    moved: Float = 0.0
     for i in range(a.before_first[v], a.before_first[v + 1]):
         u = a.before[i]
-        moved += a.delay[a.level[d, room.device[u]], u]
-    end, idle = (at + took) / a.unit, max(0.0, at - free) / a.unit
-    return float(end + known + price[v, IDLE] * idle + price[v, MOVED] * moved / a.unit)
+        moved += a.delay[a.level[d, s.room.device[u]], u]
+    count = s.room.devices.count[d]
+    free = s.room.devices.high[d, count - 1] if count else 0.0
+    idle: Float = max(0.0, at - free) / a.unit
+    return (at + took) / a.unit + known + s.costs[IDLE] * idle + s.costs[MOVED] * moved / a.unit
+
+
+def union(
+    source: Any, target: Any, order: Any, held: Floats, seconds: Floats, memory: Float, load: Float
+) -> NDArray[np.int64]:
+    """Return a root for each group, those of the edges in `order` joined while they stay within the limits, (G,).
+
+    Args:
+        source, target: groups of the ends of each edge, int64 (m,).
+        order: edges, int64.
+        held, seconds: bytes and seconds of each group, then of all that have this root, float64 (G,).
+        memory, load: what these may reach.
+    """
+    groups, edges = len(held), len(source)
+    for x, most in ((source, groups), (target, groups), (order, edges)):
+        if len(x) and not 0 <= x.min() <= x.max() < most:
+            raise ValueError(f"{x.min()} to {x.max()} are not all below {most}")
+    if len(target) != edges or len(seconds) != groups:
+        raise ValueError(f"{len(target)} ends of {edges} edges, {len(seconds)} times of {groups} groups")
+    found = np.arange(groups)
+    _union(found, source, target, order, held, seconds, memory, load)
+    return found
+
+
+def _union(
+    root: Ints, source: Ints, target: Ints, order: Ints, held: Floats, seconds: Floats, memory: Float, load: Float
+) -> None:
+    for i in range(len(order)):
+        x, y = _root(root, source[order[i]]), _root(root, target[order[i]])
+        if x != y and held[x] + held[y] <= memory and seconds[x] + seconds[y] <= load:
+            root[y] = x
+            held[x] += held[y]
+            seconds[x] += seconds[y]
+    for i in range(len(root)):
+        root[i] = _root(root, i)
+
+
+def _root(root: Ints, x: Int) -> Int:
+    while root[x] != x:
+        root[x] = root[root[x]]
+        x = root[x]
+    return x

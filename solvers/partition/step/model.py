@@ -20,7 +20,7 @@ from gangplan.instances.verify import TOLERANCE
 from .. import groups_of, ragged, reached
 
 if TYPE_CHECKING:
-    from .arrays import Arrays
+    from .arrays import StepArrays
     from .settings import Basis
 
 _MOST_DEVICES = 2048
@@ -187,11 +187,11 @@ class Prepared:
         return np.asarray(np.argmax((self.level < 0) | (self.level == lowest), axis=1))
 
     @cached_property
-    def arrays(self) -> Arrays:
+    def arrays(self) -> StepArrays:
         """The problem as compiled code reads it."""
-        from .arrays import arrays_of
+        from .arrays import StepArrays
 
-        return arrays_of(self)
+        return StepArrays(self)
 
     @cached_property
     def basis(self) -> Basis:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import log
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from gangplan.instances.arrays import FloatArray, IntArray
+from gangplan.instances.arrays import FloatArray
 
-from ...compiled.kernel import Floats, Ints, lean_kernel
-from .arrays import Arrays, neighbours
-from .list_scheduler import COSTS, Prices
+from .arrays import StepArrays
+from .list_scheduler import COSTS, union
 from .model import Prepared
 
 WORTH = ("together", "together_far", "near", "near_far")
@@ -37,6 +37,9 @@ _SCALE = np.array([1.0] * len(COSTS) + [1.0, 0.3, 1.0, 0.3] + [0.05, 0.3, 0.3, 0
 """By what a draw of each setting is multiplied."""
 
 
+Labels = NDArray[np.int64]
+
+
 def _given(**settings: float) -> FloatArray:
     return np.array([settings.get(name, 0.0) for name in SETTINGS])
 
@@ -55,34 +58,56 @@ links are shared. With what is joined by device there is less to choose, so that
 
 
 class Basis(NamedTuple):
-    """What the settings of a problem multiply: `ops`, float64 (n, U), see `URGENCY`, and `edges`, float64 (m, 2)."""
+    """What the settings of a problem multiply, or are compared with.
+
+    Attributes:
+        ops: see `URGENCY`, float64 (n, U).
+        edges: 1, and how far the ends may be apart, in mean ops, float64 (m, 2).
+        way, costliest: longest time under way of each edge, seconds, float64 (m,); edges by falling `way`.
+    """
 
     ops: FloatArray
     edges: FloatArray
+    way: FloatArray
+    costliest: NDArray[np.int64]
 
 
 def basis_of(p: Prepared) -> Basis:
     """Return what the settings of a problem multiply."""
-    a = p.arrays
-    way = p.delay[p.used_levels[-1]] if len(p.used_levels) else np.zeros(p.n)
-    far = np.minimum(way / a.unit, _FAR)
-    path = float(a.rank.max(initial=0.0)) / a.unit
+    a, u = p.arrays, p.edges[0]
+    top = int(p.used_levels.max(initial=0))
+    far = np.minimum(p.delay[top] / a.unit, _FAR) if len(p.used_levels) else np.zeros(p.n)
     group = np.where(np.isfinite(p.group_time), p.group_time, 0.0).max(axis=0)
-    u = p.edges[0]
     ops = (
-        p.problem.graph.backward * path,
+        p.problem.graph.backward * (float(np.max(a.rank, initial=0.0)) / a.unit),
         far,
         np.where(np.isfinite(p.fastest), p.fastest, 0.0) / a.unit,
         np.bincount(u, minlength=p.n),
         group[p.group_of] / a.unit,
     )
-    return Basis(np.stack(ops, axis=1).astype(float), np.stack([np.ones(len(u)), far[u]], axis=1))
+    edges, way = np.stack([np.ones(len(u)), far[u]], axis=1), p.delay[top, u]
+    return Basis(np.stack(ops, axis=1).astype(float), edges, way, np.argsort(-way, kind="stable").astype(np.int64))
+
+
+class Prices(NamedTuple):
+    """What the list scheduler is told; all zero is HEFT.
+
+    Attributes:
+        priority: added to the upward rank of each op, in mean ops, float64 (n,).
+        costs: price of each of `COSTS`, in mean ops, float64 (C,).
+        same: what it is worth, in mean ops, that the ends of an edge share a device, float64 (m,).
+        near: the same for devices that are near one another, see `StepArrays.near`, float64 (m,).
+    """
+
+    priority: FloatArray
+    costs: FloatArray
+    same: FloatArray
+    near: FloatArray
 
 
 def prices_of(basis: Basis, settings: FloatArray) -> Prices:
     """Return the prices that settings mean, (D,)."""
-    worth, costs = settings[_WORTHS], np.empty((len(basis.ops), len(COSTS)))
-    costs[:] = settings[: len(COSTS)]
+    worth, costs = settings[_WORTHS], settings[: len(COSTS)].copy()
     return Prices(basis.ops @ settings[_URGENCIES], costs, basis.edges @ worth[:2], basis.edges @ worth[2:])
 
 
@@ -111,77 +136,29 @@ def bred(rng: np.random.Generator, parents: Sequence[FloatArray]) -> FloatArray:
     return child
 
 
-def clustered(a: Arrays, p: Prepared, settings: FloatArray) -> tuple[Arrays, IntArray | None]:
-    """Return the problem with groups joined and bonded, and the new group of each group, `None` if it is its own.
+def clustered(p: Prepared, settings: FloatArray) -> tuple[StepArrays, Labels | None, Labels | None]:
+    """Return the problem with groups joined, the new group of each group, and bonds; `None` where there are none.
 
     The costliest edge first, as long as what it joins stays within its share of a device (edge zeroing: Sarkar 1989);
     and once more, for what is to stay in one zone of devices near one another.
     """
-    ends = a.group[p.edges[0]], a.group[p.edges[1]]
-    inside, zones, label = settings[_DEVICE], settings[_ZONE], None
+    a, label, bond = p.arrays, None, None
+    zone, group = np.bincount(a.zone), np.asarray(a.group)
+    ends = group[p.edges[0]], group[p.edges[1]]
+    inside, zones = settings[_DEVICE], settings[_ZONE]
     if inside[0] > 0:
-        label = _joined(a, ends, inside, 1)
-        a, ends = _coarse(a, ends, label), (label[ends[0]], label[ends[1]])
-    if zones[0] > 0 and len(np.unique(a.zone)) < len(a.zone):
-        a = a._replace(bond=_joined(a, ends, zones, int(np.bincount(a.zone).max())))
-    return a, label
+        label = _joined(p, a, ends, inside, 1)
+        ends = label[ends[0]], label[ends[1]]
+        a = a.joined(label, *ends)
+    if zones[0] > 0 and zone.max() > 1:
+        bond = _joined(p, a, ends, zones, int(zone.max()))
+    return a, label, bond
 
 
-def _joined(a: Arrays, ends: tuple[IntArray, IntArray], limits: FloatArray, devices: int) -> IntArray:
-    order = a.costliest[a.way[a.costliest] >= limits[0] * a.unit]
-    least = float(a.room.min()) * devices * float(limits[1]) if limits[1] > 0 else 0.0
-    work = np.where(np.isfinite(a.work), a.work, 0.0).max(axis=0)
-    root = np.arange(len(work))
-    union(root, *ends, order, a.need.copy(), work, least, float(limits[2] * a.even * devices))
-    found: Any = np.unique(root, return_inverse=True)[1].astype(np.int64).ravel()
-    return cast(IntArray, found)
-
-
-@lean_kernel
-def union(
-    root: Ints, source: Ints, target: Ints, order: Ints, held: Floats, seconds: Floats, memory: float, load: float
-) -> None:
-    """Find a root for each group, those of the edges in `order` joined while they stay within the limits.
-
-    Args:
-        root: of each group, itself at first, int64 (G,).
-        source, target: groups of the ends of each edge, int64 (m,).
-        order: edges, int64.
-        held, seconds: bytes and seconds of each group, then of all that have this root, float64 (G,).
-        memory, load: what these may reach.
-    """
-    for e in order:
-        x, y = source[e], target[e]
-        while root[x] != x:
-            root[x] = root[root[x]]
-            x = root[x]
-        while root[y] != y:
-            root[y] = root[root[y]]
-            y = root[y]
-        if x != y and held[x] + held[y] <= memory and seconds[x] + seconds[y] <= load:
-            root[y] = x
-            held[x] += held[y]
-            seconds[x] += seconds[y]
-    for g in range(len(root)):
-        x = g
-        while root[x] != x:
-            x = root[x]
-        root[g] = x
-
-
-def _coarse(a: Arrays, ends: tuple[IntArray, IntArray], label: IntArray) -> Arrays:
-    count = int(label.max()) + 1
-    by_label = np.argsort(label, kind="stable")
-    first = np.searchsorted(label[by_label], np.arange(count))
-    need = np.add.reduceat(a.need[by_label], first)
-    edge_first, edge, other = neighbours(label[ends[0]], label[ends[1]], count)
-    return a._replace(
-        group=label[a.group],
-        work=np.ascontiguousarray(np.add.reduceat(a.work[:, by_label], first, axis=1)),
-        need=need,
-        heavy=np.argsort(-need, kind="stable").astype(np.int64),
-        edge_first=edge_first,
-        edge=edge,
-        other=other,
-        bond=np.full(count, -1),
-    )
+def _joined(p: Prepared, a: StepArrays, ends: tuple[Labels, Labels], limits: FloatArray, devices: int) -> Labels:
+    basis, seconds = p.basis, np.asarray(a.work)
+    order = basis.costliest[basis.way[basis.costliest] >= limits[0] * a.unit]
+    least = float(p.room.min()) * devices * float(limits[1]) if limits[1] > 0 else 0.0
+    seconds = np.where(np.isfinite(seconds), seconds, 0.0).max(axis=0)
+    root = union(*ends, order, np.array(a.need), seconds, least, limits[2] * a.even * devices)
+    return np.unique(root, return_inverse=True)[1].astype(np.int64).ravel()

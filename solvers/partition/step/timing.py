@@ -4,279 +4,334 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import cython
 import numpy as np
+from cython import bint, cclass, declare, final, nogil
+from numpy.typing import NDArray
 
 from gangplan.instances import StepPlan
 
-from ...compiled.kernel import Floats, Ints, by_reference, lean, lean_kernel
-from ...compiled.routines import first, pop, push
-from .arrays import Arrays, Links, Workroom
-from .model import Prepared
+from ...native import Heap
+
+if not cython.compiled:
+    from ...native import Float, Floats, Int, Ints
+    from .arrays import StepArrays
+
+NEVER = declare(Float, float("inf"))
 
 
-@lean
-def first_gap(low: Floats, high: Floats, count: int, ready: float, took: float) -> float:
-    """Return the earliest start from `ready` on of something that takes `took`, between ascending busy stretches."""
-    if count == 0 or ready >= high[count - 1]:
-        return ready
-    a, b = 0, count
-    while a < b:
-        middle = (a + b) // 2
-        if high[middle] > ready:
-            b = middle
+@final
+@cclass
+class Stretches:
+    """When each of some devices or links is busy: stretches of time, ascending, of which none begins as another ends.
+
+    Attributes:
+        low, high: of each stretch, seconds, float64 (devices, most).
+        count: of the stretches of each, int64 (devices,).
+    """
+
+    def __init__(self, devices: Int, most: Int) -> None:
+        self.low, self.high = np.zeros((2, devices, most))
+        self.count = np.zeros(devices, np.int64)
+
+    def clear(self) -> None:
+        """Free all."""
+        for d in range(len(self.count)):
+            self.count[d] = 0
+
+    def first(self, d: Int, ready: Float, took: Float) -> Float:
+        """Return the earliest start on d from `ready` on of something that takes `took`."""
+        count = self.count[d]
+        if count == 0 or ready >= self.high[d, count - 1]:
+            return ready
+        a: Int = 0
+        b: Int = count
+        while a < b:
+            middle = (a + b) // 2
+            if self.high[d, middle] > ready:
+                b = middle
+            else:
+                a = middle + 1
+        at: Float = ready
+        for i in range(a, count):
+            if at + took <= self.low[d, i]:
+                return at
+            at = max(at, self.high[d, i])
+        return at
+
+    def take(self, d: Int, start: Float, end: Float) -> None:
+        """Make a stretch that is free busy; nothing runs across one of no length."""
+        count = self.count[d]
+        i: Int = count
+        while i > 0 and self.low[d, i - 1] > start:
+            i -= 1
+        if start == end and i > 0 and self.low[d, i - 1] == start:
+            return
+        left: bint = i > 0 and self.high[d, i - 1] == start
+        right: bint = i < count and self.low[d, i] == end
+        j: Int
+        if left and right:
+            self.high[d, i - 1] = self.high[d, i]
+            for j in range(i, count - 1):
+                self.low[d, j], self.high[d, j] = self.low[d, j + 1], self.high[d, j + 1]
+            self.count[d] -= 1
+        elif left:
+            self.high[d, i - 1] = end
+        elif right:
+            self.low[d, i] = start
         else:
-            a = middle + 1
-    at = ready
-    for i in range(a, count):
-        if at + took <= low[i]:
-            return at
-        at = max(at, high[i])
-    return at
+            for j in range(count, i, -1):
+                self.low[d, j], self.high[d, j] = self.low[d, j - 1], self.high[d, j - 1]
+            self.low[d, i], self.high[d, i] = start, end
+            self.count[d] += 1
 
 
-@lean
-def occupy(low: Floats, high: Floats, count: int, start: float, end: float) -> int:
-    """Make a stretch that is free busy and return how many there are then; nothing runs across one of no length."""
-    i = count
-    while i > 0 and low[i - 1] > start:
-        i -= 1
-    if start == end and i > 0 and low[i - 1] == start:
-        return count
-    left = i > 0 and high[i - 1] == start
-    right = i < count and low[i] == end
-    if left and right:
-        high[i - 1] = high[i]
-        for j in range(i, count - 1):
-            low[j], high[j] = low[j + 1], high[j + 1]
-        return count - 1
-    if left:
-        high[i - 1] = end
-        return count
-    if right:
-        low[i] = start
-        return count
-    for j in range(count, i, -1):
-        low[j], high[j] = low[j - 1], high[j - 1]
-    low[i], high[i] = start, end
-    return count + 1
+@final
+@cclass
+class Workroom:
+    """Where schedules of a problem are made; n ops, k devices.
+
+    Attributes:
+        schedule, done: number of the schedule, and how many ops are in.
+        device: of each op, (n,).
+        order: in which ops are scheduled, (n,); nearly that of the schedule before.
+        topological: ops in a topological order, (n,).
+        tail: longest way from the start of each op to the end, (n,).
+        start, finish: of each op, (n,).
+        key: what ops are sorted by, (n,).
+        reads: what an op reads, in the order in which it is made, (n,).
+        route: links between two devices, -1 behind the last; like all of links, nothing without contention, (k, k, R).
+        sent, made: when the output of each op begins to be sent to each device, and by which schedule, (n, k).
+    """
+
+    def __init__(self, p: Any) -> None:
+        """Make room for a `Prepared`."""
+        n, k, links, transfers = p.n, p.n_devices, 0, 0
+        self.arrays, self.contention, self.schedule, self.done = p.arrays, p.contention, 0, 0
+        if p.contention:
+            links, transfers = len(p.links.names), len(p.edges[0])
+        self.route = p.links.table() if p.contention else np.zeros((0, 0, 0), np.int64)
+        self.sent, self.made = (np.zeros((n, k) if p.contention else (0, 0), x) for x in (np.float64, np.int64))
+        self.devices, self.links = Stretches(k, n), Stretches(links, transfers)
+        self.device, self.reads = np.zeros((2, n), np.int64)
+        self.order, self.topological = np.array([p.order] * 2, np.int64)
+        self.start, self.finish, tail, key = np.zeros((4, n))
+        self.tail, self.by_tail, self.key, self.by_key = tail, Heap(tail, p.rank), key, Heap(key, p.rank)
 
 
-@lean
 def clear(room: Workroom) -> None:
     """Begin a new schedule."""
-    for d in range(len(room.busy)):
-        room.busy[d] = 0
-    links = room.links
-    for link in range(len(links.busy)):
-        links.busy[link] = 0
-    links.schedule[0] += 1
+    room.devices.clear()
+    room.links.clear()
+    room.schedule += 1
+    room.done = 0
 
 
-@lean
-def sort_reads(a: Arrays, room: Workroom, v: int) -> None:
+def sort_reads(a: StepArrays, room: Workroom, v: Int) -> None:
     """With contention, put what op v reads in the order in which it is made, for `arrival`."""
-    reads, begin = room.links.reads, a.before_first[v]
-    if len(room.links.busy) == 0:
-        return
-    for i in range(begin, a.before_first[v + 1]):
-        u, j = a.before[i], i - begin
-        while j > 0 and room.finish[reads[j - 1]] > room.finish[u]:
-            reads[j] = reads[j - 1]
-            j -= 1
-        reads[j] = u
+    if room.contention:
+        begin = a.before_first[v]
+        for i in range(begin, a.before_first[v + 1]):
+            u = a.before[i]
+            j: Int = i - begin
+            while j > 0 and room.finish[room.reads[j - 1]] > room.finish[u]:
+                room.reads[j] = room.reads[j - 1]
+                j -= 1
+            room.reads[j] = u
 
 
-@lean
-def arrival(a: Arrays, room: Workroom, v: int, d: int, book: bool) -> float:
+def arrival(a: StepArrays, room: Workroom, v: Int, d: Int, book: bint) -> Float:
     """Return when all that op v reads, sorted by `sort_reads`, is on device d, seconds.
 
     With contention an output that has not been sent there yet goes when the links of its way are free, what is made
     first before the rest. `book`: whether the links are taken, or it is only asked.
     """
-    ready, links = 0.0, room.links
+    ready: Float = 0.0
     begin, end = a.before_first[v], a.before_first[v + 1]
-    if len(links.busy) == 0:
+    if not room.contention:
         for i in range(begin, end):
             u = a.before[i]
             ready = max(ready, room.finish[u] + a.delay[a.level[d, room.device[u]], u])
         return ready
     for i in range(end - begin):
-        u = links.reads[i]
+        u = room.reads[i]
         here = room.device[u]
         took, there = a.delay[a.level[d, here], u], room.finish[u]
         if took > 0.0:
-            if links.made[u, d] == links.schedule[0]:
-                there = links.sent[u, d]
+            if room.made[u, d] == room.schedule:
+                there = room.sent[u, d]
             else:
-                there = _send(links, links.route[here, d], there, took, book)
+                there = _send(room, here, d, there, took, book)
                 if book:
-                    links.made[u, d], links.sent[u, d] = links.schedule[0], there
+                    room.made[u, d], room.sent[u, d] = room.schedule, there
         ready = max(ready, there + took)
     return ready
 
 
-@lean
-def _send(links: Links, way: Ints, ready: float, took: float, book: bool) -> float:
-    at, before = ready, -1.0
+def _send(room: Workroom, here: Int, d: Int, ready: Float, took: Float, book: bint) -> Float:
+    at: Float = ready
+    before: Float = -1.0
     while at != before:
         before = at
-        for link in way:
-            if link >= 0:
-                at = first_gap(links.low[link], links.high[link], links.busy[link], at, took)
+        for i in range(room.route.shape[2]):
+            if room.route[here, d, i] >= 0:
+                at = room.links.first(room.route[here, d, i], at, took)
     if book:
-        for link in way:
-            if link >= 0:
-                links.busy[link] = occupy(links.low[link], links.high[link], links.busy[link], at, at + took)
+        for i in range(room.route.shape[2]):
+            if room.route[here, d, i] >= 0:
+                room.links.take(room.route[here, d, i], at, at + took)
     return at
 
 
-@lean
-def forward(a: Arrays, room: Workroom, limit: float) -> tuple[float, int]:
-    """Write the earliest times of the ops in their order and return the makespan, and how many ops were scheduled.
+def forward(a: StepArrays, room: Workroom, limit: Float) -> Float:
+    """Write the earliest times of the ops in their order and return the makespan.
 
     It gives up as soon as the makespan would be `limit` or more, by the tails that the room has, and returns infinity.
     """
-    last, done = 0.0, 0
-    low, high, busy, finish = room.low, room.high, room.busy, room.finish
+    last: Float = 0.0
     clear(room)
-    for v in room.order:
+    for i in range(a.ops):
+        v = room.order[i]
         d = room.device[v]
         sort_reads(a, room, v)
-        ready, took = arrival(a, room, v, d, True), a.seconds[d, v]
-        at = first_gap(low[d], high[d], busy[d], ready, took)
-        done += 1
+        took = a.seconds[d, v]
+        at = room.devices.first(d, arrival(a, room, v, d, True), took)
+        room.done += 1
         if at + room.tail[v] >= limit:
-            return np.inf, done
-        room.start[v], finish[v] = at, at + took
+            return NEVER
+        room.start[v], room.finish[v] = at, at + took
         last = max(last, at + took)
-        busy[d] = occupy(low[d], high[d], busy[d], at, at + took)
-    return last, done
+        room.devices.take(d, at, at + took)
+    return last
 
 
-@lean_kernel
-def polish(arrays: Arrays, workroom: Workroom, where: Ints, start: Floats, finish: Floats, rounds: int) -> float:
-    """Overwrite the times with better ones and return the makespan.
+def polish(room: Workroom, device: NDArray[np.int64], start: Floats, finish: Floats, rounds: Int) -> float:
+    """Overwrite the times of a plan with better ones and return the makespan.
 
     First the ops are scheduled by the upward ranks of this placement, if that is shorter. Then in each round, from the
     last to end on, each goes as late as its device and its readers let it, and, from the first to start on, as early.
 
     Args:
+        device: of each op, (n,).
+        start, finish: of each op, float64 (n,).
         rounds: at most; without progress it ends.
     """
-    a, room = by_reference(arrays), by_reference(workroom)
-    n = len(start)
-    for v in range(n):
-        room.device[v] = where[a.group[v]]
+    _occupy(room, device)
+    if len(start) != room.arrays.ops or len(finish) != len(start):
+        raise ValueError(f"{len(start)} and {len(finish)} times are not those of {room.arrays.ops} ops")
+    with nogil:
+        length = _polish(room.arrays, room, start, finish, rounds)
+    return length
+
+
+def _polish(a: StepArrays, room: Workroom, start: Floats, finish: Floats, rounds: Int) -> Float:
+    best: Float = 0.0
+    for v in range(a.ops):
+        best = max(best, finish[v])
     ranks(a, room)
-    sort(room.tail, a.topological, room.heap, room.order)
-    best = _keep(room, end_of(finish), forward(a, room, np.inf)[0], start, finish)
+    sort(room, room.by_tail)
+    best = _keep(room, best, forward(a, room, NEVER), start, finish)
     for _ in range(rounds):
-        before = best
-        for v in range(n):
+        before: Float = best
+        for v in range(a.ops):
             room.key[v] = -finish[v]
         # backwards, and of ops that end at once a reader comes before what it reads
-        sort(room.key, a.topological, room.heap, room.order)
+        sort(room, room.by_key)
         _backward(a, room)
-        for v in range(n):
+        for v in range(a.ops):
             room.key[v] = -room.start[v]
-        sort(room.key, a.topological, room.heap, room.order)
-        best = _keep(room, best, forward(a, room, np.inf)[0], start, finish)
+        sort(room, room.by_key)
+        best = _keep(room, best, forward(a, room, NEVER), start, finish)
         if best >= before * (1 - 1e-9):
             break
     return best
 
 
-@lean
-def _keep(room: Workroom, best: float, length: float, start: Floats, finish: Floats) -> float:
+def _keep(room: Workroom, best: Float, length: Float, start: Floats, finish: Floats) -> Float:
     if length > best:
         return best
-    times(room, start, finish)
+    for v in range(len(start)):
+        start[v], finish[v] = room.start[v], room.finish[v]
     return length
 
 
-@lean
-def times(room: Workroom, start: Floats, finish: Floats) -> None:
-    """Copy the times that the room has."""
-    for v in range(len(start)):
-        start[v], finish[v] = room.start[v], room.finish[v]
+def sort(room: Workroom, heap: Heap) -> None:
+    """Put the ops in order of falling value, of equals the first in a topological order."""
+    for v in range(len(room.order)):
+        heap.push(v)
+    for i in range(len(room.order)):
+        room.order[i] = heap.pop()
 
 
-@lean
-def end_of(finish: Floats) -> float:
-    """Return the latest of some times, at least 0."""
-    latest = 0.0
-    for x in finish:
-        latest = max(latest, x)
-    return latest
-
-
-@lean
-def sort(key: Floats, place: Ints, heap: Ints, order: Ints) -> None:
-    """Write the ops by falling key, of equals the first in `place`; the heap is overwritten."""
-    size = 0
-    for v in range(len(key)):
-        size = push(heap, size, v, key, place)
-    for i in range(len(key)):
-        order[i] = heap[0]
-        size = pop(heap, size, key, place)
-
-
-@lean
-def ranks(a: Arrays, room: Workroom) -> None:
+def ranks(a: StepArrays, room: Workroom) -> None:
     """Write the longest way from the start of each op to the end into `tail`."""
-    for i in range(len(room.tail) - 1, -1, -1):
+    for i in range(a.ops - 1, -1, -1):
         v = room.topological[i]
-        d, most = room.device[v], 0.0
+        d = room.device[v]
+        most: Float = 0.0
         for j in range(a.after_first[v], a.after_first[v + 1]):
             w = a.after[j]
             most = max(most, room.tail[w] + a.delay[a.level[d, room.device[w]], v])
         room.tail[v] = most + a.seconds[d, v]
 
 
-@lean
 def slide(key: Floats, place: Ints, order: Ints) -> None:
     """Do what `sort` does with ops that are nearly in order: let each slide forward to where it belongs."""
     for i in range(1, len(order)):
-        v, j = order[i], i
-        while j > 0 and first(v, order[j - 1], key, place):
-            order[j] = order[j - 1]
+        v = order[i]
+        j: Int = i
+        while j > 0:
+            u = order[j - 1]
+            if not (key[v] > key[u] or (key[v] == key[u] and place[v] < place[u])):
+                break
+            order[j] = u
             j -= 1
         order[j] = v
 
 
-@lean
-def _backward(a: Arrays, room: Workroom) -> None:
+def _backward(a: StepArrays, room: Workroom) -> None:
     """Write the latest times of the ops, the last in `order` first, counted from the end of all, which is 0."""
-    low, high, busy, start = room.low, room.high, room.busy, room.start
-    for d in range(len(busy)):
-        busy[d] = 0
-    for i in range(len(start) - 1, -1, -1):
+    room.devices.clear()
+    for i in range(a.ops - 1, -1, -1):
         v = room.order[i]
-        d, ready = room.device[v], 0.0
+        d = room.device[v]
+        ready: Float = 0.0
         for j in range(a.after_first[v], a.after_first[v + 1]):
             w = a.after[j]
             # mirrored: minus the start of what reads it
-            ready = max(ready, -start[w] + a.delay[a.level[d, room.device[w]], v])
+            ready = max(ready, -room.start[w] + a.delay[a.level[d, room.device[w]], v])
         took = a.seconds[d, v]
-        at = first_gap(low[d], high[d], busy[d], ready, took)
-        start[v], room.finish[v] = -at - took, -at
-        busy[d] = occupy(low[d], high[d], busy[d], at, at + took)
+        at = room.devices.first(d, ready, took)
+        room.start[v], room.finish[v] = -at - took, -at
+        room.devices.take(d, at, at + took)
 
 
-@lean_kernel
-def schedule(arrays: Arrays, workroom: Workroom, where: Ints, order: Ints) -> float:
-    """Write the earliest times of a placement's ops in an order into the room, and return the makespan."""
-    a, room = by_reference(arrays), by_reference(workroom)
-    for v in range(len(order)):
-        room.device[v], room.order[v], room.tail[v] = where[a.group[v]], order[v], 0.0
-    return forward(a, room, np.inf)[0]
+def _occupy(room: Workroom, device: NDArray[np.int64]) -> None:
+    """Put each op on a device."""
+    if len(device) != room.arrays.ops or not 0 <= device.min() <= device.max() < room.arrays.devices:
+        raise ValueError(f"{len(device)} devices up to {device.max()} are not those of {room.arrays.ops} ops")
+    np.asarray(room.device)[:] = device
 
 
-def placed(p: Prepared, room: Workroom, where: Ints, order: Ints) -> StepPlan:
+def schedule(room: Workroom, device: NDArray[np.int64], order: NDArray[np.int64]) -> float:
+    """Write the earliest times of a placement's ops in an order, every edge forward, and return the makespan."""
+    _occupy(room, device)
+    if len(order) != room.arrays.ops or not 0 <= order.min() <= order.max() < len(order):
+        raise ValueError(f"{len(order)} ops up to {order.max()} are no order of {room.arrays.ops}")
+    np.asarray(room.order)[:], np.asarray(room.tail)[:] = order, 0.0
+    with nogil:
+        length = forward(room.arrays, room, NEVER)
+    return length
+
+
+def placed(p: Any, room: Workroom, where: Any, order: Any) -> StepPlan:
     """Return the plan of a device for each group, (G,), and an order of the ops, (n,), every edge forward."""
-    schedule(p.arrays, room, where, order)
-    sent, receiver = np.nonzero(room.links.made == room.links.schedule[0])
+    device = np.asarray(where)[p.group_of]
+    schedule(room, device, np.asarray(order))
+    sent, receiver = np.nonzero(np.asarray(room.made) == room.schedule)
     return StepPlan(
-        p.problem.graph.names, where[p.group_of].astype(np.int32), room.start.copy(), sent.astype(np.int32),
-        receiver.astype(np.int32), room.links.sent[sent, receiver],
+        p.problem.graph.names, device.astype(np.int32), np.array(room.start), sent.astype(np.int32),
+        receiver.astype(np.int32), np.asarray(room.sent)[sent, receiver],
     )  # fmt: skip

@@ -4,14 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from heapq import heapify, heappop, heappush
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from gangplan.instances import Cluster, DeviceType, Level, OpGraph, StepPlan, StepProblem, TreeTopology
 from gangplan.instances.graph import with_backward
-from gangplan.solvers.partition.step.model import Prepared
+from gangplan.solvers import Run, native
+from gangplan.solvers.partition.step import arrays, list_scheduler, moves, timing
+from gangplan.solvers.partition.step.list_schedule import heft
+from gangplan.solvers.partition.step.model import Prepared, prepare
 from gangplan.solvers.partition.step.schedule import Decoder, as_plan
+
+from ...uncompiled import uncompiled
+
+_MODULES = [arrays], [arrays, timing], [arrays, timing, list_scheduler], [arrays, timing, moves]
+COMPILED = SimpleNamespace(**{k: x for *_, module in _MODULES for k, x in vars(module).items()})
+SOURCE = SimpleNamespace(**{k: x for some in _MODULES for k, x in vars(uncompiled(native, *some)).items()})
+"""Kernels, and the same as plain Python, whose arrays and inner functions can be got at."""
 
 
 def graph(
@@ -90,3 +101,13 @@ def decode(p: Prepared, device: Any, priority: Any) -> StepPlan:
     where = np.asarray(device).tolist()
     start, _, sent = Decoder(p).times(where, order_of(p, np.asarray(priority).tolist()))
     return as_plan(p, where, start, sent)
+
+
+def found_by_heft(problem: StepProblem) -> tuple[Prepared, Any, Any] | None:
+    """Return a problem with arrays of the source, and HEFT's devices of groups and starts; `None` without a plan."""
+    run, p = Run(problem, time_limit=60), prepare(problem)
+    heft(run, p)
+    p.__dict__["arrays"] = SOURCE.StepArrays(p)
+    if run.plan is None:
+        return None
+    return p, run.plan.device[[ops[0] for ops in p.members]].astype(np.int64), run.plan.start

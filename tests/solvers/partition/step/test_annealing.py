@@ -1,4 +1,4 @@
-"""Annealing in compiled code: what it makes is what solvers make of it, it keeps what must be kept, and ends."""
+"""Annealing: what it makes is what solvers make of it, it keeps what must be kept, and ends."""
 
 from __future__ import annotations
 
@@ -7,34 +7,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numba import njit
 
 from gangplan import solve
 from gangplan.instances import Cluster, DeviceType, StepPlan, StepProblem, verify
 from gangplan.instances.generators.families import make
-from gangplan.solvers.compiled.kernel import by_reference
-from gangplan.solvers.partition.step import moves
-from gangplan.solvers.partition.step.annealing import anneal, begin
-from gangplan.solvers.partition.step.arrays import workroom
+from gangplan.solvers import native
 from gangplan.solvers.partition.step.methods import METHODS, SUITE
-from gangplan.solvers.partition.step.model import prepare
+from gangplan.solvers.partition.step.model import Prepared
 from gangplan.solvers.partition.step.schedule import Decoder
 from gangplan.solvers.run import Run
 
-from .conftest import graph
-
-
-@njit
-def propose(a: Any, s: Any) -> Any:
-    """Propose with references to what is passed."""
-    return moves.propose(by_reference(a), by_reference(s))
-
-
-@njit
-def take_back(a: Any, s: Any) -> None:
-    """Take back with references to what is passed."""
-    moves.take_back(by_reference(a), by_reference(s))
-
+from .conftest import SOURCE, found_by_heft, graph
 
 FAMILIES = ("layered", "fork_join", "series_parallel", "pipeline")
 
@@ -46,40 +29,38 @@ def problem(seed: int, ops: int = 60) -> StepProblem:
     return replace(found, contention=seed % 2 == 1)
 
 
-def search(seed: int) -> Any:
-    """Return problem, arrays and a search from HEFT's plan, if there is one."""
-    p = prepare(problem(seed))
-    run = Run(p.problem, time_limit=60)
-    METHODS["heft"].run(run, p)
-    if run.plan is None:
+def search(seed: int) -> tuple[Prepared, Any]:
+    """Return a problem and a search from HEFT's plan, run from the source, if there is one."""
+    found = found_by_heft(problem(seed))
+    if found is None:
         pytest.skip("HEFT finds no plan")
-    where = run.plan.device[[ops[0] for ops in p.members]].astype(np.int64)
-    return p, p.arrays, begin(p, workroom(p), where, run.plan.start)
+    p, where, start = found
+    return p, SOURCE.Annealing(SOURCE.Workroom(p), where, start)
 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_lengths_are_those_of_the_decoder(seed: int) -> None:
     """Devices and order of the best plan give, decoded as solvers do, the very makespan that the search has seen."""
-    p, a, s = search(seed)
+    p, s = search(seed)
     for i in range(5):
-        anneal(a, s, 100 * i, 500, 1e-2, 20_000, i)
+        SOURCE.anneal(s, 100 * i, 500, 1e-2, 1_000, i)
         device = s.best_where[p.group_of].tolist()
-        assert max(Decoder(p).times(device, s.best_order.tolist())[1]) == pytest.approx(s.length[1], rel=1e-12)
+        assert max(Decoder(p).times(device, s.best_order.tolist())[1]) == pytest.approx(s.best, rel=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_moves_keep_memory_and_can_be_taken_back(seed: int) -> None:
     """After each move devices hold what they have room for, and taken back it leaves no trace."""
-    p, a, s = search(seed)
-    found = 0
+    p, s = search(seed)
+    s.random, found = native.Random(seed), 0
     for _ in range(300):
         before, device = s.where.copy(), s.room.device.copy()
-        if propose(a, s):
+        if SOURCE.propose(p.arrays, s):
             found += 1
             assert (np.bincount(s.where, p.group_memory, p.n_devices) <= p.room * (1 + 1e-12)).all()
-            assert np.isfinite(a.work[s.where, np.arange(p.n_groups)]).all()
+            assert np.isfinite(p.arrays.work[s.where, np.arange(p.n_groups)]).all()
             assert (s.room.device == s.where[p.group_of]).all()
-        take_back(a, s)
+        SOURCE.take_back(p.arrays, s)
         assert (s.where == before).all() and (s.room.device == device).all()
     assert found > 20
 
