@@ -11,3 +11,5 @@ cdef class StepArrays:
     cdef Flags2 near
     cdef Floats room
     cdef Floats2 seconds, delay
+
+cdef bint within(Ints x, Int most) noexcept nogil

@@ -6,6 +6,7 @@ from typing import Any
 
 import cython
 import numpy as np
+from cython import bint, cclass, final
 from numpy.typing import NDArray
 
 from gangplan.instances.arrays import FloatArray
@@ -13,9 +14,12 @@ from gangplan.instances.arrays import FloatArray
 from .. import ragged
 from .schedule import mean_rank
 
+if not cython.compiled:
+    from ...native import Int, Ints
 
-@cython.final
-@cython.cclass
+
+@final
+@cclass
 class StepArrays:
     """n ops, k devices, G groups, L levels.
 
@@ -81,6 +85,14 @@ class StepArrays:
         both = np.stack([np.tile(across, 2), np.concatenate([target[across], source[across]])])
         by_group, self.edge_first = ragged(np.concatenate([source[across], target[across]]), both.T, self.groups)
         self.edge, self.other = _int(by_group[:, 0]), _int(by_group[:, 1])
+
+
+def within(x: Ints, most: Int) -> bool:
+    """Return whether all are indices of something with so many entries."""
+    fits: bint = True
+    for i in range(len(x)):
+        fits = fits and 0 <= x[i] < most
+    return fits
 
 
 def _int(x: Any) -> NDArray[np.int64]:

@@ -1,5 +1,5 @@
 from gangplan.solvers.native cimport Flags, Float, Floats, Floats2, Int, Ints
-from gangplan.solvers.partition.step.arrays cimport StepArrays
+from gangplan.solvers.partition.step.arrays cimport StepArrays, within
 from gangplan.solvers.partition.step.timing cimport Workroom, arrival, clear, sort_reads
 
 cdef enum:
@@ -23,6 +23,3 @@ cdef Int _best_device(StepArrays a, ListState s, Int v, Int last, bint careful) 
 cdef void _attract(StepArrays a, ListState s, Int g) noexcept nogil
 cdef Float _cost(StepArrays a, ListState s, Int v, Int d, Int last, Int latest, Float least) noexcept nogil
 cdef Int _root(Ints root, Int x) noexcept nogil
-cdef void _union(
-    Ints root, Ints source, Ints target, Ints order, Floats held, Floats seconds, Float memory, Float load
-) noexcept nogil

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 if not cython.compiled:
     from ...native import Float, Floats, Int, Ints
-    from .arrays import StepArrays
+    from .arrays import StepArrays, within
     from .timing import Workroom, arrival, clear, sort_reads
 
     LOAD, BACKLOG, OPENS, FILL, IDLE, LAST, MOVED = range(7)
@@ -46,22 +46,24 @@ class ListState:
         choice: devices that a group may go to, (k,).
         pull: what edges of a group are worth on each device, (k,).
         waiting: how much of what each op reads is not in yet, (n,).
-        priority, costs, same, near: see `settings.Prices`.
+        priority: added to the upward rank of each op, in mean ops, (n,).
+        costs: price of each of `COSTS`, in mean ops, (C,).
+        same, near: what it is worth, in mean ops, that the ends of an edge share a device, and that they are near one
+            another, see `StepArrays.near`, (m,).
     """
 
-    def __init__(self, room: Workroom, a: StepArrays, prices: Any, bond: NDArray[np.int64] | None = None) -> None:
+    def __init__(self, room: Workroom, a: StepArrays, prices: Any, bond: Any = None) -> None:
         """Begin in a room of the problem, or of that whose groups were joined."""
-        groups, k, shape = a.groups, a.devices, tuple(map(len, prices))
-        if (a.ops, k, len(a.after)) != (room.arrays.ops, room.arrays.devices, len(room.arrays.after)):
-            raise ValueError(f"a problem of {a.ops} ops and {k} devices is not the one that the room is for")
-        if shape != (a.ops, len(COSTS), len(a.after), len(a.after)):
-            raise ValueError(f"{shape} are not prices of {a.ops} ops and {len(a.after)} edges")
-        if bond is not None and (len(bond) != groups or bond.max() >= groups):
-            raise ValueError(f"{len(bond)} bonds up to {bond.max()} are not those of {groups} groups")
+        groups, k, edges, of = a.groups, a.devices, len(a.after), room.arrays
+        shape, wanted = tuple(map(len, prices)), (a.ops, len(COSTS), edges, edges)
+        if shape != wanted or (a.ops, k, edges) != (of.ops, of.devices, len(of.after)):
+            raise ValueError(f"prices {shape} in a room for {of.ops} ops are not of {a.ops} ops and {edges} edges")
         self.room, self.arrays = room, a
         self.priority, self.costs, self.same, self.near = prices
         self.where, self.home, none = np.full((3, groups), -1)
         self.bond = none if bond is None else bond
+        if bond is not None and (len(bond) != groups or not within(self.bond, groups)):
+            raise ValueError(f"{len(bond)} bonds up to {max(bond)} are not those of {groups} groups")
         self.load, self.done, self.pull = np.zeros((3, k))
         self.left, self.rest, self.used = np.array(a.room), np.zeros((2, k)), np.zeros(k, np.uint8)
         self.seen, self.choice = np.full((2, k), -1)
@@ -175,13 +177,15 @@ def _pack(a: StepArrays, s: ListState, g: Int, d: Int) -> bool:
         if h == g:
             continue
         best: Int = -1
+        least: Float = NEVER
+        need = a.need[h]
         for x in range(a.devices):
-            fits: bint = s.rest[row, x] >= a.need[h] and isfinite(a.work[x, h])
-            if fits and (best < 0 or s.rest[row, x] < s.rest[row, best]):
-                best = x
+            rest = s.rest[row, x]
+            if need <= rest and (best < 0 or rest < least) and isfinite(a.work[x, h]):
+                best, least = x, rest
         if best < 0:
             return False
-        s.rest[row, best] -= a.need[h]
+        s.rest[row, best] = least - need
         seen += 1
     return True
 
@@ -266,7 +270,7 @@ def _cost(a: StepArrays, s: ListState, v: Int, d: Int, last: Int, latest: Int, l
 
 
 def union(
-    source: Any, target: Any, order: Any, held: Floats, seconds: Floats, memory: Float, load: Float
+    source: Ints, target: Ints, order: Ints, held: Floats, seconds: Floats, memory: Float, load: Float
 ) -> NDArray[np.int64]:
     """Return a root for each group, those of the edges in `order` joined while they stay within the limits, (G,).
 
@@ -276,28 +280,22 @@ def union(
         held, seconds: bytes and seconds of each group, then of all that have this root, float64 (G,).
         memory, load: what these may reach.
     """
-    groups, edges = len(held), len(source)
-    for x, most in ((source, groups), (target, groups), (order, edges)):
-        if len(x) and not 0 <= x.min() <= x.max() < most:
-            raise ValueError(f"{x.min()} to {x.max()} are not all below {most}")
-    if len(target) != edges or len(seconds) != groups:
-        raise ValueError(f"{len(target)} ends of {edges} edges, {len(seconds)} times of {groups} groups")
-    found = np.arange(groups)
-    _union(found, source, target, order, held, seconds, memory, load)
+    groups, edges, found = len(held), len(source), np.arange(len(held))
+    fits = len(target) == edges and len(seconds) == groups and within(order, edges)
+    if not fits or not within(source, groups) or not within(target, groups):
+        raise ValueError(f"{len(order)} edges of {edges}, and {len(target)} ends, are not of {groups} groups")
+    root: Ints = found
+    with nogil:
+        for i in range(len(order)):
+            x: Int = _root(root, source[order[i]])
+            y: Int = _root(root, target[order[i]])
+            if x != y and held[x] + held[y] <= memory and seconds[x] + seconds[y] <= load:
+                root[y] = x
+                held[x] += held[y]
+                seconds[x] += seconds[y]
+        for i in range(groups):
+            root[i] = _root(root, i)
     return found
-
-
-def _union(
-    root: Ints, source: Ints, target: Ints, order: Ints, held: Floats, seconds: Floats, memory: Float, load: Float
-) -> None:
-    for i in range(len(order)):
-        x, y = _root(root, source[order[i]]), _root(root, target[order[i]])
-        if x != y and held[x] + held[y] <= memory and seconds[x] + seconds[y] <= load:
-            root[y] = x
-            held[x] += held[y]
-            seconds[x] += seconds[y]
-    for i in range(len(root)):
-        root[i] = _root(root, i)
 
 
 def _root(root: Ints, x: Int) -> Int:

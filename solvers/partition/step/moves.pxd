@@ -1,5 +1,5 @@
 from gangplan.solvers.native cimport Float, Floats, Int, Ints, Random
-from gangplan.solvers.partition.step.arrays cimport StepArrays
+from gangplan.solvers.partition.step.arrays cimport StepArrays, within
 from gangplan.solvers.partition.step.timing cimport Workroom, forward, ranks, slide
 
 cdef class Annealing:
@@ -12,7 +12,6 @@ cdef class Annealing:
     cdef Floats bias, left, best_bias, latest, free, key
     cdef readonly Ints best_where, best_order
 
-cdef Int _anneal(StepArrays a, Annealing s, Int i, Int size, Float hot, Int budget) noexcept nogil
 cdef void _return(StepArrays a, Annealing s) noexcept nogil
 cdef void _begin(StepArrays a, Annealing s) noexcept nogil
 cdef Float _evaluate(StepArrays a, Annealing s, Float limit) noexcept nogil

@@ -1,8 +1,4 @@
-"""Annealing over devices and orders, of whose random moves the most promising one of several is scheduled; compiled.
-
-A placement is decoded in the order of its upward ranks, to which the search adds a bias of its own for single ops.
-Moves keep memory and colocation.
-"""
+"""Annealing over devices and orders, of whose random moves the most promising of several is scheduled; compiled."""
 
 from __future__ import annotations
 
@@ -19,7 +15,7 @@ from .. import ragged
 
 if not cython.compiled:
     from ...native import Float, Int
-    from .arrays import StepArrays
+    from .arrays import StepArrays, within
     from .timing import Workroom, forward, ranks, slide
 
 COLD = declare(Float, 1e-5)
@@ -73,10 +69,8 @@ class Annealing:
         """Be at a plan: a device for each group, (G,), with room for it, and a start for each op, (n,)."""
         a = self.arrays = room.arrays
         n, k, groups = a.ops, a.devices, a.groups
-        if len(where) != groups or not 0 <= where.min() <= where.max() < k or len(start) != n:
-            raise ValueError(
-                f"{len(where)} groups up to device {where.max()}, {len(start)} starts are no plan of these"
-            )
+        if len(where) != groups or len(start) != n or not within(where, k):
+            raise ValueError(f"{len(where)} groups and {len(start)} starts are no plan of {n} ops on {k} devices")
         self.room, self.moves, self.balls, self.hanging = room, 0, 0, 0
         self.where, self.best_where = np.array([where] * 2, np.int64)
         self.member, self.member_first = ragged(np.asarray(a.group), np.arange(n), groups)
@@ -102,39 +96,34 @@ def anneal(s: Annealing, i: Int, size: Int, hot: Float, budget: Int, seed: Int) 
         hot: temperature at the beginning, as a share of the makespan.
         budget: ops that are scheduled.
     """
-    s.random = Random(seed)
+    s.random, a = Random(seed), s.arrays
     with nogil:
-        i = _anneal(s.arrays, s, i, size, hot, budget)
-    return i
-
-
-def _anneal(a: StepArrays, s: Annealing, i: Int, size: Int, hot: Float, budget: Int) -> Int:
-    if i == 0:
-        _return(a, s)
-    while i < size and budget > 0:
-        heat = hot * (COLD / hot) ** (1.0 * i / size) * s.best
-        i += 1
-        v: Int = -1
-        old: Float = 0.0
-        if s.random.uniform() < NUDGED or not choose(a, s):
-            v = s.random.below(a.ops)
-            old = s.bias[v]
-            if old != 0.0 and s.random.uniform() < FORGOTTEN:
-                s.bias[v] = 0.0
+        if i == 0:
+            _return(a, s)
+        while i < size and budget > 0:
+            heat = hot * (COLD / hot) ** (1.0 * i / size) * s.best
+            i += 1
+            v: Int = -1
+            old: Float = 0.0
+            if s.random.uniform() < NUDGED or not choose(a, s):
+                v = s.random.below(a.ops)
+                old = s.bias[v]
+                if old != 0.0 and s.random.uniform() < FORGOTTEN:
+                    s.bias[v] = 0.0
+                else:
+                    s.bias[v] += s.random.normal() * FAR * s.length
+            most = s.length - heat * log(1.0 - s.random.uniform()) + 1e-12 * s.length
+            length = _evaluate(a, s, most)
+            budget -= a.ops // 3 + s.room.done
+            if length < most:
+                s.length = length
+                s.moves = 0
+                _keep(a, s)
+                find_critical(a, s)
             else:
-                s.bias[v] += s.random.normal() * FAR * s.length
-        most = s.length - heat * log(1.0 - s.random.uniform()) + 1e-12 * s.length
-        length = _evaluate(a, s, most)
-        budget -= a.ops // 3 + s.room.done
-        if length < most:
-            s.length = length
-            s.moves = 0
-            _keep(a, s)
-            find_critical(a, s)
-        else:
-            take_back(a, s)
-            if v >= 0:
-                s.bias[v] = old
+                take_back(a, s)
+                if v >= 0:
+                    s.bias[v] = old
     return i
 
 

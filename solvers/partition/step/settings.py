@@ -89,26 +89,10 @@ def basis_of(p: Prepared) -> Basis:
     return Basis(np.stack(ops, axis=1).astype(float), edges, way, np.argsort(-way, kind="stable").astype(np.int64))
 
 
-class Prices(NamedTuple):
-    """What the list scheduler is told; all zero is HEFT.
-
-    Attributes:
-        priority: added to the upward rank of each op, in mean ops, float64 (n,).
-        costs: price of each of `COSTS`, in mean ops, float64 (C,).
-        same: what it is worth, in mean ops, that the ends of an edge share a device, float64 (m,).
-        near: the same for devices that are near one another, see `StepArrays.near`, float64 (m,).
-    """
-
-    priority: FloatArray
-    costs: FloatArray
-    same: FloatArray
-    near: FloatArray
-
-
-def prices_of(basis: Basis, settings: FloatArray) -> Prices:
-    """Return the prices that settings mean, (D,)."""
+def prices_of(basis: Basis, settings: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Return the prices that settings mean, (D,): the last four attributes of `ListState`."""
     worth, costs = settings[_WORTHS], settings[: len(COSTS)].copy()
-    return Prices(basis.ops @ settings[_URGENCIES], costs, basis.edges @ worth[:2], basis.edges @ worth[2:])
+    return basis.ops @ settings[_URGENCIES], costs, basis.edges @ worth[:2], basis.edges @ worth[2:]
 
 
 def draw(rng: np.random.Generator, count: int) -> FloatArray:
@@ -143,15 +127,15 @@ def clustered(p: Prepared, settings: FloatArray) -> tuple[StepArrays, Labels | N
     and once more, for what is to stay in one zone of devices near one another.
     """
     a, label, bond = p.arrays, None, None
-    zone, group = np.bincount(a.zone), np.asarray(a.group)
+    group = np.asarray(a.group)
     ends = group[p.edges[0]], group[p.edges[1]]
     inside, zones = settings[_DEVICE], settings[_ZONE]
     if inside[0] > 0:
         label = _joined(p, a, ends, inside, 1)
         ends = label[ends[0]], label[ends[1]]
         a = a.joined(label, *ends)
-    if zones[0] > 0 and zone.max() > 1:
-        bond = _joined(p, a, ends, zones, int(zone.max()))
+    if zones[0] > 0 and (near := int(np.bincount(a.zone).max())) > 1:
+        bond = _joined(p, a, ends, zones, near)
     return a, label, bond
 
 

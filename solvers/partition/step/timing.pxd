@@ -1,5 +1,5 @@
 from gangplan.solvers.native cimport Float, Floats, Floats2, Heap, Int, Ints, Ints2, Ints3
-from gangplan.solvers.partition.step.arrays cimport StepArrays
+from gangplan.solvers.partition.step.arrays cimport StepArrays, within
 
 cdef class Stretches:
     cdef Floats2 low, high
@@ -27,7 +27,6 @@ cdef void sort_reads(StepArrays a, Workroom room, Int v) noexcept nogil
 cdef Float arrival(StepArrays a, Workroom room, Int v, Int d, bint book) noexcept nogil
 cdef Float _send(Workroom room, Int here, Int d, Float ready, Float took, bint book) noexcept nogil
 cdef Float forward(StepArrays a, Workroom room, Float limit) noexcept nogil
-cdef Float _polish(StepArrays a, Workroom room, Floats start, Floats finish, Int rounds) noexcept nogil
 cdef Float _keep(Workroom room, Float best, Float length, Floats start, Floats finish) noexcept nogil
 cdef void sort(Workroom room, Heap heap) noexcept nogil
 cdef void ranks(StepArrays a, Workroom room) noexcept nogil

@@ -9,7 +9,6 @@ from typing import Any
 import cython
 import numpy as np
 from cython import bint, cclass, declare, final, nogil
-from numpy.typing import NDArray
 
 from gangplan.instances import StepPlan
 
@@ -17,7 +16,7 @@ from ...native import Heap
 
 if not cython.compiled:
     from ...native import Float, Floats, Int, Ints
-    from .arrays import StepArrays
+    from .arrays import StepArrays, within
 
 NEVER = declare(Float, float("inf"))
 
@@ -72,13 +71,12 @@ class Stretches:
         left: bint = i > 0 and self.high[d, i - 1] == start
         right: bint = i < count and self.low[d, i] == end
         j: Int
-        if left and right:
-            self.high[d, i - 1] = self.high[d, i]
-            for j in range(i, count - 1):
-                self.low[d, j], self.high[d, j] = self.low[d, j + 1], self.high[d, j + 1]
-            self.count[d] -= 1
-        elif left:
-            self.high[d, i - 1] = end
+        if left:
+            self.high[d, i - 1] = self.high[d, i] if right else end
+            if right:
+                self.count[d] -= 1
+                for j in range(i, count - 1):
+                    self.low[d, j], self.high[d, j] = self.low[d, j + 1], self.high[d, j + 1]
         elif right:
             self.low[d, i] = start
         else:
@@ -207,7 +205,7 @@ def forward(a: StepArrays, room: Workroom, limit: Float) -> Float:
     return last
 
 
-def polish(room: Workroom, device: NDArray[np.int64], start: Floats, finish: Floats, rounds: Int) -> float:
+def polish(room: Workroom, device: Ints, start: Floats, finish: Floats, rounds: Int) -> float:
     """Overwrite the times of a plan with better ones and return the makespan.
 
     First the ops are scheduled by the upward ranks of this placement, if that is shorter. Then in each round, from the
@@ -218,34 +216,30 @@ def polish(room: Workroom, device: NDArray[np.int64], start: Floats, finish: Flo
         start, finish: of each op, float64 (n,).
         rounds: at most; without progress it ends.
     """
-    _occupy(room, device)
-    if len(start) != room.arrays.ops or len(finish) != len(start):
-        raise ValueError(f"{len(start)} and {len(finish)} times are not those of {room.arrays.ops} ops")
-    with nogil:
-        length = _polish(room.arrays, room, start, finish, rounds)
-    return length
-
-
-def _polish(a: StepArrays, room: Workroom, start: Floats, finish: Floats, rounds: Int) -> Float:
+    a = room.arrays
+    if not len(device) == len(start) == len(finish) == a.ops or not within(device, a.devices):
+        raise ValueError(f"{len(device)} devices, {len(start)} starts, {len(finish)} ends are not those of {a.ops} ops")
     best: Float = 0.0
-    for v in range(a.ops):
-        best = max(best, finish[v])
-    ranks(a, room)
-    sort(room, room.by_tail)
-    best = _keep(room, best, forward(a, room, NEVER), start, finish)
-    for _ in range(rounds):
-        before: Float = best
+    with nogil:
         for v in range(a.ops):
-            room.key[v] = -finish[v]
-        # backwards, and of ops that end at once a reader comes before what it reads
-        sort(room, room.by_key)
-        _backward(a, room)
-        for v in range(a.ops):
-            room.key[v] = -room.start[v]
-        sort(room, room.by_key)
+            room.device[v] = device[v]
+            best = max(best, finish[v])
+        ranks(a, room)
+        sort(room, room.by_tail)
         best = _keep(room, best, forward(a, room, NEVER), start, finish)
-        if best >= before * (1 - 1e-9):
-            break
+        for _ in range(rounds):
+            before: Float = best
+            for v in range(a.ops):
+                room.key[v] = -finish[v]
+            # backwards, and of ops that end at once a reader comes before what it reads
+            sort(room, room.by_key)
+            _backward(a, room)
+            for v in range(a.ops):
+                room.key[v] = -room.start[v]
+            sort(room, room.by_key)
+            best = _keep(room, best, forward(a, room, NEVER), start, finish)
+            if best >= before * (1 - 1e-9):
+                break
     return best
 
 
@@ -308,28 +302,17 @@ def _backward(a: StepArrays, room: Workroom) -> None:
         room.devices.take(d, at, at + took)
 
 
-def _occupy(room: Workroom, device: NDArray[np.int64]) -> None:
-    """Put each op on a device."""
-    if len(device) != room.arrays.ops or not 0 <= device.min() <= device.max() < room.arrays.devices:
-        raise ValueError(f"{len(device)} devices up to {device.max()} are not those of {room.arrays.ops} ops")
-    np.asarray(room.device)[:] = device
-
-
-def schedule(room: Workroom, device: NDArray[np.int64], order: NDArray[np.int64]) -> float:
-    """Write the earliest times of a placement's ops in an order, every edge forward, and return the makespan."""
-    _occupy(room, device)
-    if len(order) != room.arrays.ops or not 0 <= order.min() <= order.max() < len(order):
-        raise ValueError(f"{len(order)} ops up to {order.max()} are no order of {room.arrays.ops}")
-    np.asarray(room.order)[:], np.asarray(room.tail)[:] = order, 0.0
-    with nogil:
-        length = forward(room.arrays, room, NEVER)
-    return length
-
-
 def placed(p: Any, room: Workroom, where: Any, order: Any) -> StepPlan:
     """Return the plan of a device for each group, (G,), and an order of the ops, (n,), every edge forward."""
-    device = np.asarray(where)[p.group_of]
-    schedule(room, device, np.asarray(order))
+    device, a = np.asarray(where)[p.group_of], room.arrays
+    devices: Ints = device.astype(np.int64)
+    ops: Ints = order
+    if not len(devices) == len(ops) == a.ops or not within(devices, a.devices) or not within(ops, a.ops):
+        raise ValueError(f"{len(devices)} devices and {len(ops)} ops are no plan of {a.ops} ops")
+    with nogil:
+        for v in range(a.ops):
+            room.device[v], room.order[v], room.tail[v] = devices[v], ops[v], 0.0
+        forward(a, room, NEVER)
     sent, receiver = np.nonzero(np.asarray(room.made) == room.schedule)
     return StepPlan(
         p.problem.graph.names, device.astype(np.int32), np.array(room.start), sent.astype(np.int32),

@@ -65,8 +65,8 @@ def test_plans_of_any_setting_are_feasible(seed):
 def regret(p: Prepared, settings: np.ndarray) -> float:
     """Return by how much, in mean ops, a device was once dearer than the cheapest, every device weighed in full."""
     a = p.__dict__["arrays"] = SOURCE.StepArrays(p)
-    room, prices = SOURCE.Workroom(p), prices_of(p.basis, settings)
-    state = SOURCE.ListState(room, a, prices)
+    room = SOURCE.Workroom(p)
+    state = SOURCE.ListState(room, a, prices_of(p.basis, settings))
     assert SOURCE.build(state, False)
     where, load, done = np.full(p.n_groups, -1), np.zeros(p.n_devices), np.zeros(p.n_devices)
     u, v = p.edges
@@ -76,7 +76,7 @@ def regret(p: Prepared, settings: np.ndarray) -> float:
         g, reads = a.group[op], u[v == op]
         if where[g] < 0:
             costs = np.full(p.n_devices, np.inf)
-            pull = [(prices.same[e], prices.near[e], where[b]) for e, b in others(p, g) if where[b] >= 0]
+            pull = [(state.same[e], state.near[e], where[b]) for e, b in others(p, g) if where[b] >= 0]
             for d in np.flatnonzero(np.isfinite(a.work[:, g])):
                 way = [a.delay[a.level[d, where[a.group[r]]], r] for r in reads]
                 ready, took = (
@@ -97,7 +97,7 @@ def regret(p: Prepared, settings: np.ndarray) -> float:
                     sum(way) / a.unit,
                 )
                 drawn = sum(same * (d == x) + near * a.near[d, x] for same, near, x in pull)
-                costs[d] = (at + took) / a.unit + prices.costs @ np.array(kinds, dtype=float) - drawn
+                costs[d] = (at + took) / a.unit + state.costs @ np.array(kinds, dtype=float) - drawn
             last = where[g] = state.where[g]
             worst = max(worst, costs[last] - costs.min())
             load[last] += a.work[last, g]
