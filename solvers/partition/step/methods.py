@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from gangplan.instances import StepPlan
 from gangplan.instances.lazy import on_demand
 
-from ...kernels import in_memory
-from ...method import CPSAT, Method, Suite, compiled, plain_methods, without_plan
+from ...method import CPSAT, Method, Suite, plain_methods, without_plan
 from ...run import Run
 from .. import offer_draft
 from .bounds import delay_bound, heads_and_tails, impossible, load_bound
@@ -21,11 +20,9 @@ from .series_bound import series_bound
 
 if TYPE_CHECKING:
     from .. import referee, tiny
-    from . import annealing, cpsat, list_schedule, list_scheduler, lns, plain, settings, timing
+    from . import annealing, cpsat, list_schedule, lns, plain
 else:
-    annealing, cpsat, list_schedule, list_scheduler, lns, plain, settings, timing = on_demand(
-        __package__, "annealing cpsat list_schedule list_scheduler lns plain settings timing"
-    )
+    annealing, cpsat, list_schedule, lns, plain = on_demand(__package__, "annealing cpsat list_schedule lns plain")
     referee, tiny = on_demand("gangplan.solvers.partition", "referee tiny")
 
 _SHARE, _SHARE_IF_SCARCE = 0.15, 0.3
@@ -66,30 +63,18 @@ def _at_most(literals: int, transfers: int) -> Callable[[Prepared], bool]:
     return suits
 
 
-_LISTS = (list_scheduler.build, timing.polish, timing.schedule, settings.union)
-_DECODING, _ANNEALING = compiled(*_LISTS), compiled(annealing.anneal, timing.schedule)
-
-
-def _heft(run: Run, p: Prepared) -> None:
-    """Run HEFT as compiled code where that has run already: on thousands of ops it is a hundred times as fast."""
-    if in_memory(_DECODING):
-        list_schedule.heft(run, p)
-    else:
-        heft(run, p)
-
-
 def _repair(p: Prepared, plan: StepPlan) -> StepPlan:
     from .schedule import retime, sent_of
 
     return retime(p, plan.device, plan.start, sent_of(plan))
 
 
-_start = without_plan(_heft)
+_start = without_plan(heft)
 _EXACT = Method(cpsat.cpsat, exact=True, suits=_at_most(20_000, 40_000), library=CPSAT, start=_start)
 METHODS: dict[str, Method] = {
-    "heft": Method(_heft),
-    "list_schedule": Method(list_schedule.list_schedule, kernels=compiled(*_LISTS, annealing.anneal)),
-    "local_search": Method(annealing.local_search, kernels=_ANNEALING, start=_start, draws=True),
+    "heft": Method(heft),
+    "list_schedule": Method(list_schedule.list_schedule),
+    "local_search": Method(annealing.local_search, start=_start, draws=True),
     "lns": Method(lns.lns, suits=_at_most(400_000, 40_000), library=CPSAT, start=_start, draws=True),
     "cpsat": _EXACT,
     "cpsat_below": replace(_EXACT, function=partial(cpsat.cpsat, below=True)),
