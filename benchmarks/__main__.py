@@ -37,7 +37,6 @@ STUDIES = {
     "doors": "decisions through JSON lines and HTTP: docs/operators-results.md",
     "slurm": "jobs under Slurm's backfill and under gangplan slurm, on its daemons: docs/operators-results.md",
     "fresh": "what a new process answers: its first call, its second, loaded",
-    "cold": "what a fresh installation answers: nothing compiled, then warm",
 }
 """What each is about, and the pages that it renews."""
 _USUAL = Options()

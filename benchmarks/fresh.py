@@ -1,6 +1,6 @@
-"""Measure what a new process answers: its first call, its second, and calls that `warm_up` went before.
+"""Measure what a new process answers: its first call, its second, and one with all libraries imported.
 
-Each run is a process of its own, by the clock on the wall, with two workers. Compiled code is on the disk.
+Each run is a process of its own, by the clock on the wall, with two workers.
 """
 
 from __future__ import annotations
@@ -40,9 +40,10 @@ _PROGRAM = """
 import json, sys
 import gangplan
 from gangplan import generate, solve
+from gangplan.hybrid.table import import_libraries
 problem = {problem}
 if {loaded}:
-    gangplan.warm_up(problem.objective)
+    import_libraries(problem.objective)
     solve(problem, {limit}, workers=2)
 results = [solve(problem, {limit}, workers=2) for _ in range({calls})]
 print(json.dumps([[x.wall_seconds, x.objective, x.bound, x.zero] for x in results]))

@@ -19,7 +19,7 @@ import gangplan
 from gangplan.hybrid import portfolio, processes
 from gangplan.hybrid.portfolio import can_run_here
 from gangplan.hybrid.processes import guarded
-from gangplan.hybrid.table import ENTRIES, methods
+from gangplan.hybrid.table import ENTRIES, import_libraries, methods
 from gangplan.hybrid.timetable import PROCESS, SHORT
 from gangplan.instances import InstanceError
 from gangplan.instances.generators.families import make_large, seed_of
@@ -75,7 +75,7 @@ def measure(task: Task, options: Options) -> Mapping[str, float | None]:
 
 @lru_cache(maxsize=2)
 def _made(problem: str, family: str, size: int, split: str, index: int) -> Any:
-    gangplan.warm_up(problem)
+    import_libraries(problem)
     made: Any = make_large(problem, family, seed_of(split, index), size)
     gangplan.solve(made, time_limit=0.1, workers=1)
     return made

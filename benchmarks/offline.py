@@ -22,7 +22,7 @@ from threadpoolctl import threadpool_limits
 
 import gangplan
 from gangplan.hybrid import portfolio
-from gangplan.hybrid.table import own
+from gangplan.hybrid.table import import_libraries, own
 from gangplan.instances import InstanceError, verify
 from gangplan.learned.offline.policy import OfflinePolicy
 from gangplan.learned.offline.task import SAMPLES, candidates
@@ -140,8 +140,8 @@ def _prepared(objective: str, ops: int, index: int) -> tuple[Any, Any, float]:
 
 @cache
 def _warm(objective: str) -> None:
-    """Compile and import everything, by one problem of the training seeds; products of matrices have one thread."""
-    gangplan.warm_up(objective, workers=False)
+    """Import everything, by one problem of the training seeds; products of matrices have one thread."""
+    import_libraries(objective)
     size = SIZES[objective]
     suite(objective).methods["local_search"].run(*_run(problem_of(objective, "train", 1, size), 1.0))
     own(objective)["gnn"].run(*_run(problem_of(objective, "train", 1, size), 60.0))

@@ -17,6 +17,7 @@ from typing import Any
 import gangplan
 from gangplan.hybrid.bench.rows import ONLINE
 from gangplan.hybrid.bench.suite import SIZES, Instance, make, suite
+from gangplan.hybrid.table import import_libraries
 from gangplan.hybrid.workers import fork_only
 from gangplan.instances import InstanceError
 from gangplan.instances.certificates import verify_bound
@@ -101,7 +102,7 @@ def _ready(objective: str) -> None:
     """Have this process load what its forks will need."""
     from gangplan.solvers.method import suite as methods
 
-    gangplan.warm_up(objective)
+    import_libraries(objective)
     own = methods(objective)
     gangplan.solve(own.random_problem(0, own.variants[0]), time_limit=1.0, workers=1, certify=True)
 

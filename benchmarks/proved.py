@@ -19,6 +19,7 @@ import gangplan
 from gangplan.hybrid import witness
 from gangplan.hybrid.bench.rows import ONLINE
 from gangplan.hybrid.bench.suite import SIZES, Instance, make, specified
+from gangplan.hybrid.table import import_libraries
 from gangplan.hybrid.workers import fork_only
 from gangplan.instances.placement.problem import GOALS
 from gangplan.solvers.method import OBJECTIVES
@@ -91,7 +92,7 @@ def _ready(objective: str) -> None:
     """Have this process load what its forks will need."""
     from gangplan.solvers.method import suite
 
-    gangplan.warm_up(objective)
+    import_libraries(objective)
     own = suite(objective)
     gangplan.solve(own.random_problem(0, own.variants[0]), time_limit=1.0, workers=1, certify=True)
 

@@ -1,8 +1,7 @@
 """Everything together: `solve`, which picks methods under one deadline, and guards against their faults."""
 
-from .compiling import warm_up
 from .processes import MethodFailed
-from .solve import solve
+from .solve import solve, warm_up
 from .table import Entry, methods, register, unregister
 from .workers import close_workers
 

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from itertools import groupby
 from typing import Any
 
-from gangplan.solvers.kernels import in_memory
 from gangplan.solvers.method import Method, suite
 from gangplan.solvers.run import Run, in_time
 
-from .compiling import complete
 from .processes import Process, listen, run_here
 from .table import Entry, installed, method_for, parts, suited
-from .timetable import ALONE, HERE, WORKER, Situation, Timetable, TimetableSlot, timetable, worth_a_worker
-from .worker import UNCOMPILED, draw_on
+from .timetable import ALONE, HERE, SHORT, WORKER, Situation, Timetable, TimetableSlot, timetable
+from .worker import draw_on
 from .workers import can_serve
 
 _LARGE = 100_000
@@ -53,8 +50,7 @@ def run_methods(run: Run, method: str) -> None:
 
 def can_run_here(method: Method) -> bool:
     """Return whether `method` can begin at once and looks at the clock all the time, as solvers do not."""
-    ours = not method.exact and method.library in ("", "numba", "torch")
-    return ours and method.library in ("", *sys.modules) and in_memory(method.kernels)
+    return not method.exact and not method.library
 
 
 def unfit(entry: Entry, prepared: Any) -> str:
@@ -75,8 +71,6 @@ class Crew:
     def __init__(self, run: Run, name: str) -> None:
         self.run, self.named = run, name != "auto"
         self.entries = suited(run.problem)
-        # all that gangplan's own methods compile is in this process
-        self.loaded = all(in_memory(x.does.kernels) for x in self.entries if not (x.added or x.learned))
         self.timetable = Timetable(())
         method = method_for(run.problem, name)
         if method is not None:
@@ -89,7 +83,7 @@ class Crew:
 
     def ask(self) -> None:
         """Ask for a worker if there is time and use for one."""
-        if can_serve() and worth_a_worker(self.run.remaining(), loaded=self.loaded):
+        if can_serve() and self.run.remaining() >= SHORT:
             self._main = Process(self.run, named=self.entries[0] if self.named else None)
 
     def survey(self, prepared: Any) -> Situation:
@@ -107,8 +101,6 @@ class Crew:
             ),
             serves=can_serve(),
             asked=self._main is not None,
-            loaded=self.loaded if self._main is None else self._main.ready,
-            complete=complete(self.run.problem.objective),
             named=self.named,
         )
 
@@ -185,8 +177,5 @@ class Crew:
         if self._main is None or run.stop_reason == "callback":
             return
         self._main.last_words()
-        if run.stop_reason == "time limit" and not self._main.done:
-            if not complete(run.problem.objective):
-                run.no_time(UNCOMPILED)
-            elif not self._main.ready:
-                run.no_time("no time to load the searches: that goes on, for the solves to come")
+        if run.stop_reason == "time limit" and not self._main.done and not self._main.ready:
+            run.no_time("no time to load the searches: that goes on, for the solves to come")

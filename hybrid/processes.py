@@ -23,18 +23,14 @@ from gangplan.solvers.processes import POLL, Child, can_fork
 from gangplan.solvers.run import Run, Turn
 
 from .table import Entry
-from .timetable import HERE, PYTHON, TimetableSlot
-from .worker import Tell, WorkerOrders, execute, reason, serve
+from .timetable import HERE, TimetableSlot
+from .worker import Tell, WorkerOrders, execute, ours, reason, serve
 from .workers import Worker, begin, connected, forks
 
 _GRACE, _LEAST_GRACE = 0.25, 0.2
 """A method may overrun what it was given by this share of it, and so many seconds, before it is killed."""
 _INTERRUPTED = 0.5
 """Seconds that a method may take to stop on Ctrl-C."""
-_WITHOUT_THREADS = ("", "numba")
-"""Libraries that start no threads; others end the process where they cannot."""
-
-
 _MESSAGES: dict[str, tuple[Any, ...]] = {
     "ready": (),
     "begin": (int, int | float),
@@ -42,7 +38,7 @@ _MESSAGES: dict[str, tuple[Any, ...]] = {
     "bound": (int | float, str),
     "failed": (str, object),
     "infeasible": (str,),
-    "end": (int | None, tuple, dict, dict, bool),
+    "end": (int, tuple, dict, dict, bool),
     "done": (),
 }
 """What a worker says: kinds, and types of what follows.
@@ -119,7 +115,6 @@ class Process:
         named: Entry | None = None,
     ) -> None:
         self.run, self.named = run, named
-        self.interpreted = any(slot.where == PYTHON for slot in slots or ())
         self.ready = False
         self.done = slots is None
         self._silent, self._at = 0, -1
@@ -248,7 +243,7 @@ class Process:
                 self._fork()
             elif not alone:
                 library = self.named.does.library if self.named else ""
-                self._child = begin(self.run, loaded=not self.interpreted, library=library)
+                self._child = begin(self.run, library=library)
                 self.inbox = self._child.inbox
         except OSError as error:
             self._child = None
@@ -256,14 +251,13 @@ class Process:
                 self._stay(self._slots, error)
 
     def _packed(self) -> bytes | None:
-        """Return the orders as they are sent, `None` if they cannot be."""
-        try:
-            orders = WorkerOrders.of(self.run, self._left, interpreted=self.interpreted, once=self.named is not None)
+        """Return the orders as they are sent, `None` if they cannot be: others' methods are here alone."""
+        if all(map(ours, self._left.values())):
+            orders = WorkerOrders.of(self.run, self._left, once=self.named is not None)
             return pickle.dumps(orders, pickle.HIGHEST_PROTOCOL)
-        except (Exception, SystemExit):  # whatever others' objects raise where they cannot be pickled
-            if not can_fork():
-                raise OSError("what it consists of cannot be sent to one") from None
-            return None
+        if not can_fork():
+            raise OSError("what it consists of cannot be sent to one")
+        return None
 
     def _send(self) -> None:
         orders = self._packed()
@@ -283,7 +277,7 @@ class Process:
             inbox.close()
             tell = Tell(outbox)
             tell.plan, tell.bound = self.run.plan, self.run.bound
-            serve(self.run, self._left, self._prepared, tell, interpreted=self.interpreted, once=self.named is not None)
+            serve(self.run, self._left, self._prepared, tell, once=self.named is not None)
 
         try:
             self._child = Child(work)
@@ -304,7 +298,7 @@ class Process:
                 break
             if entry.added:
                 run.leave_out(entry.name, "no process of its own, and this one is not to be risked", late=True)
-            elif not threads and entry.does.library not in _WITHOUT_THREADS:
+            elif not threads and entry.does.library:
                 run.leave_out(entry.name, f"no threads for {entry.does.library} to start", late=True)
             else:
                 run_here(run, replace(slots[i], where=HERE, why="no process to be had"), entry, self._prepared)

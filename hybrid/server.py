@@ -1,13 +1,11 @@
 """Load what methods need in a process of its own, and fork workers that have it.
 
 The server is started fresh, so that no thread of the caller holds a lock in it, and has one thread. Between requests
-it loads what has been asked for, kernel by kernel; libraries of solvers follow once nobody asks for anything. It ends
-with its caller, or when it has had nothing to do for `IDLE` seconds.
+it loads libraries of solvers. It ends with its caller, or when it has had nothing to do for `IDLE` seconds.
 
 A request is a letter and a number. ``L``: load the objective of that number. ``M``: import a library of its methods.
-``W`` and ``N``, each with a connection and a file, which the worker works on: fork the worker of that number, with what
-has been asked for loaded (``W``), or as it is now (``N``). ``C``: tell the code with which that worker ended. ``I``
-and ``E``: interrupt it, end it.
+``W``, with a connection and a file, which the worker works on: fork the worker of that number. ``C``: tell the code
+with which that worker ended. ``I`` and ``E``: interrupt it, end it.
 """
 
 from __future__ import annotations
@@ -18,16 +16,13 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Iterator
 from contextlib import suppress
 from importlib import import_module
 from multiprocessing.connection import Connection, wait
 
-from gangplan.solvers.kernels import compile_kernel, on_disk
-from gangplan.solvers.method import OBJECTIVES
+from gangplan.solvers.method import OBJECTIVES, suite
 from gangplan.solvers.processes import Child, can_fork, killed
 
-from .compiling import begin, complete, kernels
 from .table import installed, libraries, named
 from .worker import REQUEST, work
 
@@ -65,14 +60,13 @@ class ForkServer:
         self.control, self.caller = control, caller
         self.workers: dict[int, Child] = {}
         self.asked: set[str] = set()
-        self.kernels: list[Iterator[None]] = []
         self.libraries: list[str] = []
 
     def serve(self) -> None:
         """Answer requests until the caller has gone, or has had nothing to ask for a long time."""
         since = time.monotonic()
         while os.getppid() == self.caller:
-            patience = 0.0 if self.kernels else _QUIET if self.libraries else _LOOK
+            patience = _QUIET if self.libraries else _LOOK
             if wait([self.control], patience):
                 since = time.monotonic()
                 try:
@@ -82,8 +76,6 @@ class ForkServer:
                 if len(data) < REQUEST.size:
                     return
                 self.answer(*REQUEST.unpack(data), *files)
-            elif self.kernels:
-                self.load_one()
             elif self.libraries:
                 self.load_library(self.libraries.pop(0))
             elif self.workers:
@@ -98,9 +90,7 @@ class ForkServer:
         elif letter == b"M":
             at, objective = divmod(number, len(OBJECTIVES))
             self.load_library(libraries(OBJECTIVES[objective])[at])
-        elif letter in b"WN":
-            while letter == b"W" and self.kernels:
-                self.load_one()
+        elif letter == b"W":
             self.fork(number, *files)
         elif letter == b"C":
             worker = self.workers.get(number)
@@ -116,31 +106,14 @@ class ForkServer:
         """Have an objective loaded, once."""
         if objective not in self.asked:
             self.asked.add(objective)
-            self.kernels.append(self.load(objective))
+            suite(objective)
             methods = [method for method in named(objective).values() if installed(method)]
-            self.libraries += [x.library for x in methods if x.library not in ("", "numba", *sys.modules)]
+            self.libraries += [x.library for x in methods if x.library not in ("", *sys.modules)]
 
     def load_library(self, name: str) -> None:
         """Import a library; whoever needs it will say why it cannot be imported."""
         with suppress(Exception):
             import_module(name)
-
-    def load_one(self) -> None:
-        """Load a kernel."""
-        if next(self.kernels[0], self) is self:
-            del self.kernels[0]
-
-    def load(self, objective: str) -> Iterator[None]:
-        """Load the kernels of an objective that are on disk, one at a turn; have the others compiled."""
-        import_numba()
-        whole = complete(objective)
-        if not whole:
-            begin(objective)
-            self.asked.discard(objective)  # there will be more to load
-        for kernel in kernels(objective):
-            yield
-            if whole or on_disk(lambda kernel=kernel: (kernel,)):  # type: ignore[misc]
-                compile_kernel(kernel)
 
     def fork(self, number: int, connection: int, file: int) -> None:
         """Begin a worker; where forks are not safe, be it."""
@@ -157,15 +130,3 @@ class ForkServer:
             self.workers[number] = Child(begin_work)
         os.close(connection)
         os.close(file)
-
-
-def import_numba() -> None:
-    """Import numba without SciPy's linear algebra, which takes as long, for products of matrices that no kernel has."""
-    if "numba" in sys.modules or "scipy.linalg" in sys.modules:
-        return
-    sys.modules["scipy.linalg"] = None  # type: ignore[assignment]
-    try:
-        with suppress(ImportError):
-            import_module("numba.np.arraymath")
-    finally:
-        del sys.modules["scipy.linalg"]

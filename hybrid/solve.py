@@ -6,6 +6,7 @@ import gc
 import os
 import platform
 import time
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from .display import Display
 
 _COLLECTS = 1.0
-"""Seconds of a limit below which no garbage is collected: with numba and OR-Tools loaded that takes a tenth."""
+"""Seconds of a limit below which no garbage is collected: with OR-Tools loaded that takes a tenth."""
 _HASHED, _LATE = 2e-6, 0.1
 """Seconds that the hash takes for each part of a problem, and may take when the time is up."""
 
@@ -151,6 +152,11 @@ def solve(
     if log:
         log.end(result)
     return result
+
+
+def warm_up(*objectives: str, **options: Any) -> None:
+    """Do nothing: nothing has to be compiled or loaded before a solve. It goes with the next release."""
+    warnings.warn("warm_up does nothing: kernels are compiled when gangplan is built", DeprecationWarning, stacklevel=2)
 
 
 def _work(run: Run, method: str, initial: Answer | None) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from importlib import import_module
 from importlib.util import find_spec
 from math import inf
 from typing import TYPE_CHECKING, Any
@@ -35,7 +37,7 @@ class Entry:
     """A method's place in the portfolio of one objective.
 
     What its variants, its size or its model (`Method.suits`) do not admit is left out, and so is what is not installed,
-    not compiled in time, or has no time to be imported; all but the first two are in `Result.left_out`.
+    has no time to be imported; all but the first two are in `Result.left_out`.
 
     Attributes:
         objective: ``throughput``, ``latency``, ``step``, ``stages``, ``placement``, ``schedule`` or ``pipeline``.
@@ -49,7 +51,6 @@ class Entry:
         fewest, most: parts of the problems, ops say, that `auto` runs it on.
         each: the same for each part of the problem, see `parts`, besides.
         quick: it takes milliseconds and stops when told: it runs first, in the caller's process.
-        stand_in: it is of use only as long as what is compiled for the others is not in memory.
         alone: it is quick whatever its library: no worker is asked for before it is over.
         beside: it only proves bounds: with a second worker it is at work beside the others from the start.
         learned: it decides by a network, whose library takes seconds to import.
@@ -69,7 +70,6 @@ class Entry:
     each: float = 0.0
     quick: bool = False
     alone: bool = False
-    stand_in: bool = False
     beside: bool = False
     learned: bool = False
     added: bool = False
@@ -95,7 +95,7 @@ ENTRIES = (
     Entry("throughput", "pipedream", quick=True),
     # of wide pipelines whose transfers are most of the load, tenths of a second often give the optimum
     Entry("throughput", "bounds", variants=("contiguous",), share=0.15, least=0.2, fewest=501, quick=True),
-    # proofs of milliseconds need no compiled code; with less the searches go first
+    # proofs of milliseconds; with less the searches go first
     Entry("throughput", "convex", variants=("convex",), least=0.5),
     Entry("throughput", "pipeline", variants=("contiguous",), least=0.5),
     Entry("throughput", "bounds", variants=("contiguous",), share=0.05, least=0.2, fewest=101, most=500),
@@ -126,6 +126,7 @@ ENTRIES = (
     Entry("latency", "local_search"),
     Entry("stages", "ideals", share=0.9),
     Entry("stages", "chain"),
+    Entry("step", "heft", quick=True),
     # of few ops on machines of their own it is over before another process has begun
     Entry("step", "cpsat", variants=("shop",), share=0.3, least=2.0, most=_SHOP, quick=True, alone=True),
     # bounds take tens of milliseconds
@@ -177,9 +178,8 @@ ENTRIES = (
 """In this order, but the quick ones go first, then what others have added, then learned ones."""
 _ADDED: list[Entry] = []
 _LEARNED = {
-    objective: {"gnn": Method(Later(f"{module}:gnn"), kernels=Later(f"{module}:kernels"))}
+    objective: {"gnn": Method(Later(f"gangplan.learned.offline.{objective}:gnn"))}
     for objective in ("throughput", "placement")
-    if (module := f"gangplan.learned.offline.{objective}")
 }
 """By objective and name; `auto` runs none of them, since search is better in the same time."""
 
@@ -262,7 +262,7 @@ def suited(problem: Problem) -> list[Entry]:
 
 
 def installed(method: Method) -> bool:
-    """Return whether the library of `method` is there; what it compiles is not compiled without."""
+    """Return whether the library of `method` is there."""
     package = method.library.partition(".")[0]
     return not package or sys.modules.get(package) is not None or find_spec(package) is not None
 
@@ -270,6 +270,13 @@ def installed(method: Method) -> bool:
 def libraries(objective: str) -> list[str]:
     """Return the heavy libraries of an objective's methods, in an order that every process has."""
     return sorted({method.library for method in suite(objective).methods.values() if method.library})
+
+
+def import_libraries(objective: str) -> None:
+    """Import the heavy libraries of an objective's methods that are installed, so that no solve has to."""
+    for library in libraries(objective):
+        with suppress(ImportError):
+            import_module(library)
 
 
 def parts(problem: Any) -> int:

@@ -17,9 +17,9 @@ Without this `auto` with 0.1 s is 23 and 6% worse on placements of 8 and 40 node
 _QUICK_SHARE = 0.5
 """Least share of a quick method where time is short."""
 
-HERE, WORKER, BESIDE, ALONE, PYTHON = "here", "worker", "beside", "alone", "python"
+HERE, WORKER, BESIDE, ALONE = "here", "worker", "beside", "alone"
 _NO_PROCESS = "no time for a process of its own"
-_WHY = {WORKER: "its turn", BESIDE: "only proves bounds", ALONE: "registered", PYTHON: "until it is compiled"}
+_WHY = {WORKER: "its turn", BESIDE: "only proves bounds", ALONE: "registered"}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,8 +56,6 @@ class Situation:
         local: methods that can begin in this process at once, and look at the clock all the time.
         serves: whether the system has workers.
         asked: whether a worker has been asked for.
-        loaded: whether who searches has all that is compiled in memory, so that nobody needs to stand in.
-        complete: whether all is compiled.
         named: whether the method was asked for by name.
     """
 
@@ -67,8 +65,6 @@ class Situation:
     local: frozenset[str] = frozenset()
     serves: bool = True
     asked: bool = True
-    loaded: bool = True
-    complete: bool = True
     named: bool = False
 
 
@@ -81,16 +77,11 @@ class Timetable:
     late: Mapping[str, str] = field(default_factory=dict)
 
 
-def worth_a_worker(seconds: float, *, loaded: bool) -> bool:
-    """Return whether a worker is to be asked for: with limits of milliseconds, what is loaded here runs here."""
-    return seconds >= PROCESS and not (seconds < SHORT and loaded)
-
-
 def timetable(s: Situation, now: float, end: float, done: Sequence[Entry] = ()) -> Timetable:
     """Lay out the time from `now` to `end`, seconds since the call, without the entries that are `done`.
 
     First come quick methods here, then registered ones, each alone, then the table: here while no worker has been
-    asked for and the method can begin at once, then in the worker. What needs more seconds than are left goes last.
+    asked for, then in the worker. What needs more seconds than are left goes last.
     """
     left = end - now
     if s.named:
@@ -99,7 +90,7 @@ def timetable(s: Situation, now: float, end: float, done: Sequence[Entry] = ()) 
         late = {entry.name: _NO_PROCESS} if where == ALONE and left < PROCESS else {}
         slot = TimetableSlot(entry, where, "asked for by name", now, end, 1.0)
         return Timetable(() if done or late or s.unfit else (slot,), s.unfit, late)
-    queue, left_out, late = _queue(s, left, done)
+    queue, late = _queue(s, left, done)
     beside = [x for x in queue if x.beside and s.asked and s.cores > 1 and left >= max(SHORT, x.least)]
     queue = [x for x in queue if x not in beside]
     ours, workers, at = list[TimetableSlot](), list[TimetableSlot](), now
@@ -115,25 +106,20 @@ def timetable(s: Situation, now: float, end: float, done: Sequence[Entry] = ()) 
         is_first = _is_first(s, entry, left)
         if not (is_first or any(_can_follow(s, x, left, over) for x in others)):
             share, over = 1.0, 0.0
-        why = _WHY.get(where) or ("quick" if is_first else "loaded here" if s.serves else "no workers here")
+        why = _WHY.get(where) or ("quick" if is_first else "short" if s.serves else "no workers here")
         (workers if where == WORKER else ours).append(TimetableSlot(entry, where, why, at, end - over, share))
         at = end - over
     begin = workers[0].begin if workers else at
     aside = [TimetableSlot(entry, BESIDE, _WHY[BESIDE], begin, end, 1.0) for entry in beside]
-    if not s.complete:
-        slow = [x.entry for x in workers if x.entry.quick and x.entry.does.kernels is not None]
-        aside += [TimetableSlot(entry, PYTHON, _WHY[PYTHON], begin, end) for entry in slow[:1]]
-    return Timetable((*ours, *aside, *workers), {**s.unfit, **left_out}, late)
+    return Timetable((*ours, *aside, *workers), s.unfit, late)
 
 
-def _queue(s: Situation, left: float, done: Sequence[Entry]) -> tuple[list[Entry], dict[str, str], dict[str, str]]:
-    """Return who has a turn, in order, and why others have none: for good, for want of time."""
-    queue, left_out, late = list[Entry](), dict[str, str](), dict[str, str]()
+def _queue(s: Situation, left: float, done: Sequence[Entry]) -> tuple[list[Entry], dict[str, str]]:
+    """Return who has a turn, in order, and why others have none for want of time."""
+    queue, late = list[Entry](), dict[str, str]()
     waiting = (x for x in s.entries if not any(x is y for y in done) and x.name not in s.unfit)
     for entry in sorted(waiting, key=lambda x: (2 - x.added - 2 * _is_first(s, x, left), left < x.least)):
-        if entry.stand_in and s.loaded:
-            left_out[entry.name] = "what it stands in for is loaded"
-        elif entry.learned and left < entry.least:
+        if entry.learned and left < entry.least:
             late[entry.name] = "no time to encode the problem"
         elif entry.added and left < PROCESS:
             late[entry.name] = _NO_PROCESS
@@ -141,7 +127,7 @@ def _queue(s: Situation, left: float, done: Sequence[Entry]) -> tuple[list[Entry
             queue[-1] = entry  # its search is as long as it has time
         elif queue or not done or done[-1].name != entry.name:
             queue.append(entry)
-    return queue, left_out, late
+    return queue, late
 
 
 def _is_first(s: Situation, entry: Entry, left: float) -> bool:

@@ -11,16 +11,13 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from importlib import import_module
 from multiprocessing.connection import Connection
 from typing import Any
 
-from gangplan.solvers.kernels import interpret
-from gangplan.solvers.method import Method, suite
-from gangplan.solvers.processes import POLL, one_thread
+from gangplan.solvers.method import suite
+from gangplan.solvers.processes import one_thread
 from gangplan.solvers.run import Incumbent, Run, in_time
 
-from .compiling import at_hand, busy
 from .table import Entry, named, own
 
 REQUEST = struct.Struct("!cI")
@@ -31,8 +28,6 @@ _WORD_SHARE = 0.02
 """The same as a share of the limit."""
 _GIVES_WAY = 10
 """By how much nicer (nice(2)) a process is that only proves bounds: it takes what the search leaves of busy cores."""
-UNCOMPILED = "no time to compile what searches need: that goes on, for the solves to come"
-"""What a result says of methods that had to wait for their kernels until the time was up."""
 _EXHAUSTED = 1e-3
 """Seconds of a round of searches below which another round, with other random numbers, is not worth its start."""
 
@@ -49,50 +44,27 @@ def job(run: Run) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class WorkerOrders:
-    """What a worker is told to do once it is ready: gangplan's own methods by name, others' by value.
-
-    By value, with the code of its module, a method is there as it is here, whatever the caller has set; nothing has to
-    be imported again, neither the caller's program nor a module that only it can find.
+    """What a worker is told to do once it is ready: gangplan's own methods, by name.
 
     Attributes:
         entries: in this order, by their numbers, without their methods.
-        methods: those that are not gangplan's own.
-        interpreted: whether to run as Python what is not compiled.
         once: whether to leave it at one search of those that draw.
         best: plan, objective, bound and last entry of the trace, see `Run.adopt`.
-        place: folder, environment and ``sys.path`` of the caller for others' methods, else `None`.
     """
 
     entries: Mapping[int, Entry]
-    methods: Mapping[int, bytes]
-    interpreted: bool
     once: bool
     best: tuple[Any, float | None, float | None, Sequence[Incumbent]]
-    place: tuple[str, Mapping[str, str], list[str]] | None
 
     @classmethod
-    def of(cls, run: Run, entries: Mapping[int, Entry], *, interpreted: bool, once: bool) -> WorkerOrders:
-        """Return the orders to go on from the best so far.
-
-        Raises:
-            Exception: if a method cannot be sent.
-        """
-        methods = {i: packed(entry.does) for i, entry in entries.items() if not ours(entry)}
+    def of(cls, run: Run, entries: Mapping[int, Entry], *, once: bool) -> WorkerOrders:
+        """Return the orders to go on from the best so far."""
         bare = {i: replace(entry, method=None) for i, entry in entries.items()}
-        place = (os.getcwd(), dict(os.environ), [*map(str, sys.path)]) if methods else None
-        return cls(bare, methods, interpreted, once, (run.plan, run.objective, run.bound, run.trace[-1:]), place)
+        return cls(bare, once, (run.plan, run.objective, run.bound, run.trace[-1:]))
 
     def unpack(self) -> dict[int, Entry]:
         """Return the entries with their methods."""
-        if self.place is not None:
-            os.chdir(self.place[0])
-            os.environ.update(self.place[1])
-            sys.path[:] = self.place[2]
-        packed = {i: pickle.loads(method) for i, method in self.methods.items()}
-        return {
-            i: replace(entry, method=packed[i] if i in packed else named(entry.objective)[entry.name])
-            for i, entry in self.entries.items()
-        }
+        return {i: replace(x, method=named(x.objective)[x.name]) for i, x in self.entries.items()}
 
 
 def ours(entry: Entry) -> bool:
@@ -101,24 +73,6 @@ def ours(entry: Entry) -> bool:
     if known is None or known is not entry.method:
         return False
     return str(getattr(known.function, "__module__", "gangplan.")).startswith("gangplan.")
-
-
-def packed(method: Method) -> bytes:
-    """Return a method as a worker can read it.
-
-    Raises:
-        Exception: if it holds what cannot be sent, a lock say.
-    """
-    cloudpickle: Any = import_module("numba.cloudpickle")  # numba's own copy of it
-
-    module = sys.modules.get(getattr(method.function, "__module__", None) or "")
-    if module is None or module.__name__ == "__main__" or module.__name__.startswith("gangplan."):
-        return bytes(cloudpickle.dumps(method))
-    cloudpickle.register_pickle_by_value(module)
-    try:
-        return bytes(cloudpickle.dumps(method))
-    finally:
-        cloudpickle.unregister_pickle_by_value(module)
 
 
 def work(connection: Connection, file: int) -> None:
@@ -138,91 +92,51 @@ def work(connection: Connection, file: int) -> None:
         orders: WorkerOrders = connection.recv()
         tell.plan, _, tell.bound, _ = orders.best
         run.adopt(*orders.best)
-        serve(run, orders.unpack(), prepared, tell, interpreted=orders.interpreted, once=orders.once)
+        serve(run, orders.unpack(), prepared, tell, once=orders.once)
 
 
-def serve(
-    run: Run, entries: dict[int, Entry], prepared: Any, tell: Tell, *, interpreted: bool = False, once: bool = False
-) -> None:
+def serve(run: Run, entries: dict[int, Entry], prepared: Any, tell: Tell, *, once: bool = False) -> None:
     """Run entries in their order and tell what they find.
 
-    One that has to wait for its kernels to be compiled is replaced by those after it, and takes over when they are
-    there. Unless told to search `once`, those that draw go on with other random numbers for as long as there is time.
+    Unless told to search `once`, those that draw go on with other random numbers for as long as there is time.
     """
     if all(entry.beside for entry in entries.values()):
         os.nice(_GIVES_WAY)
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(1)  # the threads of its pool are not in a fork
-    if interpreted:
-        interpret()
-    process, run.callbacks, left = os.getpid(), (tell,), dict(entries)
+    process, run.callbacks = os.getpid(), (tell,)
 
-    def turn(number: int, entry: Entry, until: Callable[[], bool] | None = None) -> bool:
-        """Run one, and return whether it is over."""
+    def turn(number: int, entry: Entry) -> None:
         for book in (run.notes, run.left_out, run.phases):
             book.clear()
         tell.begin(number, entry.name, run.remaining() * entry.share)
         tell(run)
         try:
-            execute(run, entry, prepared, until=until)
+            execute(run, entry, prepared)
         except BaseException as error:  # whatever it is, it is the method's: nobody presses Ctrl-C here
             tell.failed(error, once)
         if os.getpid() != process:  # the method has forked, and both of it have come back
             os._exit(0)
         if run.infeasible:
             tell.send("infeasible", run.bound_by or entry.name)
-        over = until is None or not until()
         # a solver's own clock may run out a moment before ours
         hurried = run.hurried or run.stop_reason == "time limit"
-        books = tuple(run.notes), dict(run.left_out), dict(run.phases)
-        tell.send("end", number if over else None, *books, hurried)
-        return over
+        tell.send("end", number, tuple(run.notes), dict(run.left_out), dict(run.phases), hurried)
 
-    if run.stopped and left:  # what it prepared is the answer
-        tell.begin(*next((i, entry.name) for i, entry in left.items()), run.remaining())
+    if run.stopped and entries:  # what it prepared is the answer
+        tell.begin(*next((i, entry.name) for i, entry in entries.items()), run.remaining())
         tell(run)
-    while left and not run.stopped:
-        number, waits = next_turn(run.problem.objective, list(left.items()))
-        if number is None:
-            time.sleep(min(POLL, run.remaining()))
-        elif turn(number, left[number] if waits is None else replace(left[number], share=1.0), waits):
-            del left[number]
-    if not all(at_hand(entry.does) for entry in left.values()):
-        tell.send("end", None, (UNCOMPILED,), {}, {}, True)
+    for number, entry in entries.items():
+        if not run.stopped:
+            turn(number, entry)
     if not once:
         draw_on(run, entries.items(), turn)
     tell.send("done")
 
 
-def next_turn(objective: str, left: Sequence[tuple[int, Entry]]) -> tuple[int | None, Callable[[], bool] | None]:
-    """Return the number of the entry whose turn it is, `None` if all wait, and what tells when one takes over."""
-    ready = [number for number, entry in left if at_hand(entry.does)]
-    if left[0][0] in ready or not busy(objective):
-        return left[0][0], None
-    waiting = [entry.does for number, entry in left if number not in ready]
-    look = _now_and_then(lambda: any(map(at_hand, waiting)) or not busy(objective))
-    compiled = (number for number, entry in left if number in ready and entry.does.kernels is not None)
-    first = next(compiled, None)
-    return (first, None) if first is not None else (next(iter(ready), None), look)
-
-
-def _now_and_then(question: Callable[[], bool]) -> Callable[[], bool]:
-    """Return what asks a slow question every so often, and says no in between."""
-    after = time.perf_counter() + POLL
-
-    def ask() -> bool:
-        nonlocal after
-        if time.perf_counter() < after:
-            return False
-        after = time.perf_counter() + POLL
-        return question()
-
-    return ask
-
-
 def draw_on(run: Run, entries: Any, turn: Callable[[int, Entry], object]) -> None:
     """Run searches that draw again and again, with other random numbers, until the run has stopped."""
-    again = [(i, entry) for i, entry in entries if entry.does.draws and at_hand(entry.does)]
+    again = [(i, entry) for i, entry in entries if entry.does.draws]
     while again and not run.stopped:
         since = time.perf_counter()
         run.seed = (run.seed + 1) % 2**31
@@ -233,27 +147,15 @@ def draw_on(run: Run, entries: Any, turn: Callable[[int, Entry], object]) -> Non
             return
 
 
-def execute(run: Run, entry: Entry, prepared: Any, *, until: Callable[[], bool] | None = None) -> None:
-    """Run a method within its share of the time, if what it needs compiled is there.
-
-    Args:
-        run: the solve.
-        entry: its method is given.
-        prepared: what the suite has made of the problem.
-        until: ends it too, once it is true.
-    """
-    method = entry.does
-    if not run.compiled(method.kernels, entry.name):
-        if not busy(entry.objective):
-            run.note(f"{entry.name} cannot be compiled here; gangplan warm-up says why")
-        return
+def execute(run: Run, entry: Entry, prepared: Any) -> None:
+    """Run a method within its share of the time."""
     with (
         run.phase(entry.name),
-        run.share(entry.share, until),
+        run.share(entry.share),
         in_time(run),
         one_thread() if entry.learned else nullcontext(),
     ):
-        method.run(run, prepared)
+        entry.does.run(run, prepared)
 
 
 class Tell:

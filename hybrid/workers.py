@@ -7,6 +7,7 @@ A fork of this process starts one of its own. Nothing is forked from this proces
 from __future__ import annotations
 
 import atexit
+import json
 import os
 import pickle
 import socket
@@ -15,18 +16,23 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections.abc import Sequence
 from contextlib import suppress
 from multiprocessing.connection import Connection, wait
 
-from gangplan.solvers.kernels import VARIABLE, folder
 from gangplan.solvers.method import OBJECTIVES
 from gangplan.solvers.processes import can_fork
 from gangplan.solvers.run import Run
 
-from .compiling import command
 from .table import libraries
 from .worker import REQUEST, job
 
+_MAIN = """
+import json, sys
+sys.path[:] = json.loads(sys.argv[1])
+from gangplan.hybrid.{} import main
+main()
+"""
 _LEAVE = 0.1
 """Seconds that the server may take to end by itself."""
 _MESSAGE = 1
@@ -38,6 +44,14 @@ _ONE_THREAD = {
     "JE_ARROW_MALLOC_CONF": "background_thread:false",
 }
 """Variables by which importing NumPy or pandas starts no thread: a fork has none of its parent's."""
+
+
+def command(module: str, *arguments: str, path: Sequence[str] = ()) -> list[str]:
+    """Return what runs ``main`` of a module of this folder in a fresh process, by default with ``sys.path`` of here.
+
+    By ``-P`` no file of the folder that the user is in is taken for a module before ``sys.path`` is ours.
+    """
+    return [sys.executable, "-P", "-c", _MAIN.format(module), json.dumps([*map(str, path or sys.path)]), *arguments]
 
 
 def connected() -> tuple[socket.socket, socket.socket]:
@@ -115,7 +129,7 @@ class _Server:
             return False
         return True
 
-    def begin(self, letter: bytes, run: Run) -> Worker | None:
+    def begin(self, run: Run) -> Worker | None:
         """Ask for a worker; return `None` if there is nobody to ask."""
         with self._lock:
             self._count += 1
@@ -124,7 +138,7 @@ class _Server:
         with theirs, tempfile.TemporaryFile() as file:
             pickle.dump(job(run), file, pickle.HIGHEST_PROTOCOL)
             file.flush()
-            sent = self.send(letter, number, theirs.fileno(), file.fileno())
+            sent = self.send(b"W", number, theirs.fileno(), file.fileno())
         inbox = Connection(ours.detach())
         if sent:
             return Worker(self, number, inbox)
@@ -209,7 +223,7 @@ def forks() -> bool:
 
 def environment() -> dict[str, str]:
     """Return the variables that the server has."""
-    return {**_ONE_THREAD, **os.environ, VARIABLE: str(folder())}
+    return {**_ONE_THREAD, **os.environ}
 
 
 def can_serve() -> bool:
@@ -228,12 +242,11 @@ def load(*objectives: str) -> None:
         server.send(b"L", OBJECTIVES.index(objective))
 
 
-def begin(run: Run, *, loaded: bool, library: str = "") -> Worker:
+def begin(run: Run, *, library: str = "") -> Worker:
     """Return a worker that prepares for a solve.
 
     Args:
         run: the solve.
-        loaded: whether it is to wait for what its objective needs of compiled code.
         library: what it is to find imported.
 
     Raises:
@@ -245,7 +258,7 @@ def begin(run: Run, *, loaded: bool, library: str = "") -> Worker:
         if library in libraries(run.problem.objective):
             at = libraries(run.problem.objective).index(library)
             server.send(b"M", at * len(OBJECTIVES) + OBJECTIVES.index(run.problem.objective))
-        worker = server.begin(b"W" if loaded else b"N", run)
+        worker = server.begin(run)
         if worker is not None:
             break
         server.end()  # it has been killed a moment ago

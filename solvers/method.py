@@ -13,16 +13,10 @@ from typing import Any
 
 from gangplan.instances.errors import InstanceError, unknown
 
-from .kernels import Kernels
 from .run import Run
 
 CPSAT = "ortools.sat.python.cp_model"
 """What all methods with CP-SAT load."""
-
-
-def compiled(*functions: Any) -> Kernels:
-    """Return what imports and returns kernels of modules `on_demand`."""
-    return lambda: tuple(function.find() for function in functions)
 
 
 def without_plan(make: Callable[[Run, Any], Any]) -> Callable[[Run, Any], None]:
@@ -45,9 +39,7 @@ class Method:
         exact: whether it proves optimality, given time.
         variants: the variants of the problem it solves; none named means all.
         suits: whether the prepared problem is small enough for its model to be worth building.
-        library: a heavy one that it imports, by default numba if it has kernels; who runs it in a process of its own
-            loads that before.
-        kernels: what it calls of compiled code.
+        library: a heavy one that it imports; who runs it in a process of its own loads that before.
         start: offers a plan to start from if there is none.
         draws: whether it finds other plans with another seed, once it has ended.
     """
@@ -57,13 +49,8 @@ class Method:
     variants: tuple[str, ...] = ()
     suits: Callable[[Any], bool] = lambda prepared: True
     library: str = ""
-    kernels: Kernels | None = None
     start: Callable[[Run, Any], None] | None = None
     draws: bool = False
-
-    def __post_init__(self) -> None:
-        if self.kernels is not None and not self.library:
-            object.__setattr__(self, "library", "numba")
 
     def run(self, run: Run, prepared: Any) -> None:
         """Do it, from a plan to start from; leave a note where there is no time to import its library."""

@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Any, Generic
 
 from gangplan.instances import verify
 
-from .kernels import Kernels, in_memory, on_disk
-
 if TYPE_CHECKING:
     from typing_extensions import TypeVar  # with a default, as Python's own has from 3.13 on
 
@@ -73,8 +71,7 @@ class Turn:
     """A method's time in a solve, as planned, and what it took of it.
 
     Attributes:
-        where, why: ``here`` in the caller's process, in the ``worker``, ``beside`` it, ``alone``, or in a
-            process as interpreted ``python``.
+        where, why: ``here`` in the caller's process, in the ``worker``, ``beside`` it, or ``alone``.
         begin, end, ran: as planned, seconds since the call; seconds at work.
     """
 
@@ -238,7 +235,6 @@ class Run:
         self.left_out, self.notes = dict[str, str](), list[str]()
         self.stop_reason: str | None = None
         self.failure: Exception | None = None
-        self._until: Callable[[], bool] | None = None
 
     def seconds(self) -> float:
         """Return the seconds since the user's call."""
@@ -257,8 +253,7 @@ class Run:
     @property
     def stopped(self) -> bool:
         """Whether methods should return: at the optimum, good enough, out of time or told to."""
-        late = time.perf_counter() >= self.deadline
-        if self.stop_reason is None and (late or (self._until and self._until())):
+        if self.stop_reason is None and time.perf_counter() >= self.deadline:
             self.stop_reason = "time limit"
         return self.stop_reason is not None
 
@@ -343,39 +338,26 @@ class Run:
         self.hurried |= late
         self.note(f"{name} left out: {why}")
 
-    def can_import(self, library: str, *, tell: bool = True) -> bool:
+    def can_import(self, library: str) -> bool:
         """Return whether a library is loaded or can be in the time left, as nothing stops an import; note it if not."""
         able = library in sys.modules or self.remaining() > _IMPORT_SECONDS.get(library, _IMPORT_AT_MOST)
-        if tell and not able:
+        if not able:
             words = f"no time to import {library.partition('.')[0]}"
             self.leave_out(self._inner[-1][0] if self._inner else "a method", words, late=True)
         return able
 
-    def compiled(self, kernels: Kernels | None, name: str, *, tell: bool = True) -> bool:
-        """Return whether the kernels of method `name` can run at once: no solve compiles. Note it if not and `tell`."""
-        if kernels is None or in_memory(kernels):
-            return True
-        if not self.can_import("numba", tell=False):
-            if tell:
-                self.leave_out(name, "no time to import numba", late=True)
-            return False
-        there = on_disk(kernels)
-        if tell and not there:
-            self.leave_out(name, "no time to compile it: that goes on, for the solves to come", late=True)
-        return there
-
     @contextmanager
-    def share(self, fraction: float, until: Callable[[], bool] | None = None) -> Iterator[None]:
-        """Let a block have no more than `fraction` of the time that is left, and end once `until` is true."""
-        if fraction >= 1 and until is None:
+    def share(self, fraction: float) -> Iterator[None]:
+        """Let a block have no more than `fraction` of the time that is left."""
+        if fraction >= 1:
             yield
             return
-        outer = self.deadline, self._until
-        self.deadline, self._until = time.perf_counter() + fraction * self.remaining(), until or self._until
+        outer = self.deadline
+        self.deadline = time.perf_counter() + fraction * self.remaining()
         try:
             yield
         finally:
-            self.deadline, self._until = outer
+            self.deadline = outer
             if self.stop_reason == "time limit" and self.remaining() > 0:
                 self.stop_reason = None
 

@@ -17,10 +17,8 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from gangplan.hybrid.compiling import compile_all, lock_on
 from gangplan.hybrid.workers import close_workers
 from gangplan.solvers import processes
-from gangplan.solvers.method import OBJECTIVES
 
 from . import seeds
 
@@ -71,21 +69,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     long = [item for item in items if item.get_closest_marker("long")]
     items[:] = [item for item in items if item.get_closest_marker("long") is None]
     config.hook.pytest_deselected(items=long)
-
-
-@pytest.fixture(scope="session", autouse=True)
-def compiled() -> None:
-    """Compile once what short solves leave out as long as it is not; workers begin at different ends."""
-    second = os.environ.get("PYTEST_XDIST_WORKER", "gw0") != "gw0"
-    left = [*(reversed(OBJECTIVES) if second else OBJECTIVES)]
-    while left:
-        for objective in [*left]:
-            if (lock := lock_on(objective)) is not None:
-                with lock:
-                    compile_all(objective)
-                left.remove(objective)
-        if left:  # the other worker has them
-            time.sleep(0.1)
 
 
 @pytest.fixture(scope="session")

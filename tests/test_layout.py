@@ -277,7 +277,7 @@ def test_the_core_runs_alone(tmp_path: Path) -> None:
 DOORS = {"instances/intake.py"}
 """Where inputs are opened and parsed."""
 OWN_FILES = {
-    *("hybrid/compiling.py", "solvers/compiled/store.py"),
+    "solvers/compiled/store.py",
     *("api/__init__.py", "api/cli/__init__.py", "instances/addons.py", "instances/lazy.py"),
 }
 """Who reads what comes with the package or the system, or what it has written itself for its next start."""

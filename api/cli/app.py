@@ -193,7 +193,7 @@ GROUPS: dict[str, dict[str, Entry]] = {
         "methods": Entry("list the methods of `solve`", "", "about:methods"),
         "schema": Entry("print the JSON Schema of a document", "partition", "about:schema"),
         "versions": Entry("list all versions that matter", "", "about:versions"),
-        "warm-up": Entry("compile what `solve` uses", "throughput", "about:warm_up"),
+        "warm-up": Entry("do nothing, for one more release", "", "about:warm_up"),
     },
 }
 """Those of the core by title; what `addons.toml` has of add-ons that are installed follows below each."""

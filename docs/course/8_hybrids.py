@@ -22,8 +22,6 @@ from gangplan import teach
 from gangplan.instances.placement import Fleet, GangJob
 
 # what methods need is loaded and a process for them started, so that short deadlines are for the search;
-# the very first time it is compiled too, for up to half a minute
-gangplan.warm_up("throughput")
 small = gangplan.generate("layered", ops=12, layers=4, training=False, devices=2, seed=0)
 good = gangplan.solve(small, method="cpsat", time_limit=20)
 print(good)

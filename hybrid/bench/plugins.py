@@ -36,15 +36,13 @@ from gangplan.instances.errors import extra
 from gangplan.instances.intake import parse_json, read_bytes
 from gangplan.instances.torch_model.load import find_object
 from gangplan.instances.verify import Problem
-from gangplan.solvers.kernels import SOURCES, VARIABLE, folder, token
 from gangplan.solvers.method import OBJECTIVES, suite
 from gangplan.solvers.processes import forked
 from gangplan.solvers.run import Run
 
-from ..compiling import command, warm_up
 from ..solve import solve
-from ..table import ENTRIES
-from ..workers import fork_only
+from ..table import ENTRIES, import_libraries
+from ..workers import command, fork_only
 from .leftovers import descendants, end, subreaper
 from .rows import FAILED, ONLINE, SKIPPED
 
@@ -168,7 +166,7 @@ class _Server:
             self.process = subprocess.Popen(
                 command("bench.plugins", place, str(theirs.fileno()), path=path), pass_fds=[theirs.fileno()],
                 start_new_session=True, cwd=tree.with_name("work"), stdout=subprocess.DEVNULL,
-                env={**os.environ, VARIABLE: str(folder()), SOURCES: token(), "PYTHONPATH": str(tree)},
+                env={**os.environ, "PYTHONPATH": str(tree)},
             )  # fmt: skip
         atexit.register(self.kill)
         self.hello: Any = {"error": f"{place!r} cannot be loaded: {ENDED}"}
@@ -211,7 +209,7 @@ def _tree() -> Path:
 
 
 def _known(folder: str, names: list[str]) -> set[str]:
-    return {"bench": {"library", "manifest.jsonl"}, "compiled": {"__pycache__"}}.get(Path(folder).name, set())
+    return {"bench": {"library", "manifest.jsonl"}}.get(Path(folder).name, set())
 
 
 def main() -> None:
@@ -337,7 +335,7 @@ def _installed(name: str) -> Any:
 
 def prepare(objective: str, *methods: str) -> None:
     """Have this process load what its forks will need: a deadline is for solving, not for imports."""
-    warm_up(objective, workers=False)
+    import_libraries(objective)
     own = suite(objective)
     tiny = own.random_problem(0, own.variants[0])
     for name in ("auto", *methods):

@@ -1,1 +1,1 @@
-"""What numba compiles: how it is written, where its code is kept, and whether it is there."""
+"""What numba compiles: how it is written, and where its code is kept."""

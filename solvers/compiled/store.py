@@ -7,6 +7,7 @@ the old code would go on being run. Here a name has a digest of all that the cod
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache, cached_property
@@ -16,11 +17,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numba.core import config
-from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile, _CacheLocator
-
-from ..kernels import folder, places, shelf
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
 
 _SETTINGS: Any = config
+ROOT = Path(__file__).parents[2]
+"""The folder of the package's sources."""
+
+
+def folder() -> Path:
+    """Return where compiled code is kept."""
+    return Path(__file__).parent / "__pycache__"
 
 
 class Store:
@@ -30,33 +36,11 @@ class Store:
         self._kernel = kernel
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._places[0], name)
+        return getattr(self._files, name)
 
     @cached_property
-    def _places(self) -> list[Any]:
-        found = []
-        for place in places():
-            files = _Files(self._kernel.py_func)
-            where = str(place / Path(files.cache_path).name)
-            files._cache_file = IndexDataCacheFile(where, files._impl.filename_base, files._impl.locator.digest)
-            found.append(files)
-        return found
-
-    def has(self, signature: tuple[Any, ...]) -> bool:
-        """Return whether there is code for these types and this processor."""
-        key = self._places[0]._index_key(signature, self._kernel.targetctx.codegen())
-        for place in self._places:
-            files = place._cache_file
-            with suppress(Exception):  # an index that cannot be read is none
-                name = files._load_index().get(key)
-                if name is not None and Path(files._data_path(name)).exists():
-                    return True
-        return False
-
-    def load_overload(self, signature: Any, context: Any) -> Any:
-        """Return the code that is kept for these types, `None` if there is none."""
-        found = (place.load_overload(signature, context) for place in self._places)
-        return next((code for code in found if code is not None), None)
+    def _files(self) -> Any:
+        return _Files(self._kernel.py_func)
 
 
 class _Here(_CacheLocator):
@@ -64,7 +48,8 @@ class _Here(_CacheLocator):
         self.digest = digest(function)
         source = Path(function.__code__.co_filename)
         checked = "-bounds" if _SETTINGS.BOUNDSCHECK else ""  # numba's key leaves it out
-        self._path = folder() / f"{shelf(source.parent)}{checked}"
+        shelf = hashlib.sha256(os.path.relpath(source.parent, ROOT).encode()).hexdigest()[:12]
+        self._path = folder() / f"{shelf}{checked}"
 
     def get_cache_path(self) -> str:
         return str(self._path)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import gc
 import time
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from gangplan import solve, warm_up
+from gangplan import solve
 from gangplan.hybrid import Entry, display, portfolio, table
 from gangplan.hybrid.portfolio import can_run_here
 from gangplan.hybrid.timetable import timetable
@@ -39,7 +38,7 @@ def planned(problem: Any, *seconds: float, asked: bool = True) -> list[dict[str,
     """Return the shares by name, in order, with so many seconds left each, whatever preparing takes."""
     run = Run(problem, time_limit=60)
     prepared = suite(problem.objective).prepare(run)
-    situation = replace(portfolio.Crew(run, "auto").survey(prepared), asked=asked, loaded=True)
+    situation = replace(portfolio.Crew(run, "auto").survey(prepared), asked=asked)
     plans = [timetable(situation, 0.0, left) for left in seconds]
     return [{slot.entry.name: slot.given.share for slot in x.slots} for x in plans]
 
@@ -61,7 +60,7 @@ def test_the_order_of_the_table() -> None:
 def test_few_jobs_are_searched_before_most_of_annealing(jobs: int, share: float) -> None:
     """Of few jobs the search over starts begins after a tenth of the time, of more when annealing has had its share."""
     run = Run(generate("moldable", jobs=jobs, seed=1), time_limit=60)
-    situation = replace(portfolio.Crew(run, "auto").survey(suite("schedule").prepare(run)), asked=True, loaded=True)
+    situation = replace(portfolio.Crew(run, "auto").survey(suite("schedule").prepare(run)), asked=True)
     slots = [slot for slot in timetable(situation, 0.0, 60.0).slots if not slot.given.quick]
     names = [slot.entry.name for slot in slots]
     assert names[:2] == ["local_search", "starts"] and slots[0].given.share == share
@@ -99,26 +98,23 @@ def test_a_long_queue_is_what_its_methods_call_one() -> None:
 
 def test_where_there_is_little_the_first_plan_may_take_all() -> None:
     """Below the time that a process needs, quick methods have all that is left, and searches still share it."""
-    warm_up("throughput")
     (shares,) = planned(small(), 0.03, asked=False)
     assert (shares["pipedream"], shares["random_keys"]) == (1.0, 0.5)
 
 
 def test_nothing_is_kept_for_what_could_not_begin() -> None:
     """A search has all of a tenth of a second if only solvers follow, which would need a process; not of a second."""
-    warm_up("placement")
     problem = make("placement", "gangs", seed_of("validation", 1), 8)
     shares = [shares["local_search"] for shares in planned(problem, 0.1, 1.0, asked=False)]
     assert shares[0] == 1.0 > shares[1]
 
 
 def test_what_needs_no_solver_may_run_here() -> None:
-    """Searches of ours run in the caller's process where time is short, compiled ones once they are loaded."""
+    """Searches of ours run in the caller's process where time is short; solvers do not."""
     methods = {name: suite(name).methods for name in ("latency", "step", "schedule")}
     assert can_run_here(methods["latency"]["local_search"])
     assert not can_run_here(methods["step"]["cpsat"]) and not can_run_here(methods["step"]["lns"])
-    warm_up("schedule")
-    assert can_run_here(methods["schedule"]["local_search"]) and gc.get_freeze_count() > 0
+    assert can_run_here(methods["schedule"]["local_search"])
 
 
 @pytest.mark.usefixtures("with_learned")

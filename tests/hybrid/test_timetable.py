@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gangplan.hybrid.table import Entry, register, suited, unregister
-from gangplan.hybrid.timetable import Situation, timetable, worth_a_worker
+from gangplan.hybrid.timetable import Situation, timetable
 from gangplan.instances import InstanceError
 from gangplan.instances.generators import generate
 from gangplan.solvers import Run
@@ -22,13 +22,12 @@ def never(run: Run, prepared: Any) -> None:
 
 def entry(name: str, **fields: Any) -> Entry:
     """Return an entry of the table."""
-    return Entry("throughput", name, Method(never, kernels=lambda: ()), **fields)
+    return Entry("throughput", name, Method(never), **fields)
 
 
 QUICK, SEARCH, EXACT = entry("quick", quick=True), entry("search", share=0.4, short=0.5), entry("exact")
 TABLE = (QUICK, SEARCH, EXACT)
 LOCAL = frozenset({"quick", "search"})
-COLD = {"complete": False, "loaded": False, "local": frozenset[str]()}
 
 
 def slots(entries: Sequence[Entry], seconds: float, **facts: Any) -> list[tuple[str, str]]:
@@ -43,8 +42,6 @@ SITUATIONS: list[tuple[Sequence[Entry], float, dict[str, Any], str]] = [
     (TABLE, 0.3, {"local": LOCAL, "asked": False}, "quick here, search here, exact worker"),
     (TABLE, 0.1, {"local": LOCAL, "asked": False}, "quick here, search here"),
     (TABLE, 0.03, {"local": LOCAL, "asked": False}, "quick here, search here"),
-    # cold: a quick method that is compiled begins as Python, and has its turn once it is compiled
-    (TABLE, 10.0, COLD, "quick python, quick worker, search worker, exact worker"),
     # what only proves bounds is beside the search where there is a second core and time
     (
         (*TABLE, entry("prover", beside=True)),
@@ -74,9 +71,6 @@ SITUATIONS: list[tuple[Sequence[Entry], float, dict[str, Any], str]] = [
         {"serves": False, "asked": False},
         "quick here, search here, exact here",
     ),
-    # what stands in for compiled code
-    ((QUICK, entry("stands", stand_in=True)), 10.0, {"loaded": False}, "quick worker, stands worker"),
-    ((QUICK, entry("stands", stand_in=True)), 10.0, {"loaded": True}, "quick worker"),
     # what needs more than there is goes last, a policy nowhere
     ((entry("slow", least=5.0), SEARCH), 2.0, {}, "search worker, slow worker"),
     ((entry("policy", learned=True, least=5.0), SEARCH), 2.0, {}, "search worker"),
@@ -119,23 +113,14 @@ def test_whoever_could_not_be_followed_has_all() -> None:
 
 
 def test_why_others_have_no_slot() -> None:
-    """Who is unfit, stands in for nobody, or has no time is named with the reason."""
-    policy, stands = entry("policy", learned=True, least=1.0), entry("stands", stand_in=True)
+    """Who is unfit or has no time is named with the reason."""
+    policy = entry("policy", learned=True, least=1.0)
     unfit = {"exact": "exactlib is not installed"}
-    planned = timetable(Situation((policy, stands, EXACT), unfit=unfit), 0.0, 0.5)
-    assert planned.left_out == {**unfit, "stands": "what it stands in for is loaded"}
+    planned = timetable(Situation((policy, EXACT), unfit=unfit), 0.0, 0.5)
+    assert planned.left_out == unfit
     assert planned.late == {"policy": "no time to encode the problem"}
     late = timetable(Situation((SEARCH, EXACT), asked=False), 0.0, 0.03).late
     assert late == dict.fromkeys(("search", "exact"), "no time for a process of its own")
-
-
-@pytest.mark.parametrize(
-    ("seconds", "loaded", "worth"),
-    [(0.03, False, False), (0.1, True, False), (0.1, False, True), (0.5, True, True), (10.0, False, True)],
-)
-def test_when_a_worker_is_asked_for(seconds: float, loaded: bool, worth: bool) -> None:
-    """Milliseconds are too few for a worker, and tenths of a second where all is loaded here."""
-    assert worth_a_worker(seconds, loaded=loaded) is worth
 
 
 def test_order_of_the_table() -> None:

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 import gangplan
-from gangplan.hybrid import Entry, compiling, register, server, unregister, workers
+from gangplan.hybrid import Entry, register, server, unregister, workers
 from gangplan.hybrid.table import named
 from gangplan.instances.generators import generate
 from gangplan.solvers import Run
@@ -143,6 +143,14 @@ def test_a_killed_caller_leaves_nobody() -> None:
     assert at_work and gone([server_pid, *at_work])
 
 
+def test_files_of_the_users_folder_are_no_modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fresh process takes no file of the folder that the user is in for a module of Python's own."""
+    (tmp_path / "json.py").write_text("import pathlib; pathlib.Path('taken').touch()")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(workers, "_MAIN", workers._MAIN.partition("from gangplan")[0])
+    assert subprocess.run(workers.command("server"), check=False).returncode == 0 and not Path("taken").exists()
+
+
 @pytest.mark.parametrize("way", ["script", "-c", "stdin"])
 def test_the_callers_program_runs_once(way: str, tmp_path: Path) -> None:
     """A program without a guard runs once, wherever it comes from, and leaves no process behind."""
@@ -219,7 +227,7 @@ def test_without_safe_forks_the_server_is_the_worker(monkeypatch: pytest.MonkeyP
     """Where a loaded process cannot be forked, the server does the work, and another one loads for the next solve."""
     workers.close_workers()
     unsafe = "import gangplan.solvers.processes as p\np.can_fork = lambda: False\nfrom gangplan.hybrid"
-    monkeypatch.setattr(compiling, "_MAIN", compiling._MAIN.replace("from gangplan.hybrid", unsafe))
+    monkeypatch.setattr(workers, "_MAIN", workers._MAIN.replace("from gangplan.hybrid", unsafe))
     monkeypatch.setattr(workers, "can_fork", lambda: False)
     assert solved().status == "OPTIMAL"
     spare = pid_of_server()

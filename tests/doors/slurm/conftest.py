@@ -59,11 +59,6 @@ def nodes_of(row: dict[str, Any]) -> set[str]:
     return {seat["nodename"] for seat in row["job_resources"]["allocated_nodes"]}
 
 
-@pytest.fixture(scope="session", autouse=True)
-def compiled() -> None:
-    """Compile nothing: nobody here solves a problem."""
-
-
 @pytest.fixture(scope="session")
 def daemons(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemons]:
     """Run Slurm: two racks of four nodes, of four GPUs each."""
