@@ -126,7 +126,6 @@ ENTRIES = (
     Entry("latency", "local_search"),
     Entry("stages", "ideals", share=0.9),
     Entry("stages", "chain"),
-    Entry("step", "heft", quick=True),
     # of few ops on machines of their own it is over before another process has begun
     Entry("step", "cpsat", variants=("shop",), share=0.3, least=2.0, most=_SHOP, quick=True, alone=True),
     # bounds take tens of milliseconds
