@@ -159,6 +159,11 @@ def warm_up(*objectives: str, **options: Any) -> None:
     warnings.warn("warm_up does nothing: kernels are compiled when gangplan is built", DeprecationWarning, stacklevel=2)
 
 
+def close_workers() -> None:
+    """Do nothing: no process outlives a solve. It goes with the next release."""
+    warnings.warn("close_workers does nothing: no process outlives a solve", DeprecationWarning, stacklevel=2)
+
+
 def _work(run: Run, method: str, initial: Answer | None) -> None:
     """Go from the initial plan to the best one, or to the reason why there is none."""
     if initial is not None:
