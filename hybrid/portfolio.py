@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from importlib import import_module
@@ -11,10 +12,10 @@ from itertools import takewhile
 from typing import Any
 
 from gangplan.solvers.method import suite
-from gangplan.solvers.processes import POLL, can_fork
+from gangplan.solvers.processes import POLL, can_fork, can_thread
 from gangplan.solvers.run import Run, in_time
 
-from .processes import Process, can_thread, listen, run_here
+from .processes import Process, listen, run_here
 from .table import Entry, installed, method_for, parts, suited
 from .timetable import (
     ALONE,
@@ -104,8 +105,7 @@ class Crew:
         while not run.stopped:
             self.timetable = timetable(situation, run.seconds(), run.deadline - run.started, done)
             slots = self.timetable.slots
-            why = slots[0].why if slots else ""
-            early = tuple(takewhile(lambda x: x.why == why in (QUICK, REGISTERED), slots))  # noqa: B023
+            early = tuple(takewhile(lambda x: x.why == slots[0].why in (QUICK, REGISTERED), slots))  # noqa: B023
             if not early:
                 for name, words in self.timetable.late.items():
                     run.leave_out(name, words, late=True)
@@ -121,32 +121,32 @@ class Crew:
                 break
         if not self.named:
             self._draw_on([slot for slot in drawn if slot.entry.does.draws], prepared)
-        self._attend()
+        self._attend(self._processes)
 
     def _run(self, slot: TimetableSlot, prepared: Any) -> None:
         """Run a method, here or in a process; here too where no process can be had, if it can be stopped."""
-        run, entry, library = self.run, slot.entry, slot.entry.does.library
-        if slot.where == HERE:
-            run.beside = self._look
-            run_here(run, slot, prepared, named=self.named)
-            run.beside = None
-            return
-        self._import(slot)
-        try:
-            process = Process(run, slot, prepared, named=self.named)
-        except OSError as error:
-            why = (error.strerror or str(error)).lower()
-            run.note(f"no process could be begun ({why}): methods run in this one")
+        run, named, entry, library = self.run, self.named, slot.entry, slot.entry.does.library
+        if slot.where != HERE:
+            self._import(slot)
+            try:
+                self._processes.append(Process(run, slot, prepared, named=self.named))
+            except OSError as error:
+                why = (error.strerror or str(error)).lower()
+                run.note(f"no process could be begun ({why}): methods run in this one")
+            else:
+                if slot.where == ALONE:
+                    self._attend(self._processes[-1:])
+                return
             if entry.added or slot.where == BESIDE:
                 run.leave_out(entry.name, "no process of its own, and this one is not to be risked", late=True)
-            elif library and not can_thread(run.workers + 1):
+                return
+            if library and not can_thread(run.workers + 1):
                 run.leave_out(entry.name, f"no threads for {library} to start", late=True)
-            else:
-                run_here(run, replace(slot, where=HERE, why="no process to be had"), prepared)
-            return
-        self._processes.append(process)
-        if slot.where == ALONE:
-            self._attend(process)
+                return
+            slot, named = replace(slot, where=HERE, why="no process to be had"), False
+        run.beside = self._look
+        run_here(run, slot, prepared, named=named)
+        run.beside = None
 
     def _import(self, slot: TimetableSlot) -> None:
         """Import the library of one of our methods here, where the next solve finds it too, if there is time."""
@@ -175,9 +175,8 @@ class Crew:
             listen(self._processes, 0.0)
             self.run.beside = self._look
 
-    def _attend(self, process: Process | None = None) -> None:
-        """Listen to all who are at work, or until one is done, as long as the run has not stopped."""
-        awaited = [process] if process else self._processes
+    def _attend(self, awaited: Sequence[Process]) -> None:
+        """Listen to all who are at work until some are done, as long as the run has not stopped."""
         while not self.run.stopped and not all(x.done for x in awaited):
             listen(self._processes)
         if self.run.stopped and self.run.stop_reason != "callback":

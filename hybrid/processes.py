@@ -14,7 +14,6 @@ import signal
 import socket
 import struct
 import sys
-import threading
 import time
 import warnings
 from collections.abc import Mapping, Sequence
@@ -93,13 +92,11 @@ def reason(error: BaseException) -> str:
     return f"it failed with {type(error).__name__}: {' '.join(str(error).split())[:300]}"
 
 
-def book(run: Run, slot: TimetableSlot, since: float) -> float:
-    """Book the time of a slot from `since` on, and return it."""
-    spent = time.perf_counter() - since
+def book(run: Run, slot: TimetableSlot, since: float) -> None:
+    """Book the time of a slot from `since` on."""
     before = run.turns.get(slot)
-    ran = spent + (before.ran if before else 0.0)
+    ran = time.perf_counter() - since + (before.ran if before else 0.0)
     run.turns[slot] = Turn(slot.entry.name, slot.where, slot.why, slot.begin, slot.end, ran)
-    return spent
 
 
 def run_here(run: Run, slot: TimetableSlot, prepared: Any, *, named: bool = False) -> None:
@@ -188,7 +185,12 @@ class Process:
                 raise raised
             failed(run, name, words)
         elif kind == "end":
-            self._take_books(*what)
+            notes, left_out, phases, hurried = what
+            for note in notes:
+                run.note(note)
+            run.left_out.update(left_out)
+            run.hurried |= hurried
+            self._book(phases)
         elif entry.added and not entry.trusted:
             claim = f"the bound {what[0]:.9g}" if kind == "bound" else "that there is no plan"
             if not any(note.startswith(f"{name} claimed") for note in run.notes):
@@ -214,8 +216,13 @@ class Process:
             self._child.kill()
             self.inbox.close()
         if not self.done:
-            self.done, name = True, self.slot.entry.name
-            self.run.phases[name] = self.run.phases.get(name, 0.0) + book(self.run, self.slot, self._since)
+            self._book({self.slot.entry.name: time.perf_counter() - self._since})
+
+    def _book(self, phases: Mapping[str, float]) -> None:
+        book(self.run, self.slot, self._since)
+        for phase, seconds in phases.items():
+            self.run.phases[phase] = self.run.phases.get(phase, 0.0) + seconds
+        self.done = True
 
     def _message(self) -> Any:
         """Return what the process says; one that talks nonsense has left.
@@ -232,19 +239,6 @@ class Process:
         if not isinstance(message, tuple) or not message or not _makes_sense(*message):
             raise EOFError
         return message
-
-    def _take_books(
-        self, notes: Sequence[str], left_out: Mapping[str, str], phases: Mapping[str, float], hurried: bool
-    ) -> None:
-        run = self.run
-        run.hurried |= hurried
-        run.left_out.update(left_out)
-        for note in notes:
-            run.note(note)
-        for phase, seconds in phases.items():
-            run.phases[phase] = run.phases.get(phase, 0.0) + seconds
-        book(run, self.slot, self._since)
-        self.done = True
 
 
 def _work(run: Run, slot: TimetableSlot, prepared: Any, tell: Tell, named: bool) -> None:
@@ -319,16 +313,3 @@ def _makes_sense(kind: Any = None, *what: Any) -> bool:
     notes, left_out, phases, _ = what
     seconds = all(isinstance(x, float) and 0 <= x < inf for x in phases.values())
     return seconds and all(isinstance(text, str) for text in (*notes, *left_out, *left_out.values(), *phases))
-
-
-def can_thread(count: int) -> bool:
-    """Return whether this process can start so many threads; solvers end the process where they cannot."""
-    release = threading.Event()
-    try:
-        for _ in range(count):
-            threading.Thread(target=release.wait, daemon=True).start()
-    except (RuntimeError, MemoryError):
-        return False
-    finally:
-        release.set()
-    return True

@@ -272,14 +272,9 @@ def installed(method: Method) -> bool:
     return not package or sys.modules.get(package) is not None or find_spec(package) is not None
 
 
-def libraries(objective: str) -> list[str]:
-    """Return the heavy libraries of an objective's methods, in an order that every process has."""
-    return sorted({method.library for method in suite(objective).methods.values() if method.library})
-
-
 def import_libraries(objective: str) -> None:
     """Import the heavy libraries of an objective's methods that are installed, so that no solve has to."""
-    for library in libraries(objective):
+    for library in {method.library for method in suite(objective).methods.values() if method.library}:
         with suppress(ImportError):
             import_module(library)
 
