@@ -21,6 +21,8 @@ from .timetable import (
     ALONE,
     BESIDE,
     HERE,
+    NO_PROCESS,
+    PROCESS,
     QUICK,
     REGISTERED,
     SHORT,
@@ -128,6 +130,9 @@ class Crew:
         run, named, entry, library = self.run, self.named, slot.entry, slot.entry.does.library
         if slot.where != HERE:
             self._import(slot)
+            if run.remaining() < PROCESS:
+                run.leave_out(entry.name, NO_PROCESS, late=True)
+                return
             try:
                 self._processes.append(Process(run, slot, prepared, named=self.named))
             except OSError as error:

@@ -19,7 +19,7 @@ _QUICK_SHARE = 0.5
 
 HERE, BESIDE, ALONE = "here", "beside", "alone"
 QUICK, REGISTERED = "quick", "registered"
-_NO_PROCESS = "no time for a process of its own"
+NO_PROCESS = "no time for a process of its own"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,7 +82,7 @@ def timetable(s: Situation, now: float, end: float, done: Sequence[Entry] = ()) 
     if s.named:
         (entry,) = s.entries
         where = ALONE if entry.added or (s.forks and not entry.heeds_clock and left >= SHORT) else HERE
-        late = {entry.name: _NO_PROCESS} if entry.added and left < PROCESS else {}
+        late = {entry.name: NO_PROCESS} if entry.added and left < PROCESS else {}
         slot = TimetableSlot(entry, where, "asked for by name", now, end)
         return Timetable(() if done or late or s.unfit else (slot,), late)
     queue, late = _queue(s, left, done)
@@ -92,8 +92,8 @@ def timetable(s: Situation, now: float, end: float, done: Sequence[Entry] = ()) 
     for i, entry in enumerate(queue):
         is_quick = _is_quick(entry, left)
         where = HERE if is_quick or entry.heeds_clock or not s.forks else ALONE
-        if where == ALONE and end - at < PROCESS:
-            late[entry.name] = _NO_PROCESS
+        if where == ALONE and left < PROCESS:
+            late[entry.name] = NO_PROCESS
             continue
         share = _share(entry, left)
         over = (end - at) * (1 - share)
@@ -118,7 +118,7 @@ def _queue(s: Situation, left: float, done: Sequence[Entry]) -> tuple[list[Entry
         if entry.learned and left < entry.least:
             late[entry.name] = "no time to encode the problem"
         elif entry.added and left < PROCESS:
-            late[entry.name] = _NO_PROCESS
+            late[entry.name] = NO_PROCESS
         elif queue and queue[-1].name == entry.name:
             queue[-1] = entry  # its search is as long as it has time
         elif queue or not done or done[-1].name != entry.name:
