@@ -149,21 +149,18 @@ class Process:
 
     def listen(self) -> None:
         """Take what the process has said; give it up where it has failed or had its time."""
-        try:
-            while not self.done and not self.run.stopped and self.inbox.poll():
-                self.take(*self._message())
-            if not (self.done or self._child.alive() or self.inbox.poll()):
-                raise EOFError
-            if not self.done and time.perf_counter() > self._until:
-                why = "it did not stop when its time was up, and was killed"
-                failed(self.run, self.slot.entry.name, why, late=True)
+        name = self.slot.entry.name
+        while not self.done and not self.run.stopped and (message := self._heard()) != ():
+            if message is None:
+                self._child.join(1.0)
+                failed(self.run, name, f"its process ended with code {self._child.exitcode}")
                 self.end()
-        except (EOFError, OSError):
-            self._child.join(1.0)
-            if not self.run.stopped:
-                failed(self.run, self.slot.entry.name, f"its process ended with code {self._child.exitcode}")
+            else:
+                self.take(*message)
+        if not self.done and time.perf_counter() > self._until:
+            failed(self.run, name, "it did not stop when its time was up, and was killed", late=True)
             self.end()
-        if self.done:
+        elif self.done:
             self.end()
 
     def take(self, kind: str, *what: Any) -> None:
@@ -206,9 +203,8 @@ class Process:
             with suppress(OSError):
                 os.kill(self._child.pid, signal.SIGINT)
         until = time.perf_counter() + (_INTERRUPTED if interrupted else POLL)
-        with suppress(EOFError, OSError):
-            while not self.done and self.inbox.poll(max(0.0, until - time.perf_counter())):
-                self.take(*self._message())
+        while not self.done and (message := self._heard(max(0.0, until - time.perf_counter()))):
+            self.take(*message)
 
     def end(self) -> None:
         """End the process, and book its time, as a phase if it has not told how it spent it."""
@@ -224,21 +220,19 @@ class Process:
             self.run.phases[phase] = self.run.phases.get(phase, 0.0) + seconds
         self.done = True
 
-    def _message(self) -> Any:
-        """Return what the process says; one that talks nonsense has left.
+    def _heard(self, seconds: float = 0.0) -> Any:
+        """Return what the process says within so many seconds, `()` if nothing, `None` if it says nothing any more.
 
-        Raises:
-            EOFError, OSError: if it says nothing any more.
+        One that talks nonsense has left.
         """
+        alive = self._child.alive()
         try:
+            if not self.inbox.poll(seconds):
+                return () if alive else None
             message = self.inbox.recv()
-        except OSError:
-            raise
-        except Exception:  # what unpickling raises where somebody has written into the connection
-            message = None
-        if not isinstance(message, tuple) or not message or not _makes_sense(*message):
-            raise EOFError
-        return message
+        except Exception:  # its end, or what unpickling raises where somebody has written into the connection
+            return None
+        return message if isinstance(message, tuple) and _makes_sense(*message) else None
 
 
 def _work(run: Run, slot: TimetableSlot, prepared: Any, tell: Tell, named: bool) -> None:
