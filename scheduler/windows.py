@@ -9,11 +9,11 @@ from gangplan.instances import InstanceError
 from gangplan.instances.arrays import plain, require_counts, require_number
 from gangplan.instances.errors import unknown
 
+from .decision import Stop
 from .journal.write import recorded
 from .queueing.terms import names_of
 from .starting.calendar import Window
 from .state import SchedulerState
-from .stopping.stops import Stop
 
 DRAIN = "drain"
 """Cause of a stop on a node that closes; windows of drains are called by it and the node."""

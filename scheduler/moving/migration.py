@@ -12,16 +12,16 @@ from gangplan.instances import InstanceError
 from gangplan.instances.verify.actions import verify_start
 from gangplan.solvers.run import OPTIMAL_GAP
 
+from ..decision import Start, Stop
 from ..explaining.explain import Printed, listed
 from ..policies.policy import Watchdog
 from ..queueing.queue_walk import QueueWalk
 from ..starting.gpu_types import verify_terms
-from ..starting.starts import Start, StartRound
+from ..starting.starts import StartRound
 from ..state import SchedulerState
 from ..stopping.grace import announce, kept
 from ..stopping.notices import Stopping
 from ..stopping.running_jobs import Nodes, RunningJob
-from ..stopping.stops import Stop
 
 TIER = "moves"
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from sys import float_info
 
 import numpy as np
@@ -14,6 +14,7 @@ from gangplan.instances.placement import GangJob
 from gangplan.solvers.placement.online.capacity import Kind
 from gangplan.solvers.placement.online.evolved import Evolved
 
+from ..decision import Start
 from ..policies.policy import Watchdog
 from ..queueing.accounts import ROOT
 from ..queueing.queue import Alike, Shape
@@ -31,27 +32,6 @@ FREE = -1
 """Stands for what is free and no queue's own, as an account that jobs take of."""
 DUE = "due"
 """The tier of those that are due."""
-
-
-@dataclass(frozen=True, slots=True)
-class Start:
-    """A job that starts now.
-
-    Attributes:
-        job: its name.
-        degree: how many workers it has.
-        nodes: its GPUs by name of the node.
-        tier: who said that it should start.
-        seconds: how long it is expected to run there.
-        servers: its parameter servers by name of the node, if it has any.
-    """
-
-    job: str
-    degree: int
-    nodes: Mapping[str, tuple[int, ...]]
-    tier: str
-    seconds: float
-    servers: Mapping[str, int] = field(default_factory=dict, repr=False)
 
 
 @dataclass(slots=True)

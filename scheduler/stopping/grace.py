@@ -17,6 +17,7 @@ import numpy as np
 from gangplan.instances import InstanceError
 from gangplan.solvers.placement.online.capacity import demanded
 
+from ..decision import Stop
 from ..journal.write import recorded
 from ..queueing.request import Request
 from ..queueing.terms import Terms
@@ -25,7 +26,6 @@ from ..starting.starts import StartRound
 from ..state import SchedulerState, renamed
 from .notices import Claim, Stopping
 from .running_jobs import Nodes, RunningJob
-from .stops import Stop
 
 
 class GraceCalls:

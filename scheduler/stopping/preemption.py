@@ -25,6 +25,7 @@ from gangplan.instances.verify.actions import Preempted, verify_preemption
 from gangplan.solvers.placement.eviction import Eviction, Occupancy, cheapest_eviction
 from gangplan.solvers.placement.online.capacity import Kind
 
+from ..decision import Stop
 from ..explaining.explain import Considered
 from ..queueing.queue import Shape
 from ..queueing.request import Request
@@ -32,7 +33,6 @@ from ..starting.starts import StartRound
 from ..state import SchedulerState
 from .leaving import domains, occupied
 from .running_jobs import RunningJob
-from .stops import Stop
 from .victims import RunningArrays, Victims
 
 SECONDS = 0.1
