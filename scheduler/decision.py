@@ -16,6 +16,10 @@ _ONE = ("number", "now", "tier", "seconds", "more")
 """Fields of a decision that are not lists."""
 
 
+DRAIN, GAIN = "drain", "gain"
+"""Causes of a stop: its nodes close; it is worth it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Start:
     """A job that starts now.
@@ -57,7 +61,7 @@ class Stop:
     other: str
     left: float
     price: float
-    cause: str = "gain"
+    cause: str = GAIN
 
     def there(self, start: Start) -> int:
         """Return how many of the GPUs that it held a start has."""

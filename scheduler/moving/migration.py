@@ -182,13 +182,11 @@ def carry_out(
         places = _checked(state, moves, now)
     state.now = now
     jobs, starts = [state.running[name] for name in places], StartRound(state, watchdog)
-    starts.hopeful, stops = False, []  # their places are given
+    starts.hopeful = False  # their places are given
     for job in jobs:
-        held, left = state.named(job.nodes), job.left(now)
-        stops.append(Stop(job.name, held, moves.gang or moves.domain, left, job.request.price or 0.0, "move"))
-        state.halt(job.name)
+        starts.stop(job, moves.gang or moves.domain, "move")
     for job in jobs:
         begun = starts.one(job.name, (job.degree,), TIER, places[job.name], hold=False)
         assert begun, f"{job.name} has a place that was verified"
-    rest, stopping = announce(state, starts, stops)
-    return tuple(starts.starts), rest, stopping
+    rest, stopping = announce(state, starts)
+    return tuple(starts.starts.values()), rest, stopping

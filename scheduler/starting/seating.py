@@ -14,6 +14,7 @@ from ..policies.policy import Watchdog
 from ..queueing.request import Request
 from ..state import SchedulerState
 from ..stopping.running_jobs import Nodes
+from ..trial import Trial
 from .gpu_types import below_zero, best_type
 from .reservations import Reservation
 
@@ -28,10 +29,11 @@ class Seating:
     Args:
         state: its placer is changed, nothing else.
         watchdog: notes seats of the placer that are refused.
+        trial: knows who stopped in this decision.
     """
 
-    def __init__(self, state: SchedulerState, watchdog: Watchdog) -> None:
-        self._state, self._watchdog = state, watchdog
+    def __init__(self, state: SchedulerState, watchdog: Watchdog, trial: Trial) -> None:
+        self._state, self._watchdog, self._trial = state, watchdog, trial
 
     def taken(self, request: Request) -> Nodes:
         """Return the GPUs of a gang that is seated."""
@@ -96,7 +98,7 @@ class Seating:
     def _closed(self, request: Request, end: float) -> np.ndarray:
         """Return the nodes closed to a job by a claim, or by a window before it ends if others stop last."""
         state = self._state
-        shut = state.calendar.closed(request, state.now, end + state.delay(state.halted.values()))
+        shut = state.calendar.closed(request, state.now, end + state.delay(self._trial.halted.values()))
         apart = state.notices.apart(request.job)
         return np.union1d(shut, apart).astype(np.int64) if apart else shut
 

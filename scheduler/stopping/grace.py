@@ -17,7 +17,7 @@ import numpy as np
 from gangplan.instances import InstanceError
 from gangplan.solvers.placement.online.capacity import demanded
 
-from ..decision import Stop
+from ..decision import GAIN, Stop
 from ..journal.write import recorded
 from ..queueing.request import Request
 from ..queueing.terms import Terms
@@ -84,7 +84,7 @@ def start_claims(state: SchedulerState, starts: StartRound) -> None:
 
 
 def announce(
-    state: SchedulerState, starts: StartRound, stops: Sequence[Stop], killed: Sequence[Stop] = ()
+    state: SchedulerState, starts: StartRound, killed: Sequence[Stop] = ()
 ) -> tuple[tuple[Stop, ...], tuple[Stopping, ...]]:
     """Have those of a decision's stops be told that have a grace; return the others, and who is told.
 
@@ -92,25 +92,24 @@ def announce(
 
     Args:
         state: it is changed.
-        starts: of the decision; they are changed.
-        stops: of the decision.
+        starts: and stops of the decision; they are changed.
         killed: those whose grace was over, which come first.
     """
-    told = {x.job: x for x in stops if state.grace(state.halted[x.job].request)}
-    notices, jobs, bounded = state.notices, [state.halted[name] for name in told], state.accounts.bounded
-    state.halted.clear()
+    stops, halted = sorted(starts.stops.values(), key=lambda x: x.cause == GAIN), starts.trial.halted
+    told = {x.job: x for x in stops if state.grace(halted[x.job].request)}
+    notices, jobs, bounded = state.notices, [halted[name] for name in told], state.accounts.bounded
     rest = (*killed, *(x for x in stops if x.job not in told))
     if not told:
         return rest, ()
     nodes = {node for job in jobs for node in job.nodes}
-    late = [x for x in starts.starts if x.job in told or bounded or nodes & state.running[x.job].nodes.keys()]
-    made, runs = starts.starts, {x.job: state.running[x.job] for x in late}
-    starts.undo(list(runs))
+    made = [*starts.starts.values()]
+    late = [x for x in made if x.job in told or bounded or nodes & state.running[x.job].nodes.keys()]
+    runs = {x.job: state.running[x.job] for x in late}
+    starts.trial.back(runs, told)
     for job, stop in zip(jobs, told.values(), strict=True):
         seconds = state.grace(job.request)
         row = Stopping(stop.job, stop.nodes, stop.other, stop.left, stop.price, stop.cause, state.now, seconds)
-        state.waiting[job.name] = job.request
-        assert state.put(job.told(row.until)), f"{job.name} had these seats"
+        state.alter(job.told(row.until))
         notices.stopping[job.name] = row
     for start in late:
         if start.job in told or not _begin(state, runs[start.job]):
@@ -118,7 +117,7 @@ def announce(
             after = tuple(x.name for x in jobs if rests or x.nodes.keys() & runs[start.job].nodes.keys())
             notices.claims[start.job] = Claim(start.job, start.degree, start.nodes, start.tier, after)
             starts.waits[start.job] = notices.why(start.job, state.now)
-    starts.starts = [x for x in made if x.job not in notices.claims]
+    starts.starts = {x.job: x for x in made if x.job not in notices.claims}
     return rest, tuple(notices.stopping[name] for name in told)
 
 

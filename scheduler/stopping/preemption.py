@@ -25,7 +25,6 @@ from gangplan.instances.verify.actions import Preempted, verify_preemption
 from gangplan.solvers.placement.eviction import Eviction, Occupancy, cheapest_eviction
 from gangplan.solvers.placement.online.capacity import Kind
 
-from ..decision import Stop
 from ..explaining.explain import Considered
 from ..queueing.queue import Shape
 from ..queueing.request import Request
@@ -56,7 +55,6 @@ class Preemption:
         stop: of the machine's clock, when there is no more time.
 
     Attributes:
-        stops: the jobs that stopped.
         candidates: what was considered, in words.
     """
 
@@ -65,13 +63,11 @@ class Preemption:
         self._left = SEARCHES
         self._hopeless: set[tuple[object, ...]] = set()
         self._over: set[int] = set()  # accounts that held more than their share when `_lent` was asked
-        self._gone: list[RunningJob] = []  # who made place for each of the stops
         self._known: dict[tuple[object, ...], Victims] = {}  # as long as nothing changes
         self._jobs: RunningArrays | None = None
         self._stamp = (-1, -1)
         self._low: tuple[tuple[int, int], tuple[dict[int, int], tuple[set[int], set[int]]]] | None = None
         self._stuck: set[int] = set()  # serial numbers of those that found no other place
-        self.stops: list[Stop] = []
         self.candidates: list[Considered] = []
 
     def clear(self, request: Request) -> bool:
@@ -334,24 +330,20 @@ class Preemption:
         if wrong:
             self.candidates.append(Considered(work, cost, wrong[0]))
             return False
-        started, stopped, hold = len(starts.starts), len(self.stops), starts.clear
         starts.thaw()
-        for job, cause in zip(jobs, causes, strict=True):
-            held, left, price = state.named(job.nodes), job.left(state.now), job.request.price or 0.0
-            self.stops.append(Stop(job.name, held, request.name, left, price, cause))
-            self._gone.append(job)
-            state.halt(job.name)
-        starts.renew()
-        starts.clear = None
-        tier = next((cause for cause in causes if cause != CAUSES[MOVE]), "moves")
-        done = starts.one(request.name, (degree,), tier, hold=False)
-        done = done and all(self._goes_on(job) for job in reversed(moves))
-        starts.clear = hold
+        clear, starts.clear = starts.clear, None
+        with starts.trial as trial:
+            for job, cause in zip(jobs, causes, strict=True):
+                starts.stop(job, request.name, cause)
+            starts.renew()
+            tier = next((cause for cause in causes if cause != CAUSES[MOVE]), "moves")
+            done = starts.one(request.name, (degree,), tier, hold=False)
+            done = done and all(self._goes_on(job) for job in reversed(moves))
+            if done:
+                trial.keep()
+        starts.clear = clear
         if not done:
-            starts.undo([start.job for start in starts.starts[started:]], self._gone[stopped:])
-            del self.stops[stopped:], self._gone[stopped:]
             return False
-        starts.stopped.update(names)
         proof = "no set costs less" if eviction.proved else f"no set costs less than {eviction.bound / 3600:.3g}"
         proof = f"{len(moves)} of them at once elsewhere" if moves else proof
         self.candidates.append(Considered(f"{work}; {proof}", cost))

@@ -21,7 +21,7 @@ from itertools import islice
 
 from gangplan.instances.verify.actions import Exchange, verify_stop
 
-from ..decision import Start, Stop
+from ..decision import GAIN, Start, Stop
 from ..explaining.explain import Considered
 from ..queueing.queue_walk import in_order
 from ..queueing.request import Request
@@ -42,16 +42,12 @@ class Stops:
         state: it is changed.
         starts: the round of starts that it is part of.
 
-    Attributes:
-        stops: the jobs that stopped.
     """
 
     def __init__(self, state: SchedulerState, starts: StartRound) -> None:
         self._state, self._starts = state, starts
-        self.stops: list[Stop] = []
         self._refused: list[Considered] = []
-        self._was: dict[str, RunningJob] = {}
-        self._earlier = {start.job for start in starts.starts}  # of other rounds
+        self._earlier = {*starts.starts}  # of other rounds
         self._counts: dict[str, float] = {}  # seconds of jobs that stopped, as they count in the order
 
     def run(self) -> None:
@@ -63,7 +59,7 @@ class Stops:
         first = [state.waiting[name] for name in islice(in_order(queue), MOST)]
         claims = state.notices.claims
         first = [x for x in first if x.job.worker.gpu and x.terms.preempts and x.name not in claims]
-        first = [x for x in first if starts.degrees(x) and x.name not in starts.stopped]
+        first = [x for x in first if starts.degrees(x) and not starts.gave_way(x.name)]
         if not first:
             return
         if not state.idle and min(queue.key(request.name) for request in first) >= parts.key.max():
@@ -109,6 +105,11 @@ class Stops:
             self._make_room(request)
 
     @property
+    def stops(self) -> list[Stop]:
+        """The jobs that stopped."""
+        return [self._starts.stops[name] for name in self._counts]
+
+    @property
     def candidates(self) -> tuple[Considered, ...]:
         """The stops in words, with the seconds that each had left, and those that were refused."""
         made = (Considered(f"{stop.job} gives way to {stop.other}", stop.left) for stop in self.stops)
@@ -128,26 +129,19 @@ class Stops:
             words = f"{room.stopped + room.moved} give way to {request.name}"
             self._refused.append(Considered(words, request.lasts(degree), wrong[0]))
             return
-        for job in jobs:  # each waits with what is left of its work
-            state.halt(job.name)
-        starts.renew()
-        where = {node: self._seats(node, count, jobs) for node, count in room.nodes.items()}
-        begun: list[str] = []
-        for name, degrees, nodes in [
-            (request.name, degree, where),
-            *((job.name, job.degree, None) for job in jobs[len(room.stopped) :]),
-        ]:
-            if not starts.one(name, (degrees,), TIER, nodes, hold=False):
-                starts.undo(begun, jobs)
-                return
-            begun.append(name)
-        starts.stopped.update(job.name for job in jobs)
+        with starts.trial as trial:
+            for job in jobs:  # each waits with what is left of its work
+                starts.stop(job, request.name, GAIN)
+            starts.renew()
+            where = {node: self._seats(node, count, jobs) for node, count in room.nodes.items()}
+            goes_on = [(job.name, job.degree, None) for job in jobs[len(room.stopped) :]]
+            for name, degrees, nodes in [(request.name, degree, where), *goes_on]:
+                if not starts.one(name, (degrees,), TIER, nodes, hold=False):
+                    return
+            trial.keep()
         for job, exchange in zip(jobs, exchanges, strict=True):
-            self._was[job.name] = job
             self._counts[job.name] = exchange.left
             self._parts.leave(job)
-            held = state.named(job.nodes)
-            self.stops.append(Stop(job.name, held, request.name, job.left(state.now), exchange.price or 0.0))
 
     def _seats(self, node: int, count: int, jobs: Sequence[RunningJob]) -> tuple[int, ...]:
         """Return so many idle GPUs of a node, first those that jobs left."""
@@ -174,16 +168,16 @@ class Stops:
                 if (back, more) == (stops, starts):
                     break
                 stops, starts = back, more
-            gone = [x for x in self.stops if x.job in stops]
-            self.stops = [x for x in self.stops if x.job not in stops]
-            self._starts.undo([s.job for s in self._made() if s.job in starts], [self._was.pop(x.job) for x in gone])
+            self._starts.trial.back(starts, stops)
+            self._counts = {name: left for name, left in self._counts.items() if name not in stops}
             words = f"{loss.job} gives way to {loss.other}"
             self._refused.append(Considered(words, loss.left, "it gains no more than it costs"))
 
     def _shares(self, name: str, stops: set[str]) -> bool:
         """Return whether a job has the user or queue of one that stopped, if these have limits."""
         accounts, terms = self._state.accounts, self._state.running[name].request.terms
-        others = [self._was[other].request.terms for other in stops] if accounts.bounded else []
+        halted = self._starts.trial.halted
+        others = [halted[other].request.terms for other in stops] if accounts.bounded else []
         mine = set(accounts.all[accounts.leaf(terms)].above)
         return any(
             (terms.user and terms.user == other.user) or mine & {*accounts.all[accounts.leaf(other)].above}
@@ -191,7 +185,7 @@ class Stops:
         )
 
     def _made(self) -> list[Start]:
-        return [s for s in self._starts.starts if s.tier == TIER and s.job not in self._earlier]
+        return [s for s in self._starts.starts.values() if s.tier == TIER and s.job not in self._earlier]
 
     def _gains(self, stop: Stop) -> bool:
         """Return whether a stop gains more than it costs, in the seconds for which jobs count."""
