@@ -28,7 +28,8 @@ from ..queueing.request import Request
 from ..state import SchedulerState
 from ..stopping.leaving import occupied
 from ..stopping.running_jobs import Nodes, RunningJob
-from .migration import Move, Moves, closed, in_order, limited, movable, without
+from ..trial import Trial
+from .migration import Move, Moves, closed, in_order, limited, movable
 
 TRIES = 16
 """Maximum number of sets of jobs whose places are looked for before CP-SAT is asked."""
@@ -186,36 +187,34 @@ class _Search:
         """Return GPUs of the gang, under the name "", and of each job; `None` if one has no place."""
         state, room, places = self._state, self._room, dict[str, Nodes]()
         outside, late = np.flatnonzero(room.group != group), state.delay(jobs)
-        with without(state, jobs) as put:
+        with state.trial() as trial:
+            trial.unseat(jobs)
             if room.gang is not None:
-                if (seats := self._put(room.gang, outside, counts.get(""), put)) is None:
+                if (seats := self._put(room.gang, outside, counts.get(""), trial)) is None:
                     return None
                 places[""] = seats
             inside = np.flatnonzero(room.group == group) if room.gang is None else outside[:0]
             for job in sorted(jobs, key=lambda x: (-x.gpus, x.request.serial)):
                 gang = state.placed(job.request, job.degree)
                 never = np.union1d(inside, closed(state, job, state.now, late))
-                if (seats := self._put(gang, never, counts.get(job.name), put)) is None:
+                if (seats := self._put(gang, never, counts.get(job.name), trial)) is None:
                     return None
                 places[job.name] = self._trimmed(job, seats)
                 if {*closed(state, job, state.now, late, seats)} & seats.keys():
                     return None
         return places
 
-    def _put(self, gang: GangJob, never: Long, counts: Counts | None, put: list[str]) -> Nodes | None:
+    def _put(self, gang: GangJob, never: Long, counts: Counts | None, trial: Trial) -> Nodes | None:
         """Place a gang for now, not on some nodes; return its GPUs, `None` if it has no place."""
-        placer, places = self._state.placer, self._state.places
-        room: Capacity = placer.room(gang).without(never)
+        places = self._state.places
+        room: Capacity = self._state.placer.room(gang).without(never)
         policy = None if places is None else places.closest
         if counts is not None:
             policy = lambda room, degree: dict(counts)  # noqa: E731
             if any(count > room.room[node] for node, count in counts.items()):
                 return None
-        seats = placer.place(gang, room, policy)
-        if seats is None:
-            return None
-        put.append(gang.name)
-        return {node: seat.gpus for node, seat in seats.items()}
+        seats = trial.place(gang, room, policy)
+        return None if seats is None else {node: seat.gpus for node, seat in seats.items()}
 
     def _trimmed(self, job: RunningJob, seats: Nodes) -> Nodes:
         """Return the GPUs that a job keeps: of workers that it does not need those with which it has whole nodes."""

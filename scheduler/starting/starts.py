@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from sys import float_info
@@ -168,6 +168,21 @@ class StartRound:
         self.stops[job.name] = Stop(job.name, state.named(job.nodes), other, job.left(state.now), price, cause)
         self.trial.note(STOP, job.name, self.stops.pop, job.name)
         self.trial.halt(job.name)
+
+    def exchange(self, stops: Iterable[tuple[RunningJob, str, str]], starts: Iterable[bool]) -> bool:
+        """Stop jobs, each for another one and a cause, and start some; leave all as it was if one does not start.
+
+        Args:
+            stops: as of `stop`.
+            starts: begins one after the other as it is gone through, and says whether it could.
+        """
+        with self.trial as trial:
+            for job, other, cause in stops:
+                self.stop(job, other, cause)
+            self.renew()
+            if done := all(starts):
+                trial.keep()
+        return done
 
     def gave_way(self, name: str) -> bool:
         """Return whether a job stopped in this round for another one: nobody stops for it."""
@@ -474,20 +489,21 @@ class StartRound:
         if nodes is None and not placer.fits(state.placed(request, degree)):
             return self._seating.full(request, degree)
         reservations = self._reservations(request)
-        if nodes is None:
-            if (why := self._seating.place(request, degree, reservations)) is not None:
+        with state.trial() as trial:
+            if nodes is None:
+                if (why := self._seating.place(request, degree, reservations, trial)) is not None:
+                    return why
+                nodes = self._seating.taken(request)
+            if (why := self._seating.check(request, degree, nodes, trial)) is not None:
                 return why
-            nodes = self._seating.taken(request)
-        if (why := self._seating.check(request, degree, nodes)) is not None:
-            return why
-        slower = state.slower(request, degree, seats := self._seating.taken(request))
-        end = state.now + request.lasts(degree, slower)
-        late = not self._seating.stand(reservations, request.job, end)
-        shut = self._seating.barred(request, seats, end)
-        if shut or late or (self.hopeful and state.hopes(request, degree, slower)):
-            placer.remove(name)
-            self._far = request, degree, slower
-            return WINDOW if shut else DELAY if late else CLOSER
+            slower = state.slower(request, degree, seats := self._seating.taken(request))
+            end = state.now + request.lasts(degree, slower)
+            late = not self._seating.stand(reservations, request.job, end)
+            shut = self._seating.barred(request, seats, end)
+            if shut or late or (self.hopeful and state.hopes(request, degree, slower)):
+                self._far = request, degree, slower
+                return WINDOW if shut else DELAY if late else CLOSER
+            trial.keep()
         for held in self._held:
             if held.reservation is not None:
                 held.reservation.note(request.job, *placer.uses(name), end)

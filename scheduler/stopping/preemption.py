@@ -332,15 +332,14 @@ class Preemption:
             return False
         starts.thaw()
         clear, starts.clear = starts.clear, None
-        with starts.trial as trial:
-            for job, cause in zip(jobs, causes, strict=True):
-                starts.stop(job, request.name, cause)
-            starts.renew()
+
+        def begin() -> Iterator[bool]:
             tier = next((cause for cause in causes if cause != CAUSES[MOVE]), "moves")
-            done = starts.one(request.name, (degree,), tier, hold=False)
-            done = done and all(self._goes_on(job) for job in reversed(moves))
-            if done:
-                trial.keep()
+            yield starts.one(request.name, (degree,), tier, hold=False)
+            for job in reversed(moves):
+                yield self._goes_on(job)
+
+        done = starts.exchange([(job, request.name, cause) for job, cause in zip(jobs, causes, strict=True)], begin())
         starts.clear = clear
         if not done:
             return False

@@ -15,7 +15,7 @@ here at all; a higher class may stop it, and who has less than its share (`preem
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 
@@ -129,19 +129,17 @@ class Stops:
             words = f"{room.stopped + room.moved} give way to {request.name}"
             self._refused.append(Considered(words, request.lasts(degree), wrong[0]))
             return
-        with starts.trial as trial:
-            for job in jobs:  # each waits with what is left of its work
-                starts.stop(job, request.name, GAIN)
-            starts.renew()
+
+        def begin() -> Iterator[bool]:
             where = {node: self._seats(node, count, jobs) for node, count in room.nodes.items()}
-            goes_on = [(job.name, job.degree, None) for job in jobs[len(room.stopped) :]]
-            for name, degrees, nodes in [(request.name, degree, where), *goes_on]:
-                if not starts.one(name, (degrees,), TIER, nodes, hold=False):
-                    return
-            trial.keep()
-        for job, exchange in zip(jobs, exchanges, strict=True):
-            self._counts[job.name] = exchange.left
-            self._parts.leave(job)
+            yield starts.one(request.name, (degree,), TIER, where, hold=False)
+            for job in jobs[len(room.stopped) :]:
+                yield starts.one(job.name, (job.degree,), TIER, hold=False)
+
+        if starts.exchange([(job, request.name, GAIN) for job in jobs], begin()):
+            for job, exchange in zip(jobs, exchanges, strict=True):
+                self._counts[job.name] = exchange.left
+                self._parts.leave(job)
 
     def _seats(self, node: int, count: int, jobs: Sequence[RunningJob]) -> tuple[int, ...]:
         """Return so many idle GPUs of a node, first those that jobs left."""
