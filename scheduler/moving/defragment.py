@@ -18,15 +18,14 @@ import numpy as np
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import FloatArray
 from gangplan.instances.placement import GangJob
-from gangplan.solvers.placement.eviction import cheapest_eviction
-from gangplan.solvers.placement.online.capacity import Capacity, Kind
+from gangplan.solvers.placement.online.capacity import Capacity
 from gangplan.solvers.placement.online.state import Long
 from gangplan.solvers.run import OPTIMAL_GAP
 
 from ..queueing.admission import check_new
 from ..queueing.request import Request
 from ..state import SchedulerState
-from ..stopping.leaving import occupied
+from ..stopping.leaving import Leaving
 from ..stopping.running_jobs import Nodes, RunningJob
 from ..trial import Trial
 from .migration import Move, Moves, closed, in_order, limited, movable
@@ -137,7 +136,7 @@ class _Search:
 
         If a set for a gang has no place elsewhere, the next one is without its dearest job.
         """
-        room, state = self._room, self._state
+        room = self._room
         if room.gang is None:
             at: dict[int, list[int]] = {g: [] for g in np.unique(room.group[room.group >= 0]).tolist()}
             for j, job in enumerate(self._jobs):
@@ -148,20 +147,15 @@ class _Search:
                 if np.isfinite(price[g]):
                     yield price[g], at[g], g
             return
-        cost, need, workers = self._cost.copy(), np.array(Kind.workers(room.gang).need), room.gang.workers[0]
+        cost, leaving = self._cost.copy(), Leaving(self._state, room.gang, domain=room.group)
         for _ in range(TRIES):
-            occupancy = occupied(state, room.gang, cost, room.group)
-            occupancy.most[room.group < 0] = 0
-            left = self._until - time.perf_counter()
-            found = cheapest_eviction(occupancy, need, workers, time_limit=max(left, 0.0) / 2)
+            found = leaving.cheapest(cost, (self._until - time.perf_counter()) / 2)
             if found is None:
                 return
-            leave = np.array(found.jobs, np.int64)
-            total = np.bincount(room.group + 1, occupancy.workers(need, leave), len(room.names) + 1)[1:]
-            yield found.bound, list(found.jobs), int(np.flatnonzero(total >= workers)[0])
-            if not len(leave):
+            yield found.bound, list(found.jobs), leaving.where(found.jobs)[0]
+            if not found.jobs:
                 return
-            cost[leave[cost[leave].argmax()]] = np.inf
+            cost[max(found.jobs, key=cost.__getitem__)] = np.inf
 
     def _offer(self, leave: Sequence[int], group: int, counts: Mapping[str, Counts]) -> None:
         """Note moves of these jobs if all have a place, and an order; `counts` say where, if that is known."""

@@ -22,7 +22,7 @@ from dataclasses import replace
 import numpy as np
 
 from gangplan.instances.verify.actions import Preempted, verify_preemption
-from gangplan.solvers.placement.eviction import Eviction, Occupancy, cheapest_eviction
+from gangplan.solvers.placement.eviction import Eviction
 from gangplan.solvers.placement.online.capacity import Kind
 
 from ..explaining.explain import Considered
@@ -30,7 +30,7 @@ from ..queueing.queue import Shape
 from ..queueing.request import Request
 from ..starting.starts import StartRound
 from ..state import SchedulerState
-from .leaving import domains, occupied
+from .leaving import Leaving
 from .running_jobs import RunningJob
 from .victims import RunningArrays, Victims
 
@@ -241,15 +241,12 @@ class Preemption:
     ) -> Eviction | None:
         """Return the jobs to stop, of classes as low as possible, and what they cost."""
         state, jobs, until = self._state, self._running(), time.perf_counter() + seconds
-        job = state.placed(request, degree)
         cost = self._work(jobs)
         cost = np.where(victims.cause == MOVE, np.where(np.isfinite(jobs.price), jobs.price, 0.0) * jobs.wide, cost)
-        occupancy = occupied(state, job, cost, domains(state, job), request)
-        need = np.array(Kind.workers(job).need)
+        leaving = Leaving(state, state.placed(request, degree), request)
 
         def search(goes: np.ndarray) -> Eviction | None:
-            some = replace(occupancy, cost=np.where(goes, cost, np.inf))
-            return cheapest_eviction(some, need, job.workers[0], time_limit=max(until - time.perf_counter(), 0.0))
+            return leaving.cheapest(np.where(goes, cost, np.inf), until - time.perf_counter())
 
         for top in np.unique(victims.level[victims.cause != NOBODY]).tolist():
             goes = (victims.cause != NOBODY) & (victims.level <= top)
@@ -260,7 +257,7 @@ class Preemption:
                 cheapest = min(few, key=lambda x: x.cost, default=None)
                 eviction = None if cheapest is None else replace(cheapest, bound=eviction.bound)
             if eviction is not None:
-                chosen = self._enough(request, degree, victims, eviction.jobs, helpful, occupancy, need)
+                chosen = self._enough(request, degree, victims, eviction.jobs, helpful, leaving, cost)
                 return None if chosen is None else replace(eviction, jobs=chosen, cost=float(cost[list(chosen)].sum()))
         return None
 
@@ -291,8 +288,8 @@ class Preemption:
         victims: Victims,
         jobs: Sequence[int],
         helpful: Sequence[int],
-        occupancy: Occupancy,
-        need: np.ndarray,
+        leaving: Leaving,
+        cost: np.ndarray,
     ) -> tuple[int, ...] | None:
         """Return them and as many more as let a job start that a limit keeps, less those that are not needed then."""
         chosen, rest = list(jobs), [i for i in helpful if i not in jobs]
@@ -307,11 +304,9 @@ class Preemption:
             if not rest:
                 return None
             chosen.append(rest.pop(0))
-        workers = self._state.placed(request, degree).workers[0]
-        for i in sorted(chosen, key=lambda i: -occupancy.cost[i]):
+        for i in sorted(chosen, key=lambda i: -cost[i]):
             fewer = [x for x in chosen if x != i]
-            room = np.bincount(occupancy.domain, occupancy.workers(need, np.array(fewer, np.int64)))
-            if room.max() >= workers and not refused(fewer):
+            if leaving.where(fewer) and not refused(fewer):
                 chosen = fewer
         return tuple(chosen)
 
