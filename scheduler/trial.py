@@ -51,7 +51,7 @@ class Trial:
         around: Callable[[Collection[str]], AbstractContextManager[None]] = lambda names: nullcontext(),
     ) -> None:
         self._state, self._around = state, around
-        self._done, self._marks, self._kept = list[_Change](), list[int](), False
+        self._done, self._marks = list[_Change](), list[int | None]()
         self.halted: dict[str, RunningJob] = {}
 
     def __enter__(self) -> Self:
@@ -61,13 +61,12 @@ class Trial:
 
     def __exit__(self, *_: object) -> None:
         """Take it back unless it is kept."""
-        mark, kept, self._kept = self._marks.pop(), self._kept, False
-        if not kept:
+        if (mark := self._marks.pop()) is not None:
             self._undo(self._done[mark:], self._done[:mark])
 
     def keep(self) -> None:
-        """Leave what was done as it is."""
-        self._kept = True
+        """Leave what was done since the trial was entered last as it is."""
+        self._marks[-1] = None
 
     def back(self, starts: Collection[str] | None = None, stops: Collection[str] = ()) -> None:
         """Take back some starts and stops, on which no others rest; by default all that was done."""

@@ -65,8 +65,8 @@ class Preemption:
         self._over: set[int] = set()  # accounts that held more than their share when `_lent` was asked
         self._known: dict[tuple[object, ...], Victims] = {}  # as long as nothing changes
         self._jobs: RunningArrays | None = None
-        self._stamp = (-1, -1)
-        self._low: tuple[tuple[int, int], tuple[dict[int, int], tuple[set[int], set[int]]]] | None = None
+        self._stamp = -1
+        self._low: tuple[int, tuple[dict[int, int], tuple[set[int], set[int]]]] | None = None
         self._stuck: set[int] = set()  # serial numbers of those that found no other place
         self.candidates: list[Considered] = []
 
@@ -122,7 +122,7 @@ class Preemption:
 
     def _lowest(self) -> tuple[dict[int, int], tuple[set[int], set[int]]]:
         """Return the lowest class that may stop by queue; where jobs give way to others; and above what they lent."""
-        stamp = self._state.changes, self._state.undone
+        stamp = self._state.changes
         if self._low is None or self._low[0] != stamp:
             state, accounts, now = self._state, self._state.accounts, self._state.now
             (_, since, _, settled, _), (ready, payer, level) = state.running.table()[0], state.running.standing()
@@ -173,7 +173,7 @@ class Preemption:
 
     def _running(self) -> RunningArrays:
         """Return the running jobs as they are now."""
-        stamp = self._state.changes, self._state.undone
+        stamp = self._state.changes
         if self._jobs is None or stamp != self._stamp:
             self._stamp, self._jobs = stamp, RunningArrays.of(self._state)
             self._known.clear()
