@@ -41,7 +41,7 @@ def seen(state: SchedulerState) -> dict[str, Any]:
         "waiting": dict(state.waiting),
         "keys": {name: state.queue.key(name) for name in state.waiting},
         "promises": dict(state.promises),
-        "accounts": [(x.name, x.used, x.leaving) for x in accounts.all],
+        "accounts": [(x.name, [*x.used], [*x.leaving]) for x in accounts.all],
         "counts": (state.idle, state.light, state.running.stoppable, state.running.logs),
     }
 
