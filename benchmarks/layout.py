@@ -45,6 +45,9 @@ UNEXPLAINED = "mit_N2"
 """Runs with less memory in use than weights, gradients and optimizer take with the runtime of the others."""
 NEAR = 1.05
 """Times the best layout's seconds: as good as it."""
+WITHIN = 0.05
+"""Runs of which no figure is farther off are counted, not listed; so are layouts that the best is not farther ahead of,
+if the model is within twice as much."""
 FEW = 2.0
 """Times the seconds of published degrees: only layouts that may take less are counted."""
 PATIENCE = 240.0
@@ -176,40 +179,51 @@ def _why(space: Space, own: Family, best: Family) -> dict[str, float]:
     return dict(zip(_SAVED, (parts[0] - parts[1]).tolist(), strict=True))
 
 
-def errors(found: Found, model: str) -> str:
-    """Return each of Sailor's runs of a model."""
-    lines, every = [], found.policies(model)
+def errors(found: Found, model: str, *, memory: bool = True) -> str:
+    """Return Sailor's runs of a model, each that is farther off than `WITHIN` in seconds or, if asked, `memory`."""
+    lines, every, near = [], found.policies(model), 0
     for name in every:
         at = {
             key: found.one(model, name, key) for key in ("measured", "seconds", "held_out", "measured_bytes", "bytes")
         }
-        memory = [f"{at['measured_bytes'] / 1e9:.1f} GB", _error(at["bytes"], at["measured_bytes"])]
+        pairs = ("seconds", "measured"), ("held_out", "measured"), ("bytes", "measured_bytes")
+        if all(abs(at[told] / at[measured] - 1) <= WITHIN for told, measured in pairs[: 2 + memory]):
+            near += 1
+            continue
+        most = [f"{at['measured_bytes'] / 1e9:.1f} GB", _error(at["bytes"], at["measured_bytes"])]
         lines.append([name.replace("_plan_config_", " "), number(at["measured"]), _error(at["seconds"], at["measured"]),
-                      _error(at["held_out"], at["measured"]), *memory])  # fmt: skip
+                      _error(at["held_out"], at["measured"]), *most])  # fmt: skip
     known = [name for name in every if not name.startswith(UNEXPLAINED)]
     means = [_mean(found, model, every, key, "measured") for key in ("seconds", "held_out")]
     lines.append(["mean of errors", "", *means, "", _mean(found, model, known, "bytes", "measured_bytes")])
-    return table(("run", "seconds", "model", "group left out", "most memory", "model"), lines)
+    what = "all figures" if memory else "seconds"
+    words = f"\n\nOf {near} others {what} are within {WITHIN:.0%}." if near else ""
+    return table(("run", "seconds", "model", "group left out", "most memory", "model"), lines) + words
 
 
 def published(found: Found) -> str:
-    """Return each of NVIDIA's layouts: measured, told, and its rank."""
-    lines, rest = [], []
+    """Return NVIDIA's layouts: measured, told, and their rank; those that decide nothing (`WITHIN`) are counted."""
+    lines, rest, near = [], [], 0
     for name in found.policies("tuned"):
         (seed,) = found.of("tuned", name, "measured") or (0,)
         at = {key: found.one("tuned", name, key) for key in STUDY.figures}
         error = at["seconds"] / at["measured"] - 1
         if seed not in (*SIX, APART):
             rest.append(abs(error))
+        lead = 1 - at["best"] / at["own"]
+        if abs(error) <= 2 * WITHIN and lead <= WITHIN:
+            near += 1
+            continue
         best = ", ".join(f"{name} {at[name]:.0f}" for name in _DEGREES if at[name] > (name not in ("MBS", "ZeRO")))
         part = max(SECONDS, key=lambda name: at[f"less {name}"])
         why = f"{part} {at[f'less {part}'] / at['own']:.0%}" if at["rank"] > 1 else ""
         note = " (fitted)" * (seed in SIX) + " (apart)" * (seed == APART)
         cut = "at least " * bool(at["cut"])
-        place, near = f"{cut}{at['rank']:,.0f}", f"{cut}{at['near']:.0f} of {at['layouts']:,.0f}"
-        shorter = f"{1 - at['best'] / at['own']:.0%}"
-        lines.append([name + note, number(at["measured"]), f"{error:+.0%}", place, near, best, shorter, why])
-    words = f"The others: {np.median(rest):.0%} in the median, {max(rest):.0%} at worst." if rest else ""
+        place, close = f"{cut}{at['rank']:,.0f}", f"{cut}{at['near']:.0f} of {at['layouts']:,.0f}"
+        lines.append([name + note, number(at["measured"]), f"{error:+.0%}", place, close, best, f"{lead:.0%}", why])
+    words = f"{near} others are at most {2 * WITHIN:.0%} off, and the best at most {WITHIN:.0%} ahead. " if near else ""
+    if rest:
+        words += f"Of those neither fitted nor apart: {np.median(rest):.0%} in the median, {max(rest):.0%} at worst."
     head = ("layout", "seconds", "model", "rank", "within 5%", "best by the model", "shorter by", "most of it")
     return f"{table(head, lines)}\n\n{words}"
 
@@ -232,7 +246,7 @@ STUDY = Study(
     {
         "layout-results.md": {
             "runs": lambda found: errors(found, "OPT-350"),
-            "analytic": lambda found: errors(found, "GPT-NEO"),
+            "analytic": lambda found: errors(found, "GPT-NEO", memory=False),
             "published": published,
         }
     },

@@ -49,18 +49,18 @@ POLICIES = (*RULES, "linear", "patient", USUAL, PATIENT, NETWORK, FREE, ORACLE)
 OURS, PARTS = (
     "gnn-unguarded",
     {
-        "gnn-iterated-unguarded": "expert iteration after imitation",
-        "gnn-ppo-unguarded": "PPO after imitation",
-        "gnn-rl-only-unguarded": "PPO alone, no imitation",
+        "gnn-exact-unguarded": "exact labels alone",
+        "gnn-rollouts-unguarded": "rollouts alone",
+        "gnn-imitation-unguarded": "both, no RL",
+        "gnn-rl-only-unguarded": "RL alone, no imitation",
         "gnn-alone-unguarded": "no messages: candidates alone",
-        "gnn-linear-unguarded": "linear in the candidate's features",
         "gnn-random-unguarded": "random weights",
         "patient": "no network: the rule",
     },
 )
 """The network alone, and what it is without one of its parts: weights in the folder that the command line names."""
-PART_SEEDS = 40
-"""Test seeds on which they are compared, in compiled episodes."""
+PART_SEEDS = range(40, 80)
+"""Test seeds on which they are compared, in compiled episodes: others were looked at before the last choice."""
 SYNTHETIC = ("small", "expensive", "mixed", "loaded", "uncertain", "rush")
 
 
@@ -127,8 +127,8 @@ def tasks(options: Options) -> Iterator[Task]:
                     yield Task(case, policy, seed, weights if "gnn" in policy else "")
         for policy in (OURS, *PARTS) if case in SYNTHETIC and not options.policies else ():
             path = weights_of(policy, None, options.weights)
-            first = 10 if policy in POLICIES else 0
-            for seed in range(first, options.seeds or PART_SEEDS) if path or policy in POLICIES else ():
+            seeds = PART_SEEDS[: options.seeds] if path or policy in POLICIES else ()
+            for seed in (*range(options.seeds or 10), *seeds) if policy == OURS else seeds:
                 yield Task(case, policy, seed, digest(path) if path else "")
 
 

@@ -129,7 +129,7 @@ def changed(policy: Any, run: Episode) -> float:
         rule = np.asarray(seen.graph.x[: len(seen.place), BY_RULE], dtype=float)
         rule = np.where((seen.place == WAIT) & seen.at_once, -np.inf, rule)
         best, all_ = policy.choose(seen), all_ + 1
-        others += best != int(np.argmax(rule))
+        others += not seen.odd and best != int(np.argmax(rule))
         if seen.place[best] == WAIT:
             more = advance(run.jobs, run.cluster, state)
         else:

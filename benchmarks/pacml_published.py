@@ -16,7 +16,7 @@ from gangplan.systems.pacml.simulate import REASONS, Decides
 from .found import Found, table
 from .pacml import STUDY as PACML
 from .pacml import drawn, play
-from .pacml_suites import CONSTANTS, LEARNED, Cell
+from .pacml_suites import CONSTANTS, Cell
 from .pacml_tables import ALL, PUBLISHED, alike, apart, best, rate, signed, spread
 from .rows import Task, digest
 from .study import NOT_RUN, Options, Study
@@ -63,7 +63,7 @@ def _policy(path: Path) -> Decides:
 
 
 def trained_here(found: Found) -> str:
-    """Return its rates beside those published, and how far they are from those of rules and of ours."""
+    """Return its rates beside those published, and how far they are from those of rules."""
     known = _with_rivals(found)
     if not found:
         return NOT_RUN
@@ -74,7 +74,6 @@ def trained_here(found: Found) -> str:
     lines.append(("trained here", *map(rate, mine)))
     less = [x.mean - y if x else np.nan for x, y in zip(mine, theirs, strict=True)]
     lines.append(("less the published best checkpoint", *(f"{x:+.4f}".replace("0.", ".", 1) for x in less)))
-    lines.append(("less ours, degree and block", *(signed(apart(known, cell, POLICY, LEARNED, d)) for d in ALL)))
     names = [best(known, nine, CONSTANTS, d) for d in ALL]
     told = [f"`{n}`: {signed(apart(known, nine, POLICY, n or '', d))}" for n, d in zip(names, ALL, strict=True)]
     lines.append(("less the best constant, nine other models", *told))

@@ -217,7 +217,7 @@ def ablations(found: Found) -> str:
 
 
 def generalises(found: Found) -> str:
-    """Return the mean rates without the op graph, and by how much more it blocks with it, over all trainings."""
+    """Return by how much more it blocks with the op graph than without, over all trainings."""
     cells = SUITES[GENERALISES]
     of = {x: [name for name in TWINS if name.startswith(x)] for x in (ROWS, GRAPHS)}
 
@@ -225,10 +225,10 @@ def generalises(found: Found) -> str:
         every = [rates(found, cell, name, ALL) for name in policies]
         return {seed: float(np.mean([x[seed] for x in every])) for seed in set.intersection(*map(set, every))}
 
-    lines: list[Line] = [(ROWS, *(rate(_mean(list(averaged(cell, of[ROWS]).values()))) for cell in cells))]
     twins = [(averaged(cell, of[GRAPHS]), averaged(cell, of[ROWS])) for cell in cells]
-    lines.append((f"{GRAPHS}, less that", *(signed(_mean([x[s] - y[s] for s in x if s in y])) for x, y in twins)))
-    return table(("mean of A to D", *(f"{cell.units}, {cell.models} models" for cell in cells)), lines)
+    less = [signed(_mean([x[s] - y[s] for s in x if s in y])) for x, y in twins]
+    heads = (f"{cell.units}, {cell.models} models" for cell in cells)
+    return table(("mean of A to D", *heads), [(f"{GRAPHS}, less without", *less)])
 
 
 TABLES: Tables = {

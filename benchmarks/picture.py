@@ -46,8 +46,8 @@ SIZES = {"8": ((2, 2, 2), 12), "32": ((2, 4, 4), 40), "256": ((4, 8, 8), 120), "
 """Racks, nodes in each and GPUs in each, and jobs, by the number of GPUs."""
 WIDEST, POOL = 64, 2000
 """GPUs of a gang at most; jobs that futures are drawn from."""
-EXACT, SEARCH, CUT, ROLLOUT, NETWORK, TUNED, PATIENT, FIRST, ORACLE = (
-    "exact", "search", "search in windows", "rollout", "gnn", "gnn-iterated", "patient", "fcfs+head+closest", "oracle",
+EXACT, SEARCH, CUT, ROLLOUT, NETWORK, IMITATION, PATIENT, FIRST, ORACLE = (
+    "exact", "search", "search in windows", "rollout", "gnn", "gnn-imitation", "patient", "fcfs+head+closest", "oracle",
 )  # fmt: skip
 LOAD = 1.3
 """GPU seconds of jobs where they run fastest, over those of the cluster until the last arrives: a queue forms."""
@@ -59,7 +59,7 @@ SEEDS, FEW, FEWEST = 10, 5, 3
 """Test seeds; on more than 32 GPUs; and of those who are timed, or play only just."""
 SEARCHED = 10.0
 """Seconds of the oracle."""
-POLICIES = (FIRST, PATIENT, NETWORK, TUNED, ROLLOUT, EXACT, ORACLE)
+POLICIES = (FIRST, PATIENT, NETWORK, IMITATION, ROLLOUT, EXACT, ORACLE)
 TEACHERS = {"teachers, 16": (2, 2, 4), "teachers, 32": (2, 4, 4)}
 TAUGHT = (PATIENT, NETWORK, SEARCH, CUT, EXACT)
 JOBS, TRIES, FUTURES, AHEAD = 30, 4, 6, 30
@@ -168,7 +168,7 @@ def tasks(options: Options) -> Iterator[Task]:
             for policy in options.policies or (TAUGHT if taught else POLICIES):
                 weights = _weights(policy, options)
                 most = FEWEST if gpus >= max(PLAYED.get(policy, 1 << 60), 32) else SEEDS if gpus <= 32 else FEW
-                if (policy != TUNED or weights) and gpus <= TIMED.get(policy, gpus) and (taught or i < most):
+                if (policy != IMITATION or weights) and gpus <= TIMED.get(policy, gpus) and (taught or i < most):
                     yield Task(case, policy, i + VALIDATION * taught, digest(weights))
 
 
@@ -180,7 +180,7 @@ def _weights(policy: str, options: Options) -> Path | None:
     if policy == NETWORK:
         return find("gnn")
     path = options.weights / f"{policy}.safetensors"
-    return path if policy == TUNED and path.is_file() else None
+    return path if policy == IMITATION and path.is_file() else None
 
 
 def measure(task: Task, options: Options) -> Mapping[str, float | None]:
@@ -216,7 +216,7 @@ def _play(task: Task, options: Options, *, warm: bool = False) -> dict[str, floa
 
 
 def _policy(task: Task, options: Options) -> Any:
-    if task.policy in (NETWORK, TUNED):
+    if task.policy in (NETWORK, IMITATION):
         return GnnPolicy.load(_weights(task.policy, options) or FOLDER, guarded=False)
     return Oracle(seconds=SEARCHED) if task.policy == ORACLE else make_policy(task.policy)
 

@@ -17,9 +17,9 @@ from .study import Tables
 PICTURE = ROOT / "docs" / "images" / "picture.svg"
 SHOWN = {
     "fcfs+head+closest": ("first come", "#7f7f7f"),
-    "patient": ("fallback: patient", "#222222"),
+    "patient": ("rule: patient", "#222222"),
     "gnn": ("network", "#1f77b4"),
-    "gnn-iterated": ("RL-tuned network", "#2ca02c"),
+    "gnn-imitation": ("network without RL", "#2ca02c"),
     "rollout": ("search: rollouts", "#ff7f0e"),
     "exact": ("exact futures", "#d62728"),
     "oracle": ("knows all arrivals", "#9467bd"),

@@ -57,7 +57,7 @@ def _gap_table(first: str, groups: Mapping[str, Sequence[str]], found: Found) ->
     for name, own in groups.items():
         each = [[gap for g in own for gap in kept[g].get(c, ())] for c in columns]
         lines.append((name, *(f"{100 * float(np.mean(x)):.2f}%" if x else "" for x in each)))
-    return table((first, *(f"{deadline:g} s, {label}" for deadline, label in columns)), lines)
+    return table((first, *(f"{deadline:g} s" for deadline, _ in columns)), lines)
 
 
 def gaps(found: Found) -> str:
@@ -75,16 +75,15 @@ def gaps(found: Found) -> str:
         each = of(group)
         return ", ".join(f"{100 * float(np.mean(x)):.2f}" if x else "-" for x in each) if any(each) else ""
 
-    head = f"{' and '.join(f'{deadline:g} s' for deadline, _ in newest)}, {labels(found)[-1]}, %"
+    head = f"{' and '.join(f'{deadline:g} s' for deadline, _ in newest)}, %"
     return table((head, *sizes), [(x, *(cell(f"{x}, {size}") for size in sizes)) for x in families])
 
 
 def gaps_in_short(found: Found) -> str:
-    """Return mean gaps by size and by objective, and of how many solves."""
+    """Return mean gaps by objective, and of how many solves."""
     kept, columns = _gaps(found)
     groups = list(kept)
-    parts = {size: [g for g in groups if g.endswith(f", {size}")] for size in SIZES}
-    parts |= {x: [g for g in groups if g.startswith(f"{x}, ")] for x in dict.fromkeys(g.split(", ")[0] for g in groups)}
+    parts = {x: [g for g in groups if g.startswith(f"{x}, ")] for x in dict.fromkeys(g.split(", ")[0] for g in groups)}
     counts = " | ".join(str(sum(len(own.get(c, ())) for own in kept.values())) for c in columns)
     means = _gap_table("", {**parts, "all": groups}, found)
     return f"{means}\n| solves | {counts} |"

@@ -160,8 +160,6 @@ ENTRIES = (
     Entry("schedule", "starts", share=0.7, least=0.5),
     Entry("schedule", "local_search", share=0.6, most=FEW),
     Entry("schedule", "cpsat"),
-    # insertion by compiled code is as fast, and better
-    Entry("placement", "least_interference", least=0.2, quick=True, stand_in=True),
     Entry("placement", "local_search", share=0.4),
     Entry("placement", "patterns", share=0.7),
     # from what patterns have found, with more time; without them at once

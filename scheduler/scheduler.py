@@ -164,7 +164,7 @@ class Scheduler(WindowCalls, ChangeCalls, GraceCalls, ConfigureCalls):
             raise InstanceError("cluster", f"{cluster!r} is neither a Fleet nor a Cluster; {words}")
         fleet = cluster if isinstance(cluster, Fleet) else Fleet.of(cluster)
         network = _network(policy)
-        named = network.settings.rule if network else str(policy)
+        named = network.behind if network else str(policy)
         rule = policy if isinstance(policy, Patient | Evolved) else RULES.get(named)
         mine = rule is None and not isinstance(policy, str)
         if isinstance(policy, str) and network is None and policy not in SCHEDULER_POLICIES:

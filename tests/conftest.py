@@ -6,9 +6,11 @@ import gc
 import itertools
 import os
 import signal
+import subprocess
+import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +22,7 @@ from gangplan.hybrid.workers import close_workers
 from gangplan.solvers import processes
 from gangplan.solvers.method import OBJECTIVES
 
-# a shared machine may pause any example; a time limit on each would only test the machine
-settings.register_profile("gangplan", deadline=None)
-settings.load_profile("gangplan")
+from . import seeds
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 
@@ -30,6 +30,38 @@ DATA = Path(__file__).parents[2] / "shared" / "data"
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add `--all`, by which tests marked `long` run too."""
     parser.addoption("--all", action="store_true", help="run tests that are too long for CI as well")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Compile again the extension modules whose sources have changed, once for all workers; choose what is drawn."""
+    if not hasattr(config, "workerinput"):
+        build = [sys.executable, "setup.py", "build_ext", "--inplace"]
+        done = subprocess.run(build, cwd=Path(__file__).parents[1], check=False, capture_output=True, text=True)
+        if done.returncode:
+            pytest.exit(done.stdout + done.stderr, returncode=done.returncode)
+    seeds.choose(config.getoption("--all"))
+    # there is a worker for each core: more threads of NumPy or PyTorch wait for one another, and keep the cores busy
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    # a shared machine may pause any example; a time limit on each would only test the machine
+    settings.register_profile("gangplan", deadline=None, max_examples=seeds.examples(100))
+    settings.load_profile("gangplan")
+
+
+def pytest_report_header() -> str:
+    """Say which seeds are played, so that they can be played again."""
+    return f"seeds: {seeds.CHOICE}={os.environ[seeds.CHOICE]}"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Have the garbage collector leave alone what the tests import: to look at it takes half a second each time."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.collect()
+        gc.freeze()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -45,11 +77,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def compiled() -> None:
     """Compile once what short solves leave out as long as it is not; workers begin at different ends."""
     second = os.environ.get("PYTEST_XDIST_WORKER", "gw0") != "gw0"
-    for objective in reversed(OBJECTIVES) if second else OBJECTIVES:
-        while (lock := lock_on(objective)) is None:
+    left = [*(reversed(OBJECTIVES) if second else OBJECTIVES)]
+    while left:
+        for objective in [*left]:
+            if (lock := lock_on(objective)) is not None:
+                with lock:
+                    compile_all(objective)
+                left.remove(objective)
+        if left:  # the other worker has them
             time.sleep(0.1)
-        with lock:
-            compile_all(objective)
 
 
 @pytest.fixture(scope="session")
@@ -95,7 +131,6 @@ def spent() -> Iterator[Callable[[], float]]:
     gc.freeze()
     before = total()
     yield lambda: total() - before
-    gc.unfreeze()
 
 
 @pytest.fixture

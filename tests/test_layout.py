@@ -388,17 +388,17 @@ print(json.dumps([*made, len([name for name in sys.modules if name.startswith("g
 
 
 def test_a_first_solve_touches_few_files(tmp_path: Path) -> None:
-    """The package is one file, a problem and its solve with proof are seventy; numba waits for a search."""
+    """The package is one file, a problem and its solve with proof are seventy and three that are compiled."""
     done = subprocess.run([sys.executable, "-c", FIRST], cwd=tmp_path, capture_output=True, text=True, check=True)
     package, generated, solved, numba = json.loads(done.stdout)
-    assert package == 1 and generated <= 18 and solved <= 70 and not numba
+    assert package == 1 and generated <= 18 and solved <= 73 and not numba
 
 
 def test_wheel_is_whole(tmp_path: Path) -> None:
     """A wheel built from the source distribution holds every module and runs where there is nothing else."""
     tree, dist, installed, empty = (tmp_path / name for name in ("tree", "dist", "installed", "empty"))
     for name in ORDER:
-        shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__", "*.so"))
     for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, tree)
     subprocess.run([sys.executable, "-m", "build", "--outdir", dist, tree], check=True, capture_output=True)
@@ -406,7 +406,10 @@ def test_wheel_is_whole(tmp_path: Path) -> None:
     (wheel,) = dist.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(installed)
-    modules = {m.relative_to(ROOT) for f in ORDER for m in (ROOT / f).rglob("*.py*") if m.suffix in (".py", ".pyi")}
+    endings = (".py", ".pyi", ".pxd")
+    modules = {m.relative_to(ROOT) for f in ORDER for m in (ROOT / f).rglob("*.p*") if m.suffix in endings}
+    native = [m for m in modules if "\nimport cython\n" in (ROOT / m).read_text()]
+    modules |= {Path("solvers/shared.abi3.so"), *(m.with_suffix(".abi3.so") for m in native)}
     shipped = {x.relative_to(ROOT) for f in ("configs", "weights") for x in (ROOT / "learned" / f).iterdir()}
     shipped |= {Path("instances/addons.toml")}
     shipped |= {Path("hybrid/bench", name) for name in ("suite.toml", "manifest.jsonl")}

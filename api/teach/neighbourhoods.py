@@ -61,8 +61,7 @@ def ruin_and_recreate(
             gone = [names[j] for j in walk.gone()]
             if not gone:  # the gang whose turn it was costs no more than it must
                 continue
-            found = float(walk.now.found[0])
-            now = float(walk.now.cost.sum() + walk.now.fragment @ (walk.now.many > 0))
+            found, now = walk.now.found, walk.current()
             told = f"{named(gone)} {'go' if len(gone) > 1 else 'goes'}, and "
             if not isfinite(found):
                 told += "cannot come back as cheaply: undone"

@@ -60,10 +60,9 @@ class Results:
         common = [
             replace(x, status="FEASIBLE", bound=None) if x in false and x.value is not None else x for x in common
         ]
-        unsuited = grouped((row for row in newest.values() if row.status == UNSUITED), lambda row: row.method)
-        for method, some in unsuited.items():
-            topics = ", ".join(dict.fromkeys(row.topic for row in some))
-            left.append(f"{method} has no part in {topics}, which it declared beforehand.")
+        if unsuited := dict.fromkeys(row.method for row in newest.values() if row.status == UNSUITED):
+            words = "Left out of objectives that they declared beforehand not to be theirs"
+            left.append(f"{words}: {', '.join(unsuited)}.")
         return cls(tuple(common), {row.instance: best[row.instance] for row in common}, tuple(left), refused)
 
     def gap(self, row: BenchRow) -> float:

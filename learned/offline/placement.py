@@ -52,12 +52,12 @@ class Insertion:
 
         Then each is put back by itself at what it truly costs.
         """
-        scores, true, kinds = np.broadcast_to(choice, (len(self.keys), 1 + 2 * _VECTORS)), self.true.given, self.alike
-        odds = affinity(_means(kinds, scores[:, 1:]))
-        of = true.model[np.unique(kinds, return_index=True)[1]]
-        host, gpu = true.host[np.ix_(of, of)], true.gpu[np.ix_(of, of)]
-        less = np.maximum(host - true.host.mean() * odds, np.minimum(host, _NEAREST)) - host
-        self.engine.given = true._replace(model=kinds, host=host + less, gpu=gpu + less)
+        scores, speeds = np.broadcast_to(choice, (len(self.keys), 1 + 2 * _VECTORS)), self.batch.problem.speeds
+        odds = affinity(_means(self.alike, scores[:, 1:]))
+        of = self.batch.model[np.unique(self.alike, return_index=True)[1]]
+        host, gpu = speeds.host[np.ix_(of, of)], speeds.gpu[np.ix_(of, of)]
+        less = np.maximum(host - speeds.host.mean() * odds, np.minimum(host, _NEAREST)) - host
+        self.engine.given.suppose(self.alike, host + less, gpu + less)
         order = np.argsort(self.keys + scores[:, 0], kind="stable").tolist()
         queue = [j for j in order if not self.running[j]]
         for _ in range(_TRIES):

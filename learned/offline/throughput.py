@@ -51,7 +51,7 @@ class Pipelines:
 
     def lesson(self, plan: Any) -> PlanLesson:
         """Return the stage of each group, by PipeDream's plan where that is as good: of equal optima it is learned."""
-        from gangplan.solvers.partition.throughput.moves import stage_of
+        from gangplan.solvers.partition.throughput.cuts import stage_of
 
         d, value = self.decoder, verify(self.decoder.q.problem, plan).objective
         if d.base is not None and value is not None and d.base.load <= value * (1 + 1e-9):

@@ -7,7 +7,7 @@ from math import tanh
 import numpy as np
 
 from gangplan.simulator.gangs.arrays import ARRIVED, NOW, WAITING, Cluster, Jobs, State
-from gangplan.simulator.gangs.formula import key_of, look_at
+from gangplan.simulator.gangs.formula import EVOLVED, key_of, look_at
 from gangplan.simulator.gangs.step import begin_job, pass_time
 from gangplan.solvers.compiled.kernel import Floats, Ints, by_reference, inner, kernel
 from gangplan.solvers.compiled.routines import argsort
@@ -94,7 +94,8 @@ def play(
 
     Args:
         rule: see `gangplan.learned.online.features.write_rows`.
-        learned: whether the network corrects the rule.
+        learned: whether the network corrects the rule; where it has not seen the like the
+            strongest rule, `EVOLVED`, decides instead.
         until: so many jobs have arrived; more than there are to run to the end.
         most: decisions.
     """
@@ -108,10 +109,12 @@ def go_on(
     learned: bool, until: int, most: int,
 ) -> int:  # fmt: skip
     """Do what `play` does, for compiled code."""
-    decisions, more, runs = 0, True, np.zeros(RUNS_SEEN, np.int64)
+    decisions, more, runs, behind = 0, True, np.zeros(RUNS_SEEN, np.int64), EVOLVED.copy()
     while more and decisions < most and state.count[ARRIVED] < until:
         see(jobs, cluster, state, s)
         k = rate_state(jobs, cluster, state, s, g, net, rule, learned, runs)
+        if learned and k > 0 and s.most[ODD] >= 0:
+            k = rate_state(jobs, cluster, state, s, g, net, behind, False, runs)
         if k == 0:
             more = pass_time(jobs, cluster, state, np.inf)
             continue

@@ -1,8 +1,9 @@
-"""The guard: the network decides only while a paired test shows it to be better than the rule that it corrects.
+"""The guard: the network decides only while a paired test shows it to be better than the rule behind it, `evolved`.
 
 Each time that half as many more jobs have arrived, the network and each rule play on, in thought, from the present
 state: the jobs that wait and run, then stretches of those that arrived, once more. The differences of the last plays
-are the test: who is ahead of that rule by two standard errors decides until the next one, else the rule does.
+are the test: who is ahead of that rule by two standard errors decides until the next one, else the rule does. It is
+the strongest rule, not the one that the network corrects, and does not depend on the size of the cluster.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from gangplan.instances.arrays import FloatArray
 from gangplan.simulator.gangs.arrays import ARRIVED, NOW, WAITING, Cluster, Jobs, State, begin, copy
-from gangplan.simulator.gangs.formula import GPUS, ONE, PATIENT, TERMS, finish
+from gangplan.simulator.gangs.formula import EVOLVED, GPUS, ONE, PATIENT, TERMS, finish
 
 from ..graph.compiled import CompiledNetwork
 from .candidates import scratch_of
@@ -23,9 +24,11 @@ from .rollouts import imagined
 NETWORK = -1
 """The leader that is no rule."""
 RULES = np.zeros((3, len(TERMS)))
-"""Weights of formulas: `patient`, in whose place a guard has the rule of its network, the shortest job first, and the
+"""Weights of formulas: `evolved`, which decides unless somebody is shown to be better, the shortest job first, and the
 least work first."""
-RULES[0], RULES[1:, ONE], RULES[2, GPUS] = PATIENT, np.inf, 1.0
+BEHIND = "evolved"
+"""The first of them."""
+RULES[0], RULES[1:, ONE], RULES[2, GPUS] = EVOLVED, np.inf, 1.0
 FIRST = 40
 """Jobs that arrive before anybody is compared."""
 GROWTH = 1.5
@@ -50,12 +53,11 @@ class Guard:
     Args:
         cluster: where jobs run.
         net: the network.
-        rule: that it corrects.
+        rule: that the network corrects.
         guarded: if not, nobody is compared, and the network decides.
 
     Attributes:
-        leader: `NETWORK`, or a rule by its place in `rules`.
-        rules: `RULES`, with the network's own first.
+        leader: `NETWORK`, or a rule by its place in `RULES`.
         leaders: all so far.
         due: when so many jobs have arrived, they are compared.
         ahead: by what share of its mean JCT the rule was behind the network and each rule, of the last plays.
@@ -66,8 +68,7 @@ class Guard:
     ) -> None:
         self.leader, self.due = (0, FIRST) if guarded else (NETWORK, EVERYTHING)
         self.leaders, self.ahead = [self.leader], list[list[float]]()
-        self.rules = np.vstack([rule, RULES[1:]])
-        self._net, (self._share, self._cluster) = net, _part(cluster)
+        self._net, self._rule, (self._share, self._cluster) = net, rule, _part(cluster)
         self._scratch = scratch_of(self._cluster)
         self._graph = graph_room(self._cluster, self._scratch)
         self._plays = list[tuple[Jobs, State]]()
@@ -106,14 +107,14 @@ class Guard:
             jobs, start = self._plays[0]
             if not self._means:
                 self._now = copy(start) if self._now is None else self._now
-                of = self._scratch, self._graph, self._net, self.rules[0], True, EVERYTHING, decisions
+                of = self._scratch, self._graph, self._net, self._rule, True, EVERYTHING, decisions
                 if play(jobs, self._cluster, self._now, *of) == decisions:
                     return
             else:
                 self._now = copy(start)
-                finish(jobs, self._cluster, self._now, self.rules[len(self._means) - 1])
+                finish(jobs, self._cluster, self._now, RULES[len(self._means) - 1])
             self._means.append(float((self._now.finish - jobs.submit)[np.isinf(start.start)].mean()))
-            if len(self._means) > len(self.rules):
+            if len(self._means) > len(RULES):
                 if np.isfinite(self._means).all() and self._means[1]:
                     self.ahead = [*self.ahead, (1 - np.array(self._means) / self._means[1]).tolist()][-RECENT:]
                 self._means, self._now = [], None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,11 +16,11 @@ from gangplan.simulator.gangs.formula import FORMULAS
 from ..graph.compiled import Graph, network_of, score, shapes, widened
 from ..policy.network import pick
 from ..policy.weights import Card, load_for, match, save
-from .candidates import AT_ONCE, WAIT, scratch_of
+from .candidates import AT_ONCE, ODD, WAIT, scratch_of
 from .episodes import BOUND, NEVER, observe, play
 from .features import BY_RULE
 from .graph import SCHEMA, graph_room
-from .guard import EVERYTHING, NETWORK, Guard, known
+from .guard import BEHIND, EVERYTHING, NETWORK, RULES, Guard, known
 from .settings import NAME, GnnSettings
 
 
@@ -33,12 +33,14 @@ class Observation:
         place: in the queue of the job that each candidate starts, -1 to wait, int64 (A,).
         take: GPUs of each node that it gets, int64 (A, m).
         at_once: whether to wait makes no sense.
+        odd: whether the network has not seen the like, so that the rule behind it decides.
     """
 
     graph: Graph
     place: NDArray[np.int64]
     take: NDArray[np.int64]
     at_once: bool = False
+    odd: bool = False
 
 
 class GnnPolicy:
@@ -52,7 +54,10 @@ class GnnPolicy:
     Attributes:
         net: the weights as compiled code has them.
         rule: what it corrects.
+        behind: name of the rule that decides where the network does not.
     """
+
+    behind: ClassVar[str] = BEHIND
 
     def __init__(
         self, tensors: dict[str, NDArray[np.float32]], settings: GnnSettings | None = None, *, guarded: bool = True
@@ -67,7 +72,7 @@ class GnnPolicy:
         graph = graph_room(cluster, s)
         while True:
             learned = guard.leader == NETWORK
-            rule = guard.rules[max(guard.leader, 0)]
+            rule = self.rule if learned else RULES[guard.leader]
             play(jobs, cluster, state, s, graph, self.net, rule, learned, guard.due, EVERYTHING)
             arrived = int(state.count[ARRIVED])
             if not np.isinf(state.start).any() or guard.due > n:
@@ -80,7 +85,8 @@ class GnnPolicy:
         s = scratch_of(cluster)
         graph = graph_room(cluster, s)
         k = observe(jobs, cluster, state, s, graph, self.net, self.rule, False)
-        return Observation(graph, s.place[:k], s.take[:k], bool(s.most[AT_ONCE])) if k else None
+        more = bool(s.most[AT_ONCE]), bool(s.most[ODD] >= 0)
+        return Observation(graph, s.place[:k], s.take[:k], *more) if k else None
 
     def score(self, observation: Observation) -> FloatArray:
         """Return a score of each candidate, float64 (A,)."""

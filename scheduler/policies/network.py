@@ -23,7 +23,7 @@ from gangplan.learned.online.candidates import IN_SIGHT, ODD, SMALL, UNSEEN, WAI
 from gangplan.learned.online.episodes import look, observe
 from gangplan.learned.online.features import BY_RULE
 from gangplan.learned.online.graph import SCHEMA, graph_room
-from gangplan.learned.online.guard import EVERYTHING, FIRST, Guard, known
+from gangplan.learned.online.guard import BEHIND, EVERYTHING, FIRST, RULES, Guard, known
 from gangplan.learned.online.policy import GnnPolicy
 from gangplan.simulator.gangs.arrays import ARRIVED, NOW, WAITING, Cluster, Jobs, State, begin, empty
 from gangplan.simulator.gangs.step import start
@@ -43,7 +43,7 @@ SLICE = 16
 MOST = 512
 """Waiting jobs with which the guard plays, those that came last."""
 RULE = 0
-"""The guard's leader that is the rule which the network corrects."""
+"""The guard's leader that is the rule behind the network."""
 ENOUGH = 0.6
 """Share of its time after which the network begins no further choice: others are for the next decision."""
 ROUNDS = 3
@@ -58,7 +58,7 @@ class NetworkUse(NamedTuple):
     """What the network of a scheduler did so far.
 
     Attributes:
-        leader: who decides, by the guard: ``gnn``, the rule that it corrects, or ``heuristic``.
+        leader: who decides, by the guard: ``gnn``, the rule behind it, or ``heuristic``.
         choices: times that the network chose a job, or to wait.
         corrected: of these, those in which the rule that it corrects would have chosen otherwise.
     """
@@ -157,7 +157,7 @@ class NetworkTier:
         n = int(self._ends.count[ARRIVED])
         columns = [column[:n].tolist() for column in self._jobs[:5]]
         ends = [None if end == np.inf else end for end in self._ends.finish[:n].tolist()]
-        guard = {"leader": self.guard.leader, "due": self.guard.due, "ahead": self.guard.ahead}
+        guard = {"leader": self.guard.leader, "due": self.guard.due, "ahead": self.guard.ahead, "behind": BEHIND}
         return {"arrived": self.arrived, "open": dict(self._at), "jobs": columns, "ends": ends, **guard}
 
     def load(self, document: Any) -> None:
@@ -177,9 +177,9 @@ class NetworkTier:
             self._ends.count[ARRIVED] = n
             self._at = {str(name): int(at) for name, at in document["open"].items() if 0 <= at < n}
             self.arrived, due = int(document["arrived"]), int(document["due"])
-            leader = range(-1, len(self.guard.rules))[int(document["leader"]) + 1]
+            leader = range(-1, len(RULES))[int(document["leader"]) + 1]
             ahead = [[float(x) for x in row] for row in document.get("ahead", ())]
-            if self.policy.guarded and due < EVERYTHING and "ahead" in document:
+            if self.policy.guarded and due < EVERYTHING and document.get("behind") == BEHIND:
                 self.guard.leader, self.guard.due, self.guard.ahead = leader, due, ahead
             elif self.policy.guarded:  # who led then was not compared like this
                 self.guard.due = max(FIRST, self.arrived + 1)
@@ -202,7 +202,7 @@ class NetworkTier:
     def leader(self) -> str:
         """The tier that decides."""
         if self.guard.leader == RULE:
-            return self.policy.settings.rule
+            return self.policy.behind
         return "heuristic" if self.guard.leader > RULE else TIER
 
     @property
@@ -294,7 +294,7 @@ class NetworkTier:
         count = uses[0]
         gpus = np.append(np.bincount(job, count, running), [row.request.gpus(row.degree) for row in rows])
         jobs = _table(n, gpus.astype(np.int64))
-        jobs.expected[:running] = end[first] - since[first]
+        jobs.expected[:running], jobs.intensity[:running] = (alone := state.running.lengths()[first]), 1.0
         for i, (request, degree) in enumerate(rows, running):
             jobs.submit[i], jobs.expected[i] = request.submit, request.lasts(degree)
             jobs.intensity[i] = self.intensity(request)
@@ -304,6 +304,7 @@ class NetworkTier:
         world.free[:] = state.placer.free[self._order]
         later = np.nextafter(state.now, np.inf)  # who takes longer than expected runs still
         world.start[:running], world.finish[:running] = since[first], np.maximum(end[first], later)
+        world.cost[:running] = (end[first] - since[first]) / np.maximum(alone, 1e-9) - 1  # as where they run
         by_node = np.lexsort((job, place[node]))
         parts, on = count[by_node], place[node][by_node]
         begun = np.cumsum(parts) - parts

@@ -145,7 +145,7 @@ class RunningJobs(dict[str, RunningJob]):
         self._ages: list[tuple[float, int, str]] = []  # when the age of jobs says something else, a heap
         self._next: dict[str, float] = {}  # the entry of each that holds
         self._now = 0.0
-        self._times, self._counts = np.zeros((6, 256)), np.zeros((10, 256), dtype=np.int64)
+        self._times, self._counts = np.zeros((7, 256)), np.zeros((10, 256), dtype=np.int64)
 
     def add(self, job: RunningJob, used: np.ndarray, leaf: int = 0) -> None:
         """Note a job that starts.
@@ -175,7 +175,7 @@ class RunningJobs(dict[str, RunningJob]):
     def _of(job: RunningJob) -> tuple[float, ...]:
         price, index = job.price, np.nan if job.index is None else job.index
         cost = np.inf if price is None or not job.request.lends else price
-        return job.end, job.since, cost, job.settled, index, job.ready
+        return job.end, job.since, cost, job.settled, index, job.ready, job.request.lasts(job.degree)
 
     def _looked(self, job: RunningJob, now: float) -> RunningJob:
         """Return a job as its age says, and note when that says something else, if its work is a distribution."""
@@ -258,6 +258,10 @@ class RunningJobs(dict[str, RunningJob]):
         """
         n = len(self.parts)
         return self._times[:5, :n], self._counts[:4, :n], self._counts[4:8, :n]
+
+    def lengths(self) -> np.ndarray:
+        """Return of all parts the seconds that the job takes at no slowdown, float64 (parts,)."""
+        return self._times[6, : len(self.parts)]
 
     def standing(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return of all parts `RunningJob.ready`, float64, the account that pays and the class, int64 (parts,)."""

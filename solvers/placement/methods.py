@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from gangplan.instances.lazy import on_demand
 
-from ..kernels import in_memory
-from ..method import CPSAT, Method, Suite, compiled, plain_methods, without_plan
+from ..method import CPSAT, Method, Suite, plain_methods, without_plan
 from ..run import Run
 from .bounds import bound, impossible
 from .build import build
@@ -19,11 +18,10 @@ from .prepare import INSERTED, Batch, suits_bounds, suits_cpsat, suits_local_sea
 from .quick import quick
 
 if TYPE_CHECKING:
-    from . import cpsat, enumeration, local_search, pattern_bound, patterns, plain, pricing
-    from .ruin_recreate import search
+    from . import cpsat, enumeration, local_search, pattern_bound, patterns, plain
 else:
-    cpsat, enumeration, local_search, pattern_bound, patterns, plain, pricing, search = on_demand(
-        __package__, "cpsat enumeration local_search pattern_bound patterns plain pricing ruin_recreate.search"
+    cpsat, enumeration, local_search, pattern_bound, patterns, plain = on_demand(
+        __package__, "cpsat enumeration local_search pattern_bound patterns plain"
     )
 
 BATCH_POLICIES: dict[str, Policy] = {
@@ -55,7 +53,7 @@ def _prepare(run: Run) -> Batch:
     began = run.seconds()
     batch = Batch(run.problem)
     left = run.remaining() / max(1e-9, run.seconds() - began)
-    inserts = in_memory(_SEARCH) and batch.n_nodes <= INSERTED
+    inserts = batch.n_nodes <= INSERTED
     at_once = left < _INSERTION if inserts else left < _POLICY or len(batch.jobs) * batch.n_nodes > _LARGE
     if run.plan is None and at_once:
         quick(run, batch)
@@ -86,12 +84,11 @@ def _one_by_one(name: str, policy: Policy) -> Callable[[Run, Any], None]:
     return place_all
 
 
-_SEARCH = compiled(search.search)
 METHODS: dict[str, Method] = {
     **{name: Method(_one_by_one(name, policy)) for name, policy in BATCH_POLICIES.items()},
-    "local_search": Method(local_search.local_search, suits=suits_local_search, kernels=_SEARCH, draws=True),
-    "bounds": Method(pattern_bound.bounds, suits=suits_bounds, kernels=compiled(pricing.search)),
-    "patterns": Method(patterns.patterns, suits=suits_patterns, library=CPSAT, kernels=compiled(pricing.search)),
+    "local_search": Method(local_search.local_search, suits=suits_local_search, draws=True),
+    "bounds": Method(pattern_bound.bounds, suits=suits_bounds),
+    "patterns": Method(patterns.patterns, suits=suits_patterns, library=CPSAT),
     "cpsat": Method(cpsat.cpsat, exact=True, suits=suits_cpsat, library=CPSAT),
     **plain_methods(plain, start=without_plan(quick)),
 }

@@ -27,7 +27,7 @@ from ..processes import interruptible
 from ..run import Run
 from .best_case import BestCase
 from .prepare import Batch, Indices
-from .pricing import DEEPEST, FoundPatterns, PricedKind, search, work_of
+from .pricing import PricedKind, PricingSearch, search
 from .state import PlacementState
 
 _PARTS = 8
@@ -227,15 +227,13 @@ class Pricing:
         marks = np.stack(
             [options.family, options.gpus, options.model, options.split, options.adds, options.workers > 0]
         ).astype(np.int64)
-        self.kind = PricedKind(
-            table=table,
-            marks=marks,
-            host=np.array(batch.host, dtype=np.float64, order="C"),
-            apart=np.array(apart, dtype=np.bool_, order="C"),
-            many=np.array(many, dtype=np.int64),
-            room=np.array(options.room, dtype=np.float64),
-        )
-        self.work = work_of(table.shape[1], len(self.kind.many), len(self.kind.host))
+        self.table, self.marks = table, marks
+        self.common = (
+            np.array(batch.host, dtype=np.float64, order="C"), np.array(apart, dtype=np.bool_, order="C"),
+            np.array(many, dtype=np.int64), np.array(options.room, dtype=np.float64),
+        )  # fmt: skip
+        self.kind = PricedKind(table, marks, *self.common)
+        self.work = PricingSearch(table.shape[1], len(many), len(batch.host))
 
     def search(
         self,
@@ -263,20 +261,18 @@ class Pricing:
         kind = self.kind
         if kept is not None:
             pays = pays[kept]
-            kind = kind._replace(table=kind.table[:, kept].copy(), marks=kind.marks[:, kept].copy())
-        found = FoundPatterns(np.empty(most), np.empty(most), np.full((most, DEEPEST), -1, dtype=np.int64))
-        over = np.zeros(1, dtype=np.bool_)
-        paid = np.array(pays, dtype=np.float64)
-        count, complete = interruptible(
-            lambda: search(kind, self.work, found, paid, float(limit), keep_best, steps, over),
-            lambda: over.fill(True),
+            kind = PricedKind(self.table[:, kept].copy(), self.marks[:, kept].copy(), *self.common)
+        over, paid = np.zeros(1, dtype=np.uint8), np.array(pays, dtype=np.float64)
+        reduced, cost, chosen, complete = interruptible(
+            lambda: search(kind, self.work, paid, limit, most, keep_best, steps, over),
+            lambda: over.fill(1),
             lambda: run.stopped,
         )
-        order = np.argsort(found.reduced[:count], kind="stable")
-        chosen = found.options[order]
+        order = np.argsort(reduced, kind="stable")
+        patterns: Any = chosen[order]
         if kept is not None:
-            chosen = np.where(chosen >= 0, kept[chosen], -1)
-        return found.reduced[order], found.cost[order], chosen, bool(complete)
+            patterns = np.where(patterns >= 0, kept[patterns], -1)
+        return reduced[order], cost[order], patterns, complete
 
 
 class OptionRow(NamedTuple):

@@ -116,7 +116,7 @@ class Base:
         price: of a GPU-second, in the units of `PRICES`.
         rank: place of each job in the order of starts, float64 (n,).
         penalty: of each option, float64 (o,).
-        start, option, finish: see `gangplan.solvers.schedule.profile.Schedule`.
+        start, option, finish: see `gangplan.solvers.schedule.kernels.Schedule`.
     """
 
     cost: float

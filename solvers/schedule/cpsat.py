@@ -18,8 +18,8 @@ from gangplan.instances.schedule import SchedulePlan
 from ..cpsat_solver import cpsat_solver, minimise
 from ..run import OPTIMAL_GAP, Run
 from .grain import Scale
+from .kernels import Room, settle
 from .prepare import NODES, POOL, RAMP, Ints, PreparedJobs
-from .profile import earliest, new, occupy
 
 
 def cpsat(run: Run, p: PreparedJobs) -> None:
@@ -198,25 +198,18 @@ def seated(
 
     `option` is -1 for a job left out. Return the plan, `None` if a job is late in times as they are.
     """
-    room = new(p.nodes, p.per, p.n)
+    room = Room(p)
     begin = np.zeros(p.n)
     rows: list[tuple[int, int, int]] = []
     for j in np.lexsort((np.arange(p.n), start)).tolist():
         o = int(option[j])
         if o < 0:
             continue
-        seconds = float(p.seconds[o])
         parts = places[j] if p.kind != POOL else [(0, int(p.gpus[o]))]
-        at, before = float(p.release[j]), -np.inf
-        while at > before:
-            before = at
-            for v, amount in parts:
-                at = max(at, earliest(room, v, at, amount, seconds))
-        if not at + seconds <= p.due[o]:
+        given = np.array(parts, dtype=np.int64).reshape(-1, 2)
+        begin[j] = settle(room, given, p.release[j], p.seconds[o], p.due[o])
+        if begin[j] == np.inf:
             return None
-        begin[j] = at
-        for v, amount in parts:
-            occupy(room, v, at, at + seconds, amount)
         if p.kind != POOL:
             rows += [(j, v, amount) for v, amount in parts]
     return p.plan(np.asarray(option), begin, np.array(rows, dtype=np.int64).reshape(-1, 3).T)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,34 +11,34 @@ from gangplan.instances.arrays import FloatArray
 
 from ..run import Run, never
 from . import prepare
+from .kernels import Data, Room, Schedule, serial
 from .prepare import CHEAPEST, LEFT_OUT, PreparedJobs
-from .profile import Data, Room, Schedule, new, serial
 
 _STEPS = 1_000_000
 """Jobs times jobs times nodes between two looks at the clock."""
 
 
-def data_of(p: PreparedJobs) -> Data:
-    """Return what compiled code reads: the fields of the same names."""
-    return Data(*(getattr(p, name) for name in Data._fields))
+class Made(NamedTuple):
+    """A schedule as compiled code writes it, see `gangplan.solvers.schedule.kernels.Schedule`."""
+
+    start: FloatArray
+    option: prepare.Ints
+    finish: FloatArray
+    rows: prepare.Ints
 
 
-def room_of(p: PreparedJobs) -> Room:
-    """Return what schedules are built in."""
-    return new(p.nodes, p.per, p.n, p.total + 1)
-
-
-def rows_of(p: PreparedJobs) -> prepare.Ints:
-    """Return room for the rows of any schedule, int64 (3, r)."""
-    return np.zeros((3, int(-p.least(-p.gpus // p.per).sum()) if p.kind else 0), dtype=np.int64)
+def made_of(p: PreparedJobs) -> Made:
+    """Return room for any schedule."""
+    rows = np.zeros((3, int(-p.least(-p.gpus // p.per).sum()) if p.kind else 0), dtype=np.int64)
+    return Made(np.zeros(p.n), np.zeros(p.n, dtype=np.int64), np.zeros(len(p.gpus)), rows)
 
 
 class Decoder:
     """Builds schedules of lists of one problem, one after the other in the same arrays: the next overwrites `made`."""
 
     def __init__(self, p: PreparedJobs) -> None:
-        self.p, self._data, self._room = p, data_of(p), room_of(p)
-        self.made = Schedule(np.zeros(p.n), np.zeros(p.n, dtype=np.int64), np.zeros(len(p.gpus)), rows_of(p))
+        self.p, self.made, data = p, made_of(p), Data(p)
+        self._given = data, Room(p), Schedule(data, *self.made)
         self._cheapest, self._none = np.full(p.n, CHEAPEST), np.zeros(len(p.gpus))
         self.used = self.placed = 0
 
@@ -59,11 +59,11 @@ class Decoder:
     def parts(self, order: Any, wish: Any = None, penalty: Any = None, few: int = 1) -> Iterator[float]:
         """Place the jobs of a list, `few` at a time; yield the goal of those `placed`, see `decode`."""
         p, so_far = self.p, (0.0, 0.0, 0)
-        given = np.asarray(order, np.int64), self._cheapest if wish is None else np.asarray(wish, np.int64)
-        costs = self._none if penalty is None else penalty
+        wishes = self._cheapest if wish is None else np.asarray(wish, np.int64)
+        lists = np.asarray(order, np.int64), wishes, self._none if penalty is None else penalty
         for begin in range(0, p.n, few):
             self.placed = min(begin + few, p.n)
-            so_far = serial(*given, costs, self._data, self._room, self.made, begin, self.placed, so_far)
+            so_far = serial(*self._given, *lists, begin, self.placed, *so_far)
             cost, last, self.used = so_far
             yield p.constant + float(cost + last if p.makespan else cost)
 

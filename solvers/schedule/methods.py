@@ -9,8 +9,7 @@ import numpy as np
 
 from gangplan.instances.lazy import on_demand
 
-from ..kernels import in_memory
-from ..method import CPSAT, Method, Suite, compiled
+from ..method import CPSAT, Method, Suite
 from ..run import OPTIMAL_GAP, Run
 from .bounds import bound
 from .first_come import BY, first_come
@@ -18,10 +17,10 @@ from .grain import LONG, ROOM, rounded_up, suits_cpsat, suits_dual, suits_prices
 from .prepare import PreparedJobs, ShiftedRun, prepare
 
 if TYPE_CHECKING:
-    from . import classic, cpsat, enumeration, labels, local_search, plain, prices, profile, starts
+    from . import classic, cpsat, enumeration, local_search, plain, starts
 else:
-    classic, cpsat, enumeration, labels, local_search, plain, prices, profile, starts = on_demand(
-        __package__, "classic cpsat enumeration labels local_search plain prices profile starts"
+    classic, cpsat, enumeration, local_search, plain, starts = on_demand(
+        __package__, "classic cpsat enumeration local_search plain starts"
     )
 
 
@@ -33,8 +32,8 @@ def _prepare(run: Run) -> PreparedJobs:
         why = f"job {job.name} must run, and with none of its degrees it fits and is in time"
         run.prove_infeasible("each job alone", why)
         return p
-    # however little time there is, there is a plan; compiled lists of a long queue take less than this, and are better
-    listed = p.n > LONG and p.n * p.nodes <= ROOM and in_memory(_LISTS) and not np.isfinite(p.deadline).any()
+    # however little time there is, there is a plan; lists of a long queue take less than this, and are better
+    listed = p.n > LONG and p.n * p.nodes <= ROOM and not np.isfinite(p.deadline).any()
     if run.plan is None and run.deadline > run.started and not listed:
         _draft(run, p)
     if not len(p.seconds):  # no job ever fits: all are left out
@@ -65,18 +64,11 @@ def _draft(run: Run, p: PreparedJobs | None) -> None:
 def _start(run: Run, p: PreparedJobs, most: int | None = None) -> None:
     """Offer list schedules, of a long queue `most`, if there is no plan but that in which who comes first is first."""
     begins = run.plan is None or run.trace[-1].by == BY
-    if begins and not run.stopped and run.compiled(_LISTS, "lists", tell=False):
+    if begins and not run.stopped:
         if p.makespan:
             classic.dual(run, p)
         else:
             classic.lists(run, p, most)
-
-
-_SERIAL = (profile.serial,)
-_LISTS = compiled(*_SERIAL)
-_ANNEALING = (*_SERIAL, local_search.anneal)
-_PRICING = (*_SERIAL, prices.cheapest, prices.answer)
-_SEARCHING = (*_PRICING, labels.at_least, labels.extend, labels.dominated)
 
 
 def _shifted(method: Callable[..., None], **options: Any) -> Callable[[Run, PreparedJobs], None]:
@@ -86,13 +78,11 @@ def _shifted(method: Callable[..., None], **options: Any) -> Callable[[Run, Prep
 
 _BEGIN = _shifted(_start)
 METHODS: dict[str, Method] = {
-    "dual": Method(_shifted(classic.dual), suits=suits_dual, kernels=_LISTS),
-    "lists": Method(_shifted(classic.lists), kernels=_LISTS),
-    "local_search": Method(
-        _shifted(local_search.local_search), kernels=compiled(*_ANNEALING), start=_BEGIN, draws=True
-    ),
-    "lp": Method(_shifted(starts.lp), suits=suits_prices, kernels=compiled(*_PRICING), start=_shifted(_start, most=1)),
-    "starts": Method(_shifted(starts.starts), suits=suits_starts, kernels=compiled(*_SEARCHING), start=_BEGIN),
+    "dual": Method(_shifted(classic.dual), suits=suits_dual),
+    "lists": Method(_shifted(classic.lists)),
+    "local_search": Method(_shifted(local_search.local_search), start=_BEGIN, draws=True),
+    "lp": Method(_shifted(starts.lp), suits=suits_prices, start=_shifted(_start, most=1)),
+    "starts": Method(_shifted(starts.starts), suits=suits_starts, start=_BEGIN),
     "cpsat": Method(_shifted(cpsat.cpsat), exact=True, suits=suits_cpsat, library=CPSAT, start=_BEGIN),
     "milp": Method(plain.plain_milp, exact=True, suits=plain.suits_milp, library="highspy", start=_BEGIN),
     "plain_cpsat": Method(plain.plain_cpsat, exact=True, suits=plain.suits_cpsat, library=CPSAT),

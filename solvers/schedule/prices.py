@@ -1,4 +1,4 @@
-"""Lagrange's bound by prices of GPU-seconds over time, the best of which the volume algorithm finds, compiled.
+"""Lagrange's bound by prices of GPU-seconds over time, the best of which the volume algorithm finds.
 
 With a price pi(t) >= 0 of a GPU-second at time t, constant within intervals of a grid, no schedule costs less than
 
@@ -18,11 +18,10 @@ import numpy as np
 
 from gangplan.instances.arrays import FloatArray
 
-from ..compiled.kernel import Floats, by_reference, inner, kernel
 from ..run import Run
-from .decode import data_of
+from .kernels import Data
 from .prepare import PreparedJobs
-from .profile import Data
+from .price_kernels import Grid, answer, cheapest
 
 Levels = tuple[tuple[int, int], ...]
 LEVELS: Levels = (48, 40), (96, 120), (192, 240)
@@ -38,140 +37,6 @@ _NEW = 0.1
 """Weight of the last answer in the mean of all."""
 OFTEN = 20
 """Steps between two schedules."""
-
-
-class Grid(NamedTuple):
-    """Prices of a GPU-second, constant within intervals.
-
-    Attributes:
-        pi: of each interval, (k,).
-        total: of a GPU from the beginning of the grid to that of each interval, and to the end, (k + 1,).
-        zero, step: the beginning, and the seconds of an interval.
-    """
-
-    pi: Floats
-    total: Floats
-    zero: float
-    step: float
-
-    def at(self, times: FloatArray) -> FloatArray:
-        """Return the prices at some times, at the nearest end of the grid for those outside."""
-        return np.asarray(self.pi[np.clip((times - self.zero) / self.step, 0, len(self.pi) - 1).astype(int)])
-
-
-def grid_of(pi: Floats, zero: float, step: float) -> Grid:
-    """Return prices with their sums."""
-    return Grid(pi, np.concatenate([[0.0], np.cumsum(pi) * step]), zero, step)
-
-
-@inner
-def integral(grid: Grid, at: float) -> float:
-    """Return the price of a GPU from the beginning of the grid to `at`; beyond its end GPUs cost nothing."""
-    x = (at - grid.zero) / grid.step
-    k = int(x)
-    if x <= 0:
-        return 0.0
-    if k >= len(grid.pi):
-        return float(grid.total[len(grid.pi)])
-    return float(grid.total[k] + (x - k) * grid.step * grid.pi[k])
-
-
-@inner
-def run_cost(grid: Grid, data: Data, job: int, option: int, start: float) -> float:
-    """Return what a run costs, prices included."""
-    end = start + data.seconds[option]
-    return float(data.slope[job] * end + data.gpus[option] * (integral(grid, end) - integral(grid, start)))
-
-
-@kernel
-def cheapest(  # noqa: PLR0912
-    prices: Grid, problem: Data, total_gpus: int, cost: Floats, start: Floats
-) -> float:
-    """Write the least cost of each option, inf if it cannot run, and its start; return the bound, less the constant."""
-    grid, data = by_reference(prices), by_reference(problem)
-    zero, step, count = grid.zero, grid.step, len(grid.pi)
-    bound, all_of_them = 0.0, 0.0
-    for j in range(len(data.release)):
-        release = data.release[j]
-        begin = max(0, int((release - zero) / step))
-        least_of_all = data.price[j]
-        for o in range(data.first[j], data.first[j + 1]):
-            p = data.seconds[o]
-            last = data.due[o] - p
-            least, when = np.inf, release
-            for which in range(2):
-                s = last if which else release
-                if s < np.inf and s >= release:
-                    value = run_cost(grid, data, j, o, s)
-                    if value < least:
-                        least, when = value, s
-            # of each run whose start, then end, is on the grid the other is as far between two points
-            whole = int(p / step)
-            part, slope, gpus = p / step - whole, data.slope[j], data.gpus[o]
-            for which in range(2):
-                k = begin if not which else max(0, int((release + p - zero) / step))
-                shift = p if which else 0.0
-                while k <= count:
-                    s = zero + k * step - shift
-                    at = k - whole - 1 if which else k + whole
-                    k += 1
-                    if s < release:
-                        continue
-                    if s > last or slope * (s + p) >= least:
-                        break
-                    if which:
-                        paid = grid.total[k - 1]
-                        if at >= 0:
-                            paid -= grid.total[at] + (1.0 - part) * step * grid.pi[at]
-                    else:
-                        paid = grid.total[min(at, count)] - grid.total[k - 1]
-                        if at < count:
-                            paid += part * step * grid.pi[at]
-                    value = slope * (s + p) + gpus * paid
-                    if value < least:
-                        least, when = value, s
-            cost[o], start[o] = least, when
-            least_of_all = min(least_of_all, least)
-        bound += least_of_all
-    for k in range(count):
-        all_of_them += grid.pi[k]
-    return float(bound - total_gpus * step * all_of_them)
-
-
-@kernel
-def answer(
-    prices: Grid, problem: Data, cost: Floats, start: Floats, weight: float, used: Floats, share: Floats, mean: Floats
-) -> None:
-    """Write the GPU-seconds that the cheapest runs use in each interval, and take these runs into the means.
-
-    Args:
-        cost, start: of each option, as `cheapest` writes them.
-        weight: of these runs in the means.
-        used: written, (k,).
-        share: of each option, how much of it runs, (o,).
-        mean: start of each job, (n,).
-    """
-    grid, data = by_reference(prices), by_reference(problem)
-    zero, step, count = grid.zero, grid.step, len(grid.pi)
-    for k in range(count):
-        used[k] = 0.0
-    for j in range(len(data.release)):
-        best, least = -1, data.price[j]
-        for o in range(data.first[j], data.first[j + 1]):
-            share[o] *= 1 - weight
-            if cost[o] < least:
-                best, least = o, cost[o]
-        if best < 0:
-            continue
-        share[best] += weight
-        begin = start[best]
-        end = begin + data.seconds[best]
-        mean[j] += weight * (begin - mean[j])
-        k = max(0, int((begin - zero) / step))
-        while k < count and zero + k * step < end:
-            low = zero + k * step
-            used[k] += data.gpus[best] * max(0.0, min(end, low + step) - max(begin, low))
-            k += 1
 
 
 class BestPrices(NamedTuple):
@@ -214,14 +79,19 @@ def ascend(
             break
         step = (end - zero) / intervals or 1.0
         middle = np.asarray(zero + step * (np.arange(intervals) + 0.5), dtype=np.float64)
-        first = _about(run, p, middle) if best is None else best.grid.at(middle)
-        found = _Level(run, p, grid_of(first, zero, step), best).ascend(tell, most, often)
+        first = _about(run, p, middle) if best is None else _at(best.grid, middle)
+        found = _Level(run, p, Grid(first, zero, step), best).ascend(tell, most, often)
         best = found if best is None or found.bound > best.bound else best
         priced = np.flatnonzero(best.grid.pi > 1e-9 * best.grid.pi.max(initial=0.0))
         if not len(priced):
             break
         end = zero + best.grid.step * float(min(len(best.grid.pi), priced[-1] + 2))
     return best
+
+
+def _at(grid: Grid, times: FloatArray) -> FloatArray:
+    """Return the prices at some times, at the nearest end of the grid for those outside."""
+    return np.asarray(grid.pi[np.clip((times - grid.zero) / grid.step, 0, len(grid.pi) - 1).astype(int)])
 
 
 def _about(run: Run, p: PreparedJobs, at: FloatArray) -> FloatArray:
@@ -238,7 +108,7 @@ def _about(run: Run, p: PreparedJobs, at: FloatArray) -> FloatArray:
 
 class _Level:
     def __init__(self, run: Run, p: PreparedJobs, first: Grid, before: BestPrices | None) -> None:
-        self._run, self._p, self._data, self.grid = run, p, data_of(p), first
+        self._run, self._p, self._data, self.grid = run, p, Data(p), first
         self._cost, self._at = np.zeros(len(p.gpus)), np.zeros(len(p.gpus))
         self._used, self._room = np.zeros(len(first.pi)), p.total * first.step
         self._share, self._mean = np.zeros(len(p.gpus)), np.zeros(p.n)
@@ -252,7 +122,7 @@ class _Level:
 
     def _ask(self, pi: FloatArray) -> bool:
         """Find the cheapest runs under some prices, and keep the prices if their bound is the best."""
-        grid = grid_of(pi, self.grid.zero, self.grid.step)
+        grid = Grid(pi, self.grid.zero, self.grid.step)
         value = cheapest(grid, self._data, self._p.total, self._cost, self._at) + self._p.constant
         if not value > self.bound:
             return False

@@ -5,21 +5,23 @@ The search keeps all promising beginnings of schedules side by side: exact while
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gangplan.instances.arrays import FloatArray
 from gangplan.instances.verify import TOLERANCE
 
 from ..run import OPTIMAL_GAP, Run
 from .classic import BY_PRICES
-from .decode import Decoder, data_of
+from .decode import Decoder
 from .grain import resolution, rounded_up, suits_starts
-from .labels import Labels, at_least, dominated, extend
+from .kernels import Data
 from .prepare import CHEAPEST, EARLIEST, LEFT_OUT, Ints, PreparedJobs
-from .prices import FINER, LEVELS, OFTEN, BestPrices, Levels, ascend, cheapest
+from .price_kernels import at_least, cheapest, dominated, extend
+from .prices import FINER, LEVELS, OFTEN, BestPrices, Levels, ascend
 
 _WIDTHS = (10, 100, 1_000, 10_000, 100_000, 300_000)
 """Beginnings kept side by side, one search after the other."""
@@ -115,6 +117,33 @@ def rounded(p: PreparedJobs, found: BestPrices) -> list[tuple[Ints, Ints]]:
     return [*lists, (order, np.full(p.n, EARLIEST))] if np.isfinite(p.price).any() or suits_starts(p) else lists
 
 
+class Labels(NamedTuple):
+    """Beginnings of schedules, l of them.
+
+    Given prices pi of GPU-seconds (see `prices`), the cost of a schedule is Lagrange's bound, plus for each job what
+    its run costs more than its cheapest (reduced cost), plus what idle GPU-seconds are worth. All three terms only
+    grow while jobs are started in the order of their starts: a partial schedule whose sum exceeds that of a known
+    schedule is not completed.
+
+    Attributes:
+        started: a bit set of the jobs, uint64 (l, w).
+        time, last: when and which the last started, (l,).
+        true: the cost of those that run without prices, (l,).
+        used, bound: reduced costs and idle GPUs so far, and with the least of what is to come, (l,).
+        running, ends, held: how many run, (l,), until when, and on how many GPUs each, by ends, (l, wide).
+    """
+
+    started: Ints
+    time: FloatArray
+    last: Ints
+    true: FloatArray
+    used: FloatArray
+    bound: FloatArray
+    running: Ints
+    ends: FloatArray
+    held: NDArray[np.int32]
+
+
 class Layer(NamedTuple):
     """Beginnings of one length.
 
@@ -130,11 +159,13 @@ class Layer(NamedTuple):
 
     def part(self, which: Ints | slice) -> Layer:
         """Return some of the beginnings."""
-        return Layer(Labels(*(column[which] for column in self.labels)), self.parent[which], self.option[which])
+        columns: Iterator[Any] = (column[which] for column in self.labels)
+        return Layer(Labels(*columns), self.parent[which], self.option[which])
 
     def joined(self, other: Layer) -> Layer:
         """Return these and others."""
-        columns = (np.concatenate(pair) for pair in zip(self.labels, other.labels, strict=True))
+        mine, theirs = tuple[Any, ...](self.labels), tuple[Any, ...](other.labels)
+        columns = [np.concatenate(pair) for pair in zip(mine, theirs, strict=True)]
         parents, options = (np.concatenate(pair) for pair in zip(self[1:], other[1:], strict=True))
         return Layer(Labels(*columns), parents, options)
 
@@ -144,14 +175,14 @@ class StartSearch:
 
     def __init__(self, run: Run, p: PreparedJobs, prices: BestPrices) -> None:
         self._run, self._p, self._prices = run, p, prices
-        self._data, self._grid = data_of(p), prices.grid
+        self._data, self._grid = Data(p), prices.grid
         cost, at = np.zeros(len(p.gpus)), np.zeros(len(p.gpus))
         cheapest(self._grid, self._data, p.total, cost, at)
         self._least = np.minimum(p.least(cost, np.inf), p.price)
         self._fine = self._grid.step * len(self._grid.pi) / (_POINTS - 1) or 1.0
         points = self._grid.zero + self._fine * np.arange(_POINTS)
         self._rest = np.zeros((p.n, _POINTS))
-        given = self._grid, self._data, self._least, p.price - self._least, points
+        given = self._grid, self._data, self._least, p.price - self._least, points, self._fine
         for j in range(0, p.n, _JOBS):
             if run.stopped:
                 break
@@ -228,7 +259,7 @@ class StartSearch:
         for begin in range(0, count, _LABELS):
             if self._run.stopped:
                 break
-            group = dominated(order, labels, _LOOKS, begin, min(begin + _LABELS, count), group, out)
+            group = dominated(order, labels, _LOOKS, begin, min(begin + _LABELS, count), group, out.view(np.uint8))
         keep, lost = np.flatnonzero(~out), np.inf
         if len(keep) > width:
             keep = keep[np.argpartition(labels.bound[keep], width)]

@@ -6,10 +6,7 @@ import numpy as np
 
 from gangplan.instances.workload import Workload
 
-from ..compiled.kernel import kernel
-from .bounds import flows
-
-_flows = kernel(flows)
+from .price_kernels import flows
 
 
 def mean_jct_bound(workload: Workload, gpus: int) -> float:
@@ -22,7 +19,7 @@ def mean_jct_bound(workload: Workload, gpus: int) -> float:
     submit, duration = np.asarray(workload.submit), np.asarray(workload.duration)
     work = duration * workload.gpus * np.asarray(workload.share) / gpus
     order, gain, n = np.argsort(submit, kind="stable"), np.ones(len(work)), len(work)
-    ended, busy = _flows(submit, work, gain, order, True)[0], _flows(submit, work, gain, order, False)[1]
+    ended, busy = flows(submit, work, gain, order, True)[0], flows(submit, work, gain, order, False)[1]
     alone = duration.mean()
     # sums of n terms are rounded n times, and so is the clock of whoever schedules
     bound = max(alone, ended / n, busy / n + alone / 2) * (1 - n * np.spacing(1.0))

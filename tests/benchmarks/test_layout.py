@@ -52,4 +52,24 @@ def test_tables() -> None:
     table, words = layout.published(Found(rows, lambda row: row.task[:2])).split("\n\n")
     line = "5 | +20% | at least 3 | at least 4 of 1,000 | TP 2, MBS 1, ZeRO 1 | 5% | bubble 8% |"
     assert table.splitlines()[2:] == [f"| GB300 x, bf16 | {line}", f"| B200 y, fp8 (apart) | {line}"]
-    assert words == "The others: 20% in the median, 20% at worst."
+    assert words == "Of those neither fitted nor apart: 20% in the median, 20% at worst."
+
+
+def test_what_decides_nothing_is_counted() -> None:
+    """A run within 5% has no line, but is in the means; nor has a layout 10% off, if the best is hardly ahead."""
+    names = "measured", "seconds", "held_out", "measured_bytes", "bytes"
+    runs = {"a": (2.0, 2.08, 1.92, 1e9, 1e9), "b": (2.0, 2.0, 2.0, 1e9, 1.08e9)}
+    rows = [Row(Task("OPT-350", x, 0), dict(zip(names, figures, strict=True))) for x, figures in runs.items()]
+    *_, line, mean, _, words = layout.errors(Found(rows, lambda row: row.task[:2]), "OPT-350").splitlines()
+    assert line.startswith("| b |") and mean == "| mean of errors |  | 2.0% | 2.0% |  | 4.0% |"
+    assert words == "Of 1 others all figures are within 5%."
+    none = dict.fromkeys((*layout._DEGREES, *layout._SAVED, "cut"), 0.0) | {"layouts": 9.0, "near": 1.0, "own": 6.0}
+    tuned = [
+        Row(Task("tuned", name, seed), {"measured": 6.0, "seconds": 6.0 * off, "rank": 2.0, "best": best, **none})
+        for seed, (name, off, best) in enumerate([("x", 1.09, 5.8), ("y", 1.11, 5.8), ("z", 1.0, 5.6)])
+    ]
+    table, words = layout.published(Found(tuned, lambda row: row.task[:2])).split("\n\n")
+    assert [line[:4] for line in table.splitlines()[2:]] == ["| y ", "| z "]
+    assert words.startswith(
+        "1 others are at most 10% off, and the best at most 5% ahead. Of those neither fitted nor apart:"
+    )

@@ -58,7 +58,7 @@ def test_what_is_run() -> None:
     every = list(tasks(Options()))
     assert {x.policy for x in every if x.case == "10,240"} == {FIRST, PATIENT, NETWORK}
     assert all((x.seed >= VALIDATION) == x.case.startswith("teachers") for x in every)
-    assert not any(x.policy == "gnn-iterated" for x in every)
+    assert not any(x.policy == "gnn-imitation" for x in every)
     assert max(PLAYED.values()) < 10_240
 
 

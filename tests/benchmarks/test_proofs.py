@@ -51,7 +51,7 @@ def row(case: str, policy: str, seed: int, **figures: float) -> Row:
 
 
 def test_tables() -> None:
-    """Means are over instances, an infeasible one left out; labels stand side by side, but families have the newest."""
+    """Means are over instances, an infeasible one left out, of the newest label alone."""
     rows = [
         row("step, ramp, medium, 1 s", "before", 0, value=2.0, bound=1.0, load=3.0),
         row("step, ramp, medium, 1 s", "before", 1, infeasible=1.0),
@@ -61,7 +61,7 @@ def test_tables() -> None:
     ]  # fmt: skip
     found = Found(rows, lambda row: row.task[:2])
     head, _, *lines = proofs_tables.gaps(found).splitlines()
-    assert head == "| 1 s, after, % | medium | large | huge |"
+    assert head == "| 1 s, % | medium | large | huge |"
     assert lines == ["| step, ramp | 25.00 |  |  |"]
     *_, every, solves = proofs_tables.gaps_in_short(found).splitlines()
     assert every == "| all | 25.00% |" and solves == "| solves | 1 |"

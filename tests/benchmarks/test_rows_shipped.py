@@ -76,9 +76,9 @@ CLAIMS = (
         "gnn", online.STUDY, online.SYNTHETIC, "gnn-unguarded",
         (
             "patient", "rollout", "linear", *RULES,
-            *(f"gnn-{part}-unguarded" for part in ("alone", "rl-only", "random", "linear")),
+            *(f"gnn-{part}-unguarded" for part in ("alone", "exact", "rl-only", "random")),
         ),
-        ("online",),
+        ("online",), level=("gnn-rollouts-unguarded", "gnn-imitation-unguarded"),
     ),
     Claim(
         "offline-throughput", offline.STUDY, ("throughput, 1000",), "network of 16",

@@ -19,9 +19,10 @@ from gangplan.doors.schema import KNOWN, parts_of
 from gangplan.instances.placement import Fleet
 from gangplan.scheduler import Scheduler
 
+from ..seeds import examples
 from .test_core import log_copy
 
-EXAMPLES = int(os.environ.get("GANGPLAN_FUZZ", "60"))
+EXAMPLES = int(os.environ.get("GANGPLAN_FUZZ") or examples(60))
 """Examples of each test, with up to 12 events; more by the variable."""
 LONGEST = 60.0
 """Seconds that an answer may take."""

@@ -16,15 +16,15 @@ from gangplan.hybrid import compiling, table, worker
 from gangplan.hybrid.portfolio import Crew
 from gangplan.hybrid.table import Entry, named
 from gangplan.hybrid.timetable import timetable
-from gangplan.instances.generators.jobs import moldable
+from gangplan.instances.generators import generate
 from gangplan.solvers import Run
 from gangplan.solvers.method import Method, suite
 
 SOLVE = """
 import json, sys
-from gangplan import solve
-from gangplan.instances.generators.jobs import moldable
-result = solve(moldable(jobs=20, load=2.0, seed=0), time_limit=float(sys.argv[1]), workers=1)
+from gangplan import generate, solve
+problem = generate("layered", ops=14, layers=4, devices=2, seed=0, objective="step")
+result = solve(problem, time_limit=float(sys.argv[1]), workers=1)
 print(json.dumps([str(result.status), [found.by for found in result.trace], result.notes, result.phases]))
 """
 
@@ -41,13 +41,13 @@ def cold(folder: Path, seconds: float) -> Any:
 def test_the_first_solve_the_same_solve_and_the_next(tmp_path: Path) -> None:
     """A short cold solve has a plan and leaves a process at work; a longer one uses what that made."""
     status, by, notes, _ = cold(tmp_path, 2.0)
-    assert by[0] == "first_come"  # in Python
+    assert by[0] == "heft"  # in Python
     assert status == "OPTIMAL" or any("that goes on, for the solves to come" in note for note in notes)
     status, by, notes, phases = cold(tmp_path, 300.0)
     assert status == "OPTIMAL" and not [note for note in notes if "compile" in note]
-    assert "starts" in phases  # whose kernels were not there when the first solve began
+    assert "list_schedule" in phases  # whose kernels were not there when the first solve began
     for _ in range(3000):  # the process may be at the kernels of the last methods
-        if (tmp_path / "schedule.json").exists():
+        if (tmp_path / "step.json").exists():
             break
         time.sleep(0.1)
     *_, phases = cold(tmp_path, 300.0)
@@ -90,30 +90,30 @@ def test_who_waits_for_kernels_is_replaced(monkeypatch: pytest.MonkeyPatch) -> N
     ready, at_work = {"cpsat"}, [True]
     monkeypatch.setattr(worker, "at_hand", lambda method: names[id(method)] in ready)
     monkeypatch.setattr(worker, "busy", lambda _: at_work[0])
-    methods = named("schedule")
-    names = {id(methods[name]): name for name in ("lists", "starts", "cpsat")}
-    left = [(i, Entry("schedule", name, methods[name])) for i, name in enumerate(names.values())]
-    number, until = worker.next_turn("schedule", left)
+    methods = named("step")
+    names = {id(methods[name]): name for name in ("list_schedule", "local_search", "cpsat")}
+    left = [(i, Entry("step", name, methods[name])) for i, name in enumerate(names.values())]
+    number, until = worker.next_turn("step", left)
     assert number == 2 and until is not None and not until()
-    ready.add("starts")
+    ready.add("local_search")
     time.sleep(0.06)
     assert until()
-    assert worker.next_turn("schedule", left) == (1, None)
-    ready.add("lists")
-    assert worker.next_turn("schedule", left) == (0, None)
+    assert worker.next_turn("step", left) == (1, None)
+    ready.add("list_schedule")
+    assert worker.next_turn("step", left) == (0, None)
     ready.clear()
-    assert worker.next_turn("schedule", left)[0] is None
+    assert worker.next_turn("step", left)[0] is None
     at_work[0] = False
-    assert worker.next_turn("schedule", left) == (0, None)
+    assert worker.next_turn("step", left) == (0, None)
 
 
 def test_what_cannot_be_compiled_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     """A method whose kernels nobody compiles is left out with a note that says where the reason is."""
     monkeypatch.setattr(Run, "compiled", lambda *_: False)
     monkeypatch.setattr(worker, "busy", lambda _: False)
-    run = Run(moldable(jobs=3, seed=0), time_limit=60.0)
-    worker.execute(run, Entry("schedule", "starts", named("schedule")["starts"]), None)
-    assert run.notes == ["starts cannot be compiled here; gangplan warm-up says why"]
+    run = Run(suite("step").random_problem(0, suite("step").variants[0]), time_limit=60.0)
+    worker.execute(run, Entry("step", "local_search", named("step")["local_search"]), None)
+    assert run.notes == ["local_search cannot be compiled here; gangplan warm-up says why"]
 
 
 def test_a_policy_without_pytorch_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,11 +124,11 @@ def test_a_policy_without_pytorch_is_not_waited_for(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setitem(sys.modules, "torch", None)
     policy = Method(lambda run, p: None, library="torch", kernels=never)
-    monkeypatch.setattr(table, "ENTRIES", (*table.ENTRIES, Entry("schedule", "learned", policy, learned=True)))
+    monkeypatch.setattr(table, "ENTRIES", (*table.ENTRIES, Entry("step", "learned", policy, learned=True)))
     monkeypatch.setattr(compiling, "ENTRIES", table.ENTRIES)
-    run = Run(moldable(jobs=20, load=2.0, seed=0), time_limit=3600.0)
+    run = Run(generate("layered", ops=30, devices=3, seed=0, objective="step"), time_limit=3600.0)
     prepared = suite(run.problem.objective).prepare(run)
     slots = timetable(Crew(run, "auto").survey(prepared), 0.0, 3600.0).slots
     assert slots and not any(slot.entry.learned for slot in slots) and not run.hurried
     assert run.notes == ["learned left out: torch is not installed"]
-    assert compiling.kernels("schedule")
+    assert compiling.kernels("step")

@@ -118,7 +118,7 @@ def test_a_method_that_fails_leaves_the_conflict_to_the_others(monkeypatch: pyte
     def fails(run: Any, prepared: Any) -> None:
         raise RuntimeError("no such luck")
 
-    monkeypatch.setitem(METHODS, "least_interference", replace(METHODS["least_interference"], function=fails))
+    monkeypatch.setitem(METHODS, "local_search", replace(METHODS["local_search"], function=fails))
     with pytest.warns(MethodFailed, match="no such luck"):
         assert len(reasons(GangJob("x", "a", (13,)))) == 2
 

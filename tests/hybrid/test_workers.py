@@ -187,8 +187,9 @@ def test_four_threads() -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="a folder of Linux")
-def test_what_a_server_loads_starts_no_thread() -> None:
+def test_what_a_server_loads_starts_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     """With every library of a solver imported the server has one thread, so that its forks are sound."""
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)  # which has one thread in all of the tests
     libraries = {method.library for objective in OBJECTIVES for method in named(objective).values() if method.library}
     program = f"import os, {', '.join(sorted(libraries))}\nprint(len(os.listdir('/proc/self/task')))"
     call = [sys.executable, "-c", program]

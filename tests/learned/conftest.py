@@ -20,6 +20,7 @@ from gangplan.learned.online.guard import EVERYTHING, RULES
 from gangplan.learned.online.policy import GnnPolicy
 from gangplan.learned.online.settings import GnnSettings
 from gangplan.simulator.gangs.arrays import Cluster, Jobs, State, begin, cluster_of, jobs_of
+from gangplan.simulator.gangs.formula import PATIENT
 from gangplan.simulator.gangs.mixes import TRAINING, VALIDATION, Mix
 from gangplan.simulator.gangs.traffic import TRAIN, VALIDATE, Episode
 
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from gangplan.learned.training.network import GraphNetwork
 
 FAR = 1e9
+CORRECTED = (PATIENT, *RULES[1:])
+"""Rules: that which networks are drawn to correct, and two more."""
 SMALL = GnnSettings(width=8, rounds=2)
 UNEQUAL = replace(Fleet.regular(3, 3, 8), gpus=np.array([8, 4, 2, 8, 8, 1, 2, 4, 3], dtype=np.int32))
 
@@ -42,7 +45,7 @@ class World(NamedTuple):
 
     def observe(self) -> int:
         """Write candidates and graph, and return how many candidates there are."""
-        return int(observe(*self, drawn(0, 0.0).net, RULES[0], False))
+        return int(observe(*self, drawn(0, 0.0).net, PATIENT, False))
 
     def x(self) -> np.ndarray:
         """Return the features of all nodes of the graph."""
@@ -50,7 +53,7 @@ class World(NamedTuple):
 
     def play(self, policy: GnnPolicy, rule: int = 0, learned: bool = True, until: int = EVERYTHING) -> int:
         """Go on until so many jobs have arrived."""
-        return int(play(*self, policy.net, RULES[rule], learned, until, EVERYTHING))
+        return int(play(*self, policy.net, CORRECTED[rule], learned, until, EVERYTHING))
 
     def again(self, jobs: Jobs | None = None) -> World:
         """Return the same before the first job arrives, or other jobs there."""

@@ -16,6 +16,8 @@ from gangplan.simulator.engine import POLICIES, EngineScheduler, Outages, simula
 from gangplan.simulator.trace import Outcome
 from gangplan.simulator.trace import simulate as simulate_fast
 
+from ..seeds import examples
+
 JOBS = 2_000_000
 
 
@@ -71,7 +73,7 @@ def area_and_stays(outcome: Outcome) -> tuple[int, int]:
     cost=st.integers(0, 3),
     down=st.integers(1, 40),
 )
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_little(seed: int, policy: str, discipline: str, consolidate: bool, cost: int, down: int) -> None:
     """Little's law, exactly: whatever runs, the area under the number of jobs present is the sum of their stays."""
     drawn = arrivals(60, rate=0.3, seed=seed, process="burst", burst=2.0, gpus="1:4,2:2,4:1,8:1", mean=8.0)

@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from ..seeds import some
 from .tries import Try, strange, written
 
 pytest.importorskip("jupytext")
@@ -86,7 +87,7 @@ def run(path: Path, tries: Iterable[Try] = (), rows: list[str] | None = None) ->
             if rows is None:
                 continue
             count = Counter[str]()
-            for one in [*(x for x in tries if x.number == cell.number), *strange(cell.number, cell.source)]:
+            for one in [*(x for x in tries if x.number == cell.number), *some([*strange(cell.number, cell.source)], 3)]:
                 said = judge(after, path, space, one.source)
                 count[one.kind] += 1
                 count["taken"] += said is None

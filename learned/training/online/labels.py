@@ -32,8 +32,9 @@ JOBS = 150
 CROWD, FEWEST = 60, 5
 """Jobs present up to which all candidates and futures are tried; of more in proportion fewer, but not less than so
 many: a future takes as long as the square of the jobs."""
-SOLVED = 3
-"""Futures of a decision that is labelled exactly, at some 0.1 s for each candidate in each."""
+SOLVED, SECONDS = 1, 0.04
+"""Futures of a decision that is labelled exactly, and time limit of each candidate in each, see `weigh_exactly`. More
+decisions teach more than more futures of each; and nine in ten of what takes longer is not proved in .1 either."""
 FARTHEST = 100
 """Arrivals in a future at most; half as many as there are jobs if that is more than the settings say."""
 EPISODES = 100_000
@@ -109,7 +110,7 @@ def label_episode(
             value, ahead = np.zeros((len(tried), played)), min(max(settings.ahead, live // 2), FARTHEST)
             at = jobs, cluster, state, pool, s
             if exactly:
-                weigh_exactly(*at, rule, tried, ahead, int(rng.integers(1 << 31)), value)
+                weigh_exactly(*at, rule, tried, ahead, int(rng.integers(1 << 31)), value, seconds=SECONDS)
             else:
                 weigh(*at, other, room, net, rule, tried, ahead, depth, int(rng.integers(1 << 31)), value)
             value = value[:, ~np.isnan(value[0])]

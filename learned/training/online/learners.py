@@ -173,7 +173,8 @@ class Training(Trainer[GnnSettings]):
         with torch.no_grad():
             network.last.weight.mul_(of.scale)
         rates = {"rate": of.rl_rate, "updates": of.rl_updates, "seed": self.seed, "average": LASTING}
-        return Reinforced(network, self.validate, of, self._draw_of(GPUS), **rates)
+        judged = Judged(2 * of.validation_seeds, self._draw, FORMULAS[of.rule])  # RL moves little: more seeds to see it
+        return Reinforced(network, judged.judge, of, self._draw_of(GPUS), **rates)
 
     def _imitation(self, network: GraphNetwork, lessons: Lessons, rate: float, updates: int) -> Imitation:
         of = self.settings

@@ -20,12 +20,12 @@ from gangplan.instances.placement.proximity import Proximity
 from gangplan.instances.readers.traces import read_trace
 from gangplan.instances.workload import Workload
 from gangplan.simulator.gangs.arrays import Jobs, begin, cluster_of, jobs_of
-from gangplan.simulator.gangs.formula import finish
+from gangplan.simulator.gangs.formula import PATIENT, finish
 from gangplan.simulator.gangs.mixes import VALIDATION
 from gangplan.simulator.gangs.traffic import Episode, loaded
 from gangplan.simulator.metrics import interval
 
-from ...online.guard import RULES
+from ...online.guard import BEHIND, RULES
 
 LEARNED, CHOSEN = 0.6, 0.8
 """Until which share of the trace networks learn, and are chosen by."""
@@ -40,8 +40,8 @@ LOADING = 2
 """Jobs before an episode that load the cluster, a GPU."""
 BLOCKS = 10
 """Parts of the last part of the trace, one after the other, whose mean JCTs are compared."""
-NAMES = ("patient", "shortest first", "least work first")
-"""What the network is compared with, see `gangplan.learned.online.guard.RULES`."""
+NAMES = (BEHIND, "shortest first", "least work first")
+"""Of `gangplan.learned.online.guard.RULES`: what the network is compared with, beside `patient`."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,8 @@ class OwnCluster:
             last = np.array_split((state.finish - jobs.submit)[int(CHOSEN * n) - n // 2 :], BLOCKS)
             return np.array([x.mean() for x in last])
 
-        mine, rules = means(policy), {name: means(rule) for name, rule in zip(NAMES, RULES, strict=True)}
+        named = {"patient": PATIENT, **dict(zip(NAMES, RULES, strict=True))}
+        mine, rules = means(policy), {name: means(rule) for name, rule in named.items()}
         best = min(rules, key=lambda name: float(rules[name].mean()))
         rows = []
         for name, theirs in rules.items():

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from gangplan.instances import LatencyProblem
 from gangplan.instances.lazy import on_demand
 
-from ...method import CPSAT, Method, Suite, compiled, plain_methods, without_plan
+from ...method import CPSAT, Method, Suite, plain_methods, without_plan
 from ...run import Run
 from .. import offer_draft
 from .bounds import impossible, path_bound
@@ -46,7 +46,7 @@ METHODS: dict[str, Method] = {
     "greedy": Method(greedy),
     "series": Method(series_bound.series_bound, start=_start),
     "chain": Method(chain_bound.chain_bound, library=CPSAT, start=_start),
-    "local_search": Method(annealing.local_search, kernels=compiled(annealing.anneal), start=_start, draws=True),
+    "local_search": Method(annealing.local_search, start=_start, draws=True),
     "cpsat": Method(cpsat.cpsat, exact=True, suits=_suits_cpsat, library=CPSAT, start=_start),
     **plain_methods(plain, start=_start),
 }

@@ -15,141 +15,17 @@ from contextlib import nullcontext
 from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gangplan.instances import PartitionPlan, verify
 from gangplan.instances.graph import topological_order
 
-from ...compiled.kernel import Floats, Ints, by_reference, lean, lean_kernel
-from ...compiled.routines import below, sow, uniform
 from ...run import Run
-from .arrays import PipelineArrays, arrays_of
-from .moves import PipelineState, along, count, highest, loads, put, span, state_of, weigh
+from .kernels import PipelineArrays, PipelineState, anneal
 from .quotient import Quotient
 
-SOFT = 50.0
-"""The letter a."""
-STRICT = 2.0
-"""A stage above its memory by 1% counts as one above the best plan's load by so many percent."""
-BACK = 0.4
-"""How often a group is sent back in exchange, if there is one that may go."""
-_TRIES = 16
-"""Groups looked at for one that may go back."""
-
-
-@lean_kernel
-def anneal(  # noqa: PLR0912
-    data: PipelineArrays, plan: PipelineState, best: Ints, peak: float, hot: float, cold: float, moves: int, seed: int
-) -> float:
-    """Try moves from a plan, which changes; return the maximum load of the best, seconds, and put that into `best`.
-
-    Args:
-        best: the stages of the best plan so far, int64 (G,).
-        peak: its maximum load, seconds.
-        hot, cold: the first and the last temperature, as shares of `peak`.
-    """
-    d, p = by_reference(data), by_reference(plan)
-    sow(seed)
-    count(d, p)
-    n, stages, unit, weight, who = len(p.stage), len(p.kind), peak, p.weight, p.who
-    for s in range(stages):
-        weight[s] = _weight(d, p, s, p.load[s], p.used[s], unit)
-    total = _sum(weight)
-    for g in range(n):
-        p.mark[g] = -1
-    heat, step = hot, (cold / hot) ** (1.0 / moves)
-    for i in range(moves):
-        heat *= step
-        g = below(n)
-        s = p.stage[g]
-        low, high = span(d, p, g)
-        who[0], some = g, 1
-        if low < high:
-            to = low + below(high - low)
-            to += to >= s
-            if not np.isfinite(d.time[p.kind[to], g]):
-                continue
-        else:
-            to = s + (1 if uniform() < 0.5 else -1)
-            if low > high or to < 0 or to >= stages:
-                continue
-            some = along(d, p, to, i)
-            if some == 0:
-                continue
-        alone = some == 1 and uniform() >= BACK
-        if alone:
-            here, there = loads(d, p, g, to)
-            bytes_here, bytes_there = p.used[s] - d.memory[g], p.used[to] + d.memory[g]
-        else:
-            for k in range(some):
-                put(d, p, who[k], to)
-            if uniform() < BACK or some == 1:
-                some = _send_back(d, p, s, to, some)
-            here, there, bytes_here, bytes_there = p.load[s], p.load[to], p.used[s], p.used[to]
-        new_here, new_there = _weight(d, p, s, here, bytes_here, unit), _weight(d, p, to, there, bytes_there, unit)
-        new = total - weight[s] - weight[to] + new_here + new_there
-        if new <= total or np.log(new / total) < -SOFT * heat * np.log(uniform()):
-            if alone:
-                put(d, p, g, to)
-            weight[s], weight[to] = new_here, new_there
-            total = _sum(weight)
-            if max(here, there) < peak:
-                peak = _keep(d, p, best, peak)
-        elif not alone:
-            for k in range(some - 1, -1, -1):
-                put(d, p, who[k], s if p.stage[who[k]] == to else to)
-    return peak
-
-
-@lean
-def _sum(weight: Floats) -> float:
-    total = 0.0
-    for x in weight:
-        total += x
-    return total
-
-
-@lean
-def _weight(d: PipelineArrays, p: PipelineState, s: int, load: float, used: float, unit: float) -> float:
-    x, over = load / unit, used / d.room[p.kind[s]]
-    if over > 1.0:
-        x = max(x, 1.0 + STRICT * (over - 1.0))
-    return float(np.exp(min(SOFT * (x - 1.0), 500.0)))
-
-
-@lean
-def _peak(d: PipelineArrays, p: PipelineState) -> float:
-    for s in range(len(p.kind)):
-        if p.used[s] > d.room[p.kind[s]]:
-            return np.inf
-    return highest(p.load)
-
-
-@lean
-def _keep(d: PipelineArrays, p: PipelineState, best: Ints, peak: float) -> float:
-    top = _peak(d, p)
-    if top >= peak * (1 - 1e-9):
-        return peak
-    weigh(d, p)
-    if _peak(d, p) > top:
-        return peak
-    for g in range(len(p.stage)):
-        best[g] = p.stage[g]
-    return top
-
-
-@lean
-def _send_back(d: PipelineArrays, p: PipelineState, s: int, to: int, some: int) -> int:
-    """Move one group from stage `to` to s if one of a few may; return the length of the list `who` with it."""
-    for _ in range(_TRIES):
-        h = below(len(p.stage))
-        if p.stage[h] == to and np.isfinite(d.time[p.kind[s], h]):
-            low, high = span(d, p, h)
-            if low <= s <= high:
-                put(d, p, h, s)
-                p.who[some] = h
-                return some + 1
-    return some
-
+Slots = NDArray[np.int64]
+"""The stage of each group, or the device type of each stage."""
 
 _HOT, _COLD = 1.0, 0.01
 """Temperatures, as shares of the best plan's maximum load for each group: what one group does to the energy."""
@@ -195,7 +71,7 @@ def local_search(run: Run, q: Quotient) -> None:
 class _Search:
     def __init__(self, run: Run, q: Quotient) -> None:
         assert run.objective is not None
-        self.run, self.q, self.data = run, q, arrays_of(q)
+        self.run, self.q, self.data = run, q, PipelineArrays(q)
         self.rng = np.random.default_rng(run.seed)
         self.stage, self.kind = _slots(q, run)
         self.peak = run.objective
@@ -206,8 +82,9 @@ class _Search:
         Workers wait for one another at every look at the clock, so that a seed says what they find.
         """
         began = offered = self.peak
-        plans = [self._start() for _ in range(self.run.workers)]
-        bests = [plan.stage.copy() for plan in plans]
+        starts = [self._start() for _ in range(self.run.workers)]
+        bests = [stage.copy() for stage, _ in starts]
+        plans = [PipelineState(self.data, stage, kind) for stage, kind in starts]
         n = self.q.n_groups
         chunks = max(1, moves // max(_CHUNK, _EACH * n))
         for hot, cold in pairwise(np.geomspace(_HOT / n, _COLD / n, chunks + 1)):
@@ -215,20 +92,20 @@ class _Search:
                 break
             seeds = self.rng.integers(2**31, size=len(plans)).tolist()
 
-            def chunk(plan: PipelineState, best: Ints, seed: int, hot: float = hot, cold: float = cold) -> float:
-                return float(anneal(self.data, plan, best, self.peak, hot, cold, moves // chunks, seed))
+            def chunk(plan: PipelineState, best: Slots, seed: int, hot: float = hot, cold: float = cold) -> float:
+                return anneal(self.data, plan, best, self.peak, hot, cold, moves // chunks, seed)
 
             peaks = list((map if pool is None else pool.map)(chunk, plans, bests, seeds))
             i = int(np.argmin(peaks))
             if peaks[i] < self.peak:
-                self.peak, self.stage, self.kind = peaks[i], bests[i].copy(), plans[i].kind
+                self.peak, self.stage, self.kind = peaks[i], bests[i].copy(), starts[i][1]
                 if self.peak < offered * (1 - _WORTH):
                     offered = self.peak
                     self._offer()
         self._offer()
         return self.peak < began
 
-    def _start(self) -> PipelineState:
+    def _start(self) -> tuple[Slots, Slots]:
         """Return the best plan with idle devices elsewhere in the pipeline, and sometimes two types exchanged."""
         stage, kind = self.stage.copy(), self.kind.copy()
         used = np.unique(stage)
@@ -243,7 +120,7 @@ class _Search:
             kind[a], kind[b] = kind[b], kind[a]
             if not np.isfinite(self.q.time[kind[stage], np.arange(len(stage))]).all():
                 kind[a], kind[b] = kind[b], kind[a]
-        return state_of(self.data, stage, kind)
+        return stage, kind
 
     def plan(self) -> PartitionPlan:
         return self.q.plan((int(t), np.flatnonzero(self.stage == s).tolist()) for s, t in enumerate(self.kind))
@@ -258,7 +135,7 @@ class _Search:
             run.offer(plan, "local_search")
 
 
-def _slots(q: Quotient, run: Run) -> tuple[Ints, Ints]:
+def _slots(q: Quotient, run: Run) -> tuple[Slots, Slots]:
     first = np.unique(q.group_of, return_index=True)[1]
     device = run.plan.device[first]
     used, at = np.unique(device, return_index=True)

@@ -11,21 +11,20 @@ from gangplan.instances import PartitionProblem
 from gangplan.instances.lazy import on_demand
 from gangplan.instances.partition import VARIANTS
 
-from ...kernels import in_memory
-from ...method import CPSAT, Method, Suite, compiled, plain_methods
+from ...method import CPSAT, Method, Suite, plain_methods
 from ...run import Run, never
 from .. import offer_draft
 from .bounds import counting_bound, impossible
 from .dominate import dominate
-from .pipeline import bounds, pipedream, pipeline
+from .pipeline import bounds, pipeline
 from .quotient import Quotient, quotient
 
 if TYPE_CHECKING:
     from .. import referee, tiny
-    from . import annealing, cpsat, cuts, cycles, milp, moves, plain, random_keys, spectral_bound
+    from . import annealing, cpsat, cycles, milp, plain, random_keys, spectral_bound
 else:
-    annealing, cpsat, cuts, cycles, milp, moves, plain, random_keys, spectral_bound = on_demand(
-        __package__, "annealing cpsat cuts cycles milp moves plain random_keys spectral_bound"
+    annealing, cpsat, cycles, milp, plain, random_keys, spectral_bound = on_demand(
+        __package__, "annealing cpsat cycles milp plain random_keys spectral_bound"
     )
     referee, tiny = on_demand("gangplan.solvers.partition", "referee tiny")
 
@@ -76,26 +75,14 @@ _DENSE = 2000
 """Groups of which all pairs fit into a matrix whose eigenvalues take no more than a second."""
 
 
-_LISTED = 3e7
-"""Groups times nets up to which a recurrence that is not compiled has a plan within a second."""
-
-
 def _start(run: Run, reduced: Reduced) -> None:
-    """Offer a pipeline, or a draft of one, if there is no plan: a ceiling scales integers and cuts off trees."""
-    if run.plan is None and not in_memory(_CUTTING) and reduced.own.n_groups * len(reduced.own.nets) > _LISTED:
-        offer_draft(run)
-    elif run.plan is None:
+    """Offer a pipeline if there is no plan: a ceiling scales integers and cuts off trees."""
+    if run.plan is None:
         _pipedream(run, reduced)
 
 
-_CUTTING = compiled(cuts.cut, moves.improve, cuts.extend, cuts.numbered)
-
-
 def _pipedream(run: Run, reduced: Reduced) -> None:
-    """Offer PipeDream's plan from compiled cuts where they have run already, which takes a few milliseconds."""
-    if not in_memory(_CUTTING):
-        pipedream(run, reduced.pipeline)
-    elif reduced.decoder is not None:
+    if reduced.decoder is not None:
         random_keys.pipedream(run, reduced.decoder)
 
 
@@ -124,10 +111,8 @@ def _on_own(method: Callable[[Run, Quotient], None]) -> Callable[[Run, Reduced],
 
 METHODS: dict[str, Method] = {
     "pipedream": Method(_pipedream),
-    "random_keys": Method(_random_keys, kernels=_CUTTING, draws=True),
-    "local_search": Method(
-        _on_own(annealing.local_search), kernels=compiled(annealing.anneal), start=_start, draws=True
-    ),
+    "random_keys": Method(_random_keys, draws=True),
+    "local_search": Method(_on_own(annealing.local_search), start=_start, draws=True),
     "pipeline": Method(_on_own(pipeline), exact=True, variants=("contiguous",), start=_start),
     "bounds": Method(_bounds, start=_start),
     "spectral": Method(_spectral, suits=lambda reduced: reduced.own.n_groups <= _DENSE, library="scipy.linalg"),

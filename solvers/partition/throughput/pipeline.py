@@ -1,4 +1,4 @@
-"""Contiguous pipelines by dynamic programming: along one order, over all ideals if they can be listed, and bounds."""
+"""Contiguous pipelines by dynamic programming over all ideals, if they can be listed, and bounds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ...run import Run
 from ..sizes import fits
 from .bounds import counting_bound, impossible, load_ceiling
 from .chain import best_chain, effort, groups_of
-from .ideals import Family, all_ideals, linear_extension, prefixes
+from .ideals import Family, all_ideals
 from .quotient import Quotient
 
 _FAMILY_BYTES = 4e8
@@ -27,8 +27,6 @@ _BITS_A_SECOND = 3e7
 """How much of a family's bit matrix is made in a second, cautiously: nothing stops that."""
 _PAIRS_A_SECOND = 2e7
 """How many pairs of ideals the recurrence gets through, cautiously."""
-_PLACES = 100
-"""Where a long order is cut at first."""
 _MIXES = 4096
 """How many vectors c of devices used by type the recurrence goes through, where there are several types."""
 _STATES = 1 << 25
@@ -37,29 +35,8 @@ _FAR = 1e3
 """A plan that is so many times better than the ceiling of a family's loads asks for a finer one."""
 
 
-def pipedream(run: Run, q: Quotient) -> None:
-    """Offer the best pipeline along one linear extension: PipeDream's programme (SOSP 2019) without replication.
-
-    A long one is first cut at every so many places only, which leaves a plan within milliseconds, then at more.
-    """
-    if impossible(q) is not None:
-        return
-    few = few_mixes(q)
-    if few is None:
-        run.note("too many mixes of device types that are all needed for the recurrence")
-        return
-    family = list(prefixes(linear_extension(few)))
-    every = 1 << max(0, (len(family) // _PLACES).bit_length() - 1)
-    while every and not run.stopped:
-        coarse = [*family[:-1:every], family[-1]]
-        if run.plan is not None and len(coarse) * few.n_groups > _BITS_A_SECOND * run.remaining():
-            return
-        _search(run, few, Family(few, coarse))
-        every //= 2
-
-
 def pipeline(run: Run, q: Quotient, others: float = np.inf) -> None:
-    """Solve exactly if the order has few enough ideals for the time there is; else leave PipeDream's plan, if any.
+    """Solve exactly if the order has few enough ideals for the time there is.
 
     Args:
         run: the solve, of another variant perhaps.
@@ -70,11 +47,11 @@ def pipeline(run: Run, q: Quotient, others: float = np.inf) -> None:
         if others == np.inf:
             run.prove_infeasible("pipeline")
         return
-    if run.plan is None:
-        pipedream(run, q)
-    if run.stopped:
+    few = few_mixes(q)
+    if few is None:
+        run.note("too many mixes of device types that are all needed for the recurrence")
         return
-    if few_mixes(q) is not q:
+    if few is not q:
         run.note(f"more than {_MIXES} mixes of device types: the recurrence leaves the slowest idle and proves nothing")
         return
     with run.phase("pipeline"):
@@ -133,25 +110,6 @@ def bounds(run: Run, own: Quotient, contiguous: Quotient | None) -> None:
         run.raise_bound(cut_bound(contiguous, run.objective, stopped), "cuts")
     if not run.stopped:
         raise_by("shares", "share bound", share_bounds(contiguous, run.bound, run.objective, stopped))
-
-
-def _search(run: Run, q: Quotient, family: Family) -> None:
-    """Offer the best chain of a family that is not all ideals; thresholds widen until there is one."""
-    floor = counting_bound(q)
-    ceiling = load_ceiling(q)
-    threshold = floor * 1.02
-    while not run.stopped:
-        threshold = min(threshold, ceiling)
-        try:
-            found = best_chain(family, threshold, lambda: run.stopped)
-        except TimeoutError:
-            return
-        if found is not None:
-            run.offer(q.plan(groups_of(found[1], q.n_groups)), "pipedream")
-            return
-        if threshold >= ceiling:
-            return
-        threshold = floor + 2 * (threshold - floor) + 1e-9 * ceiling
 
 
 def _exact(run: Run, q: Quotient, family: Family, others: float) -> None:

@@ -1,68 +1,65 @@
-"""A gang comes, goes, or would come: what that changes, compiled."""
+"""A gang comes, goes, or would come: what that changes, compiled; `place` is as in `costs`."""
 
 from __future__ import annotations
 
-import numpy as np
+import cython
+from cython import cast, declare
+from cython.cimports.libc.math import floor
 
-from gangplan.instances.verify import TOLERANCE
+if not cython.compiled:
+    from ...native import Float, Int
+    from .arrays import COMMUNICATION, FRAGMENTATION, BatchArrays, Placement
+    from .costs import (
+        communication_cost,
+        compute_seconds,
+        cross,
+        job_cost,
+        meets,
+        moving,
+        spans,
+        sync_seconds,
+        timed_cost,
+        workers_of,
+    )
+    from .gpus import renew_node, shares_room
 
-from ...compiled.kernel import Ints2, lean
-from .arrays import COMMUNICATION, FRAGMENTATION, BatchArrays, Placement
-from .costs import (
-    communication_cost,
-    compute_seconds,
-    cross,
-    job_cost,
-    meets,
-    moving,
-    spans,
-    sync_seconds,
-    timed_cost,
-    workers_of,
-)
-from .gpus import renew_node, shares_room
-
-_MANY = 2.0**31 - 1
+MANY = declare(Float, 2147483647.0)
 
 
-@lean
-def add(given: BatchArrays, now: Placement, job: int, rows: Ints2, count: int) -> None:
+def add(given: BatchArrays, now: Placement, job: Int, place: Int, count: Int) -> None:
     """Put a job, which is nowhere, on these rows."""
-    put_down(given, now, job, rows, count)
+    put_down(given, now, job, place, count)
     for row in range(count):
-        renew_node(given, now, rows[row, 0])
+        renew_node(given, now, now.rows[place, row, 0])
 
 
-@lean
-def put_down(given: BatchArrays, now: Placement, job: int, rows: Ints2, count: int) -> None:
+def put_down(given: BatchArrays, now: Placement, job: Int, place: Int, count: Int) -> None:
     """Do what `add` does, but leave it to `renew_node` to share the GPUs of the nodes out."""
     model = given.model[job]
     for row in range(count):
-        node, workers = rows[row, 0], rows[row, 1]
-        for field in range(3):
-            now.rows[job, row, field] = rows[row, field]
+        node, workers, servers = now.rows[place, row, 0], now.rows[place, row, 1], now.rows[place, row, 2]
+        now.rows[job, row, 0], now.rows[job, row, 1], now.rows[job, row, 2] = node, workers, servers
         at = now.many[node]
         now.here[node, at, 0], now.here[node, at, 1], now.here[node, at, 2] = job, workers, row
         now.many[node] = at + 1
-        _use(given, now, job, node, workers, rows[row, 2], 1)
+        _use(given, now, job, node, workers, servers, 1)
         if workers > 0:
             for other in range(len(given.host)):
                 now.suffer[node, other] += given.host[other, model]
-    now.count[job], now.wide[job] = count, spans(given, rows, count)
-    cross(given, now, rows, count, given.duty[job], 1)
+    now.count[job], now.wide[job] = count, spans(given, now, job, count)
+    cross(given, now, job, count, given.duty[job], 1)
     _stir(given, now, job)
-    cross(given, now, rows, count, 0.0, -1)
+    cross(given, now, job, count, 0.0, -1)
 
 
-@lean
-def remove(given: BatchArrays, now: Placement, job: int) -> None:
+def remove(given: BatchArrays, now: Placement, job: Int) -> None:
     """Take a job off its nodes."""
-    model, count, rows = given.model[job], now.count[job], now.rows[job]
-    cross(given, now, rows, count, -given.duty[job], 1)
+    model, count = given.model[job], now.count[job]
+    cross(given, now, job, count, -given.duty[job], 1)
     _stir(given, now, job)
-    cross(given, now, rows, count, 0.0, -1)
+    cross(given, now, job, count, 0.0, -1)
     for row in range(count):
-        node, workers = rows[row, 0], rows[row, 1]
+        node, workers = now.rows[job, row, 0], now.rows[job, row, 1]
         last = now.many[node] - 1
         for one in range(last + 1):
             if now.here[node, one, 0] == job:
@@ -71,7 +68,7 @@ def remove(given: BatchArrays, now: Placement, job: int) -> None:
                 break
         now.many[node] = last
         now.extra[job, row] = 0.0
-        _use(given, now, job, node, workers, rows[row, 2], -1)
+        _use(given, now, job, node, workers, now.rows[job, row, 2], -1)
         renew_node(given, now, node)
         if workers > 0:
             for other in range(len(given.host)):
@@ -79,18 +76,17 @@ def remove(given: BatchArrays, now: Placement, job: int) -> None:
     now.count[job], now.wide[job] = 0, False
 
 
-@lean
-def _use(given: BatchArrays, now: Placement, job: int, node: int, workers: int, servers: int, sign: int) -> None:
-    need = given.need[job]
+def _use(given: BatchArrays, now: Placement, job: Int, node: Int, workers: Int, servers: Int, sign: Int) -> None:
     for resource in range(1, 4):
-        now.left[node, resource] -= sign * (workers * need[resource] + servers * need[resource + 3])
-    now.guarded[node] += sign * given.alone_on_nodes[job]
+        used = workers * given.need[job, resource] + servers * given.need[job, resource + 3]
+        now.left[node, resource] -= sign * used
+    if given.alone_on_nodes[job]:
+        now.guarded[node] += sign
     if given.together[job] == 0:
-        now.whole[node] += sign * workers * int(need[0])
+        now.whole[node] += sign * workers * cast(Int, given.need[job, 0])
 
 
-@lean
-def _stir(given: BatchArrays, now: Placement, job: int) -> None:
+def _stir(given: BatchArrays, now: Placement, job: Int) -> None:
     """Note whose cost changes with a job where it is: those on its nodes, and on the links that are marked."""
     now.dirty[job] = True
     for row in range(now.count[job]):
@@ -98,74 +94,74 @@ def _stir(given: BatchArrays, now: Placement, job: int) -> None:
         for one in range(now.many[node]):
             now.dirty[now.here[node, one, 0]] = True
     if now.wide[job]:  # others that it meets on links meet it on a node
-        for other in range(len(now.count)):
-            if now.wide[other] and not now.dirty[other] and meets(given, now, now.rows[other], now.count[other]):
+        for other in range(given.jobs):
+            if now.wide[other] and not now.dirty[other] and meets(given, now, other, now.count[other]):
                 now.dirty[other] = True
 
 
-@lean
-def settle(given: BatchArrays, now: Placement) -> float:
+def settle(given: BatchArrays, now: Placement) -> Float:
     """Bring the costs up to date and return their sum; a job that is nowhere counts what leaving it out costs."""
-    total = 0.0
-    for job in range(len(now.count)):
+    total: Float = 0.0
+    for job in range(given.jobs):
         if now.dirty[job]:
             now.dirty[job] = False
             now.cost[job] = job_cost(given, now, job)
         total += now.cost[job]  # afresh: while a gang that must be placed is nowhere it is infinite
     if given.goal == FRAGMENTATION:
-        for node in range(len(now.many)):
+        for node in range(given.nodes):
             total += now.fragment[node]
     return total
 
 
-@lean
-def price(given: BatchArrays, now: Placement, job: int, rows: Ints2, count: int, limit: float) -> float:
+def price(given: BatchArrays, now: Placement, job: Int, place: Int, count: Int, limit: Float) -> Float:
     """Return what the batch costs more with a job, which is nowhere, on these rows; no less than `limit` if that."""
     if given.goal == FRAGMENTATION or given.sharing:
-        return _tried(given, now, job, rows, count)
-    moved = moving(given, job, rows, count)
+        return _tried(given, now, job, place, count)
+    moved = moving(given, now, job, place, count)
     if given.goal == COMMUNICATION:
-        return moved + communication_cost(given, now, job, rows, count)
-    model, duty, workers = given.model[job], given.duty[job], workers_of(rows, count)
-    compute = compute_seconds(given, now, job, rows, count, False)
-    changed, others = 0, 0.0
+        return moved + communication_cost(given, now, job, place, count)
+    model, duty, workers = given.model[job], given.duty[job], workers_of(now, place, count)
+    compute = compute_seconds(given, now, job, place, count, False)
+    changed: Int = 0
+    others: Float = 0.0
     # what takes long comes last: most places are worse before it
-    least = moved + timed_cost(given, job, compute, 0.0, workers)
+    least: Float = moved + timed_cost(given, job, compute, 0.0, workers)
     if least < limit:
-        changed = _slowed(given, now, model, rows, count)
+        changed = _slowed(given, now, model, place, count)
         others = _more(given, now, changed)
         least += others
     if least >= limit:
         return least
-    total = moved + timed_cost(given, job, compute, sync_seconds(given, now, job, rows, count, 0.0), workers)
+    sync = sync_seconds(given, now, job, place, count, 0.0)
+    total = moved + timed_cost(given, job, compute, sync, workers)
     if count < 2 or total + others >= limit:
         return total + others
-    cross(given, now, rows, count, duty, 1)
+    cross(given, now, place, count, duty, 1)
     for row in range(count):
-        for one in range(now.many[rows[row, 0]]):
-            changed = _delayed(given, now, now.here[rows[row, 0], one, 0], changed)
-    if spans(given, rows, count):
-        for other in range(len(now.count)):
-            if now.wide[other] and meets(given, now, now.rows[other], now.count[other]):
+        node = now.rows[place, row, 0]
+        for one in range(now.many[node]):
+            changed = _delayed(given, now, now.here[node, one, 0], changed)
+    if spans(given, now, place, count):
+        for other in range(given.jobs):
+            if now.wide[other] and meets(given, now, other, now.count[other]):
                 changed = _delayed(given, now, other, changed)
-    cross(given, now, rows, count, -duty, -1)
+    cross(given, now, place, count, -duty, -1)
     return total + _more(given, now, changed)
 
 
-@lean
-def _tried(given: BatchArrays, now: Placement, job: int, rows: Ints2, count: int) -> float:
-    total = 0.0
+def _tried(given: BatchArrays, now: Placement, job: Int, place: Int, count: Int) -> Float:
+    total: Float = 0.0
     for row in range(count):
-        total -= now.fragment[rows[row, 0]]
-    add(given, now, job, rows, count)
+        total -= now.fragment[now.rows[place, row, 0]]
+    add(given, now, job, place, count)
     for row in range(count):
-        total += now.fragment[rows[row, 0]]
-    for other in range(len(now.count)):
+        total += now.fragment[now.rows[place, row, 0]]
+    for other in range(given.jobs):
         if now.dirty[other]:
             total += job_cost(given, now, other) - (0.0 if other == job else now.cost[other])
             now.dirty[other] = False
     remove(given, now, job)
-    for other in range(len(now.count)):
+    for other in range(given.jobs):
         if now.dirty[other]:
             now.dirty[other] = False
             if other != job and given.goal < COMMUNICATION:
@@ -173,24 +169,21 @@ def _tried(given: BatchArrays, now: Placement, job: int, rows: Ints2, count: int
     return total
 
 
-@lean
-def _known(now: Placement, job: int, changed: int) -> bool:
-    return bool(now.spot[job] < changed and now.changed[now.spot[job]] == job)
+def _known(now: Placement, job: Int, changed: Int) -> bool:
+    return now.spot[job] < changed and now.changed[now.spot[job]] == job
 
 
-@lean
-def _list(now: Placement, job: int, changed: int) -> int:
+def _list(now: Placement, job: Int, changed: Int) -> Int:
     now.changed[changed], now.spot[job] = job, changed
     return changed + 1
 
 
-@lean
-def _slowed(given: BatchArrays, now: Placement, model: int, rows: Ints2, count: int) -> int:
+def _slowed(given: BatchArrays, now: Placement, model: Int, place: Int, count: Int) -> Int:
     """Note whose compute one of this model on these rows would slow down, and to what; return how many they are."""
-    changed = 0
+    changed: Int = 0
     for row in range(count):
-        node = rows[row, 0]
-        if rows[row, 1] == 0:
+        node = now.rows[place, row, 0]
+        if now.rows[place, row, 1] == 0:
             continue
         for one in range(now.many[node]):
             job = now.here[node, one, 0]
@@ -207,12 +200,11 @@ def _slowed(given: BatchArrays, now: Placement, model: int, rows: Ints2, count: 
     return changed
 
 
-@lean
-def _delayed(given: BatchArrays, now: Placement, job: int, changed: int) -> int:
+def _delayed(given: BatchArrays, now: Placement, job: Int, changed: Int) -> Int:
     """Note what synchronisation a job comes to under the loads as they are; return how many are noted."""
     if now.count[job] < 2:
         return changed
-    sync = sync_seconds(given, now, job, now.rows[job], now.count[job], given.duty[job])
+    sync = sync_seconds(given, now, job, job, now.count[job], given.duty[job])
     if sync <= now.sync[job]:
         return changed
     if not _known(now, job, changed):
@@ -222,51 +214,49 @@ def _delayed(given: BatchArrays, now: Placement, job: int, changed: int) -> int:
     return changed
 
 
-@lean
-def _more(given: BatchArrays, now: Placement, changed: int) -> float:
-    total = 0.0
+def _more(given: BatchArrays, now: Placement, changed: Int) -> Float:
+    total: Float = 0.0
     for at in range(changed):
         job = now.changed[at]
-        rows, count = now.rows[job], now.count[job]
-        workers = workers_of(rows, count)
-        then = moving(given, job, rows, count)
+        workers = workers_of(now, job, now.count[job])
+        then: Float = moving(given, now, job, job, now.count[job])
         then += timed_cost(given, job, now.other[job, 0], now.other[job, 1], workers)
         total += then - now.cost[job]
     return total
 
 
-@lean
-def fit(left: float, has: float, need: float) -> float:
-    """Return how often `need` goes into what is left of what a node has."""
-    return max(np.floor((left + TOLERANCE * has) / need), 0.0) if need > 0 else _MANY
+def fit(left: Float, over: Float, need: Float) -> Float:
+    """Return how often `need` goes into what is left, with what a node may be over by."""
+    return max(floor((left + over) / need), 0.0) if need > 0 else MANY
 
 
-@lean
-def closed(given: BatchArrays, now: Placement, job: int, node: int) -> bool:
+def closed(given: BatchArrays, now: Placement, job: Int, node: Int) -> bool:
     """Return whether a job may not be on a node for who is there, jobs to be kept apart not looked at."""
-    alone = given.alone_on_nodes[job] and now.many[node] > 0
-    return bool(alone or now.guarded[node] > 0 or now.many[node] >= now.here.shape[1])
+    if given.alone_on_nodes[job] and now.many[node] > 0:
+        return True
+    return now.guarded[node] > 0 or now.many[node] >= now.here.shape[1]
 
 
-@lean
-def find_room(given: BatchArrays, now: Placement, job: int) -> int:
+def find_room(given: BatchArrays, now: Placement, job: Int) -> Int:
     """Note how many workers of a job, which is nowhere, each node in view could take; return their sum."""
-    total, need, room = 0, given.need[job], now.room
-    for at in range(now.seen[0]):
+    total: Int = 0
+    for at in range(now.seen):
         node = now.window[at]
-        most = float(given.room[job, given.kind[node]])
-        if need[0] > 0:
-            most = min(most, np.floor(now.left[node, 0] / need[0]))
+        most: Float = given.room[job, given.kind[node]]
+        if given.need[job, 0] > 0:
+            most = min(most, floor(now.left[node, 0] / given.need[job, 0]))
         for resource in range(1, 4):
-            most = min(most, fit(now.left[node, resource], given.amounts[node, resource - 1], need[resource]))
-        room[node] = 0 if closed(given, now, job, node) else int(max(most, 0.0))
-        if given.together[job] and room[node]:
-            room[node] = shares_room(given, now, job, node, room[node])
-    if len(given.apart) == len(given.model):
-        for other in range(len(given.model)):
+            over = given.tolerance * given.amounts[node, resource - 1]
+            most = min(most, fit(now.left[node, resource], over, given.need[job, resource]))
+        room: Int = 0 if closed(given, now, job, node) else cast(Int, max(most, 0.0))
+        if given.together[job] and room:
+            room = shares_room(given, now, job, node, room)
+        now.room[node] = room
+    if given.guarding:
+        for other in range(given.jobs):
             if given.apart[job, other]:
                 for row in range(now.count[other]):
-                    room[now.rows[other, row, 0]] = 0
-    for at in range(now.seen[0]):
-        total += room[now.window[at]]
+                    now.room[now.rows[other, row, 0]] = 0
+    for at in range(now.seen):
+        total += now.room[now.window[at]]
     return total

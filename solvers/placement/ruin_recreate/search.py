@@ -2,36 +2,40 @@
 
 from __future__ import annotations
 
-import numpy as np
+import cython
+from cython import bint, declare, nogil
+from cython.cimports.libc.math import fabs, isfinite
 
-from ...compiled.kernel import Floats, Ints, Ints3, by_reference, inner, kernel, lean
-from ...compiled.routines import below, sow, uniform
-from .arrays import FRAGMENTATION, BatchArrays, Placement
-from .gpus import renew_node
-from .moves import add, find_room, put_down, remove, settle
-from .places import better, copy_rows, insert
+from ...native import Random
 
-RUIN = 3
-"""Gangs that go with the one that is drawn, at most."""
-_VIEW, _WINDOW = 64, 16
-"""Nodes that are looked at in a round, where there are more, and those of them that stand side by side."""
-_ALL = 128
+if not cython.compiled:
+    from ...native import Float, Int, Ints, Ints3
+    from .arrays import FRAGMENTATION, RUIN, BatchArrays, Placement
+    from .gpus import renew_node
+    from .moves import add, find_room, put_down, remove, settle
+    from .places import better, copy_rows, insert, put
+
+VIEW = declare(Int, 64)
+"""Nodes that are looked at in a round, where there are more."""
+WINDOW = declare(Int, 16)
+"""Those of them that stand side by side."""
+ALL = declare(Int, 128)
 """Nodes that are all looked at when a job is inserted; of more, only a view: a quarter of the time, .3% worse."""
-_MARGIN = 0.1
+MARGIN = declare(Float, 0.1)
 """How much worse than the best a placement may be and be kept at first, in terms of what a job costs in the mean."""
+NEVER = declare(Float, float("inf"))
 
 
-@kernel
-def search(  # noqa: PLR0912, PLR0915
-    batch: BatchArrays,
-    moving: Placement,
+def search(
+    given: BatchArrays,
+    now: Placement,
     best: Ints3,
     count: Ints,
     queue: Ints,
-    first: int,
-    last: int,
-    rounds: int,
-    seed: int,
+    first: Int,
+    last: Int,
+    rounds: Int,
+    seed: Int,
 ) -> float:
     """Insert the jobs of a queue, or do some rounds of ruin and recreate; return the least cost.
 
@@ -42,139 +46,170 @@ def search(  # noqa: PLR0912, PLR0915
     (record-to-record travel, Dueck 1993), the margin shrinking to none.
 
     Args:
-        moving: where all are, changed; empty before the first job or round.
+        now: where all are, changed; empty before the first job or round.
         best, count: rows of each job, (J, R, 3), and how many, (J,), in the best placement so far; changed.
         queue: jobs that are not in `best`; none for rounds.
     """
-    given, now = by_reference(batch), by_reference(moving)
-    sow(seed)
-    jobs = len(count)
-    if first == 0:
-        for job in range(jobs):
-            now.dirty[job] = True
-            if count[job]:
-                put_down(given, now, job, best[job], count[job])
-        for node in range(len(now.many)):
-            renew_node(given, now, node)
-        now.record[0] = settle(given, now)
-    if len(queue):
-        for at in range(first, last):
-            if not _put_in(given, now, queue[at]):
-                now.changed[0] = queue[at]
-                return -1.0
-        now.record[0] = settle(given, now)
-        _keep(now, best, count)
-        return float(now.record[0])
-    chosen, size = np.empty(RUIN + 1, np.int64), np.empty(RUIN + 1, np.int64)
-    before = np.empty((RUIN + 1, now.rows.shape[1], 3), np.int64)
-    slack = np.empty(jobs)
+    shape, wanted = (best.shape[0], best.shape[1], best.shape[2], len(count)), (given.jobs, given.most, 3, given.jobs)
+    if shape != wanted or not now.fits(given):
+        raise ValueError(f"{shape} is not the shape of {given.jobs} jobs of {given.most} rows at most")
+    if first < 0 or (len(queue) > 0 and last > len(queue)):
+        raise ValueError(f"jobs {first} to {last} are not in a queue of {len(queue)}")
+    now.random = Random(seed)
+    with nogil:
+        if first == 0:
+            _begin(given, now, best, count)
+        if len(queue) > 0:
+            least = _inserted(given, now, best, count, queue, first, last)
+        else:
+            _rounds(given, now, best, count, first, last, rounds)
+            least = now.record
+    return least
+
+
+def _begin(given: BatchArrays, now: Placement, best: Ints3, count: Ints) -> None:
+    for job in range(given.jobs):
+        now.dirty[job] = True
+        if count[job] > 0:
+            for row in range(count[job]):
+                put(now, now.trial, row, best[job, row, 0], best[job, row, 1], best[job, row, 2])
+            put_down(given, now, job, now.trial, count[job])
+    for node in range(given.nodes):
+        renew_node(given, now, node)
+    now.record = settle(given, now)
+
+
+def _inserted(
+    given: BatchArrays, now: Placement, best: Ints3, count: Ints, queue: Ints, first: Int, last: Int
+) -> Float:
+    for at in range(first, last):
+        if not _put_in(given, now, queue[at]):
+            now.changed[0] = queue[at]
+            return -1.0
+    now.record = settle(given, now)
+    _keep(given, now, best, count)
+    return now.record
+
+
+def _rounds(  # noqa: PLR0912 -- one compiled loop
+    given: BatchArrays, now: Placement, best: Ints3, count: Ints, first: Int, last: Int, rounds: Int
+) -> None:
+    jobs = given.jobs
     for turn in range(first, last):
-        total, gone = _slacks(given, now, slack), 1
+        total = _slacks(given, now)
+        record = now.record
+        gone: Int = 1
         now.gone[0] = -1
-        record = now.record[0]
-        if total <= 1e-9 * (1.0 + abs(record)):
+        if total <= 1e-9 * (1.0 + fabs(record)):
             break
         if turn < 2 * jobs:
-            chosen[0] = turn % jobs
-            if slack[turn % jobs] <= 1e-9:
+            now.chosen[0] = turn % jobs
+            if now.slack[turn % jobs] <= 1e-9:
                 continue
         else:
-            gone = _draw(given, now, slack, total, chosen)
-        if len(now.window) > _VIEW:
-            _look(given, now, chosen, gone, _VIEW)
+            gone = _draw(given, now, total)
+        if given.nodes > VIEW:
+            _look(given, now, gone, VIEW)
         for at in range(gone):
-            size[at] = now.count[chosen[at]]
-            copy_rows(now.rows[chosen[at]], before[at], size[at])
-            remove(given, now, chosen[at])
+            job = now.chosen[at]
+            now.sizes[at] = now.count[job]
+            copy_rows(now, job, now.before + at, now.sizes[at])
+            remove(given, now, job)
         settle(given, now)
-        _order(given, chosen, before, size, gone)
-        _note(now, chosen, gone)
-        margin = _MARGIN / jobs * (1.0 - turn / rounds) ** 2 if turn >= 2 * jobs else 0.0
-        most, back = record * (1.0 + margin), 0
-        while back < gone and _may(given, now, chosen, back, gone, most) and _insert(given, now, chosen[back]):
-            back += 1
-        found = settle(given, now)
-        now.found[0] = found if back == gone else np.inf
-        if back < gone or found > most:
+        _order(given, now, gone)
+        for at in range(RUIN + 1):
+            now.gone[at] = now.chosen[at] if at < gone else -1
+        margin: Float = 0.0
+        if turn >= 2 * jobs:
+            left: Float = 1.0 - 1.0 * turn / rounds  # whole numbers would be divided as in C
+            margin = MARGIN / jobs * (left * left)
+        most: Float = record * (1.0 + margin)
+        back = _back(given, now, gone, most)
+        cost = settle(given, now)
+        now.found = cost if back == gone else NEVER
+        if back < gone or cost > most:
             for at in range(gone):
-                if now.count[chosen[at]]:
-                    remove(given, now, chosen[at])
+                if now.count[now.chosen[at]] > 0:
+                    remove(given, now, now.chosen[at])
             for at in range(gone):
-                if size[at]:
-                    add(given, now, chosen[at], before[at], size[at])
+                if now.sizes[at] > 0:
+                    add(given, now, now.chosen[at], now.before + at, now.sizes[at])
             settle(given, now)
-        elif found < record * (1.0 - 1e-9):
-            now.record[0] = found
-            _keep(now, best, count)
-    return float(now.record[0])
+        elif cost < record * (1.0 - 1e-9):
+            now.record = cost
+            _keep(given, now, best, count)
 
 
-@lean
-def _look(given: BatchArrays, now: Placement, chosen: Ints, gone: int, most: int) -> None:
+def _back(given: BatchArrays, now: Placement, gone: Int, most: Float) -> Int:
+    """Insert the jobs that went, as long as the batch may still cost no more than `most`; return how many are back."""
+    for back in range(gone):
+        if not _may(given, now, back, gone, most) or not _insert(given, now, now.chosen[back]):
+            return back
+    return gone
+
+
+def _look(given: BatchArrays, now: Placement, gone: Int, most: Int) -> None:
     """Choose the nodes that are looked at: those of the jobs that go, where they run, and others."""
-    nodes, view, marked = len(now.window), now.window, now.room
-    for at in range(now.seen[0]):  # elsewhere there is nothing
-        marked[view[at]] = 0
-    count = 0
+    for at in range(now.seen):  # elsewhere there is nothing
+        now.room[now.window[at]] = 0
+    now.seen = 0
     for at in range(gone):
-        job = chosen[at]
-        for row in range(now.count[job] + given.standing_rows[job]):
-            held = row < now.count[job]
-            node = now.rows[job, row, 0] if held else given.standing[job, row - now.count[job], 0]
-            if not marked[node]:
-                marked[node] = 1
-                view[count] = node
-                count += 1
-    for _ in range(most // _WINDOW):
-        first = below(nodes)
-        for step in range(_WINDOW):
-            node = (first + step) % nodes
-            if not marked[node]:
-                marked[node] = 1
-                view[count] = node
-                count += 1
-    for at in range(count):
-        marked[view[at]] = 0
-    now.seen[0] = count
+        job = now.chosen[at]
+        for row in range(now.count[job]):
+            _see(now, now.rows[job, row, 0])
+        for row in range(given.standing_rows[job]):
+            _see(now, given.standing[job, row, 0])
+    for _ in range(most // WINDOW):
+        first = now.random.below(given.nodes)
+        for step in range(WINDOW):
+            _see(now, (first + step) % given.nodes)
+    for at in range(now.seen):
+        now.room[now.window[at]] = 0
 
 
-@lean
-def _keep(now: Placement, best: Ints3, count: Ints) -> None:
-    for job in range(len(count)):
+def _see(now: Placement, node: Int) -> None:
+    """Look at a node too, which `room` marks meanwhile."""
+    if now.room[node] == 0:
+        now.room[node] = 1
+        now.window[now.seen] = node
+        now.seen += 1
+
+
+def _keep(given: BatchArrays, now: Placement, best: Ints3, count: Ints) -> None:
+    for job in range(given.jobs):
         count[job] = now.count[job]
-        copy_rows(now.rows[job], best[job], now.count[job])
+        for row in range(count[job]):
+            for field in range(3):
+                best[job, row, field] = now.rows[job, row, field]
 
 
-@lean
-def _slacks(given: BatchArrays, now: Placement, slack: Floats) -> float:
+def _slacks(given: BatchArrays, now: Placement) -> Float:
     """Note what each job that may move costs more than it must, fragments of its nodes included; return the sum."""
-    total = 0.0
-    for job in range(len(slack)):
-        cost = now.cost[job]
+    total: Float = 0.0
+    for job in range(given.jobs):
+        cost: Float = now.cost[job]
         if given.goal == FRAGMENTATION:
             for row in range(now.count[job]):
                 node = now.rows[job, row, 0]
                 cost += now.fragment[node] / now.many[node]
-        slack[job] = max(cost - given.floor[job], 0.0) if given.free[job] else 0.0
-        total += slack[job]
+        now.slack[job] = max(cost - given.floor[job], 0.0) if given.free[job] else 0.0
+        total += now.slack[job]
     return total
 
 
-@inner
-def _put_in(given: BatchArrays, now: Placement, job: int) -> bool:
+def _put_in(given: BatchArrays, now: Placement, job: Int) -> bool:
     """Insert a job, on a large fleet among some of the nodes, or among all if they have no room for it."""
-    if len(now.window) > _ALL:
-        _look(given, now, now.changed, 0, _VIEW)
+    if given.nodes > ALL:
+        _look(given, now, 0, VIEW)
         if _insert(given, now, job):
             return True
-        for node in range(len(now.window)):
+        for node in range(given.nodes):
             now.window[node] = node
-        now.seen[0] = len(now.window)
-    return bool(_insert(given, now, job))
+        now.seen = given.nodes
+    return _insert(given, now, job)
 
 
-@lean
-def _may(given: BatchArrays, now: Placement, chosen: Ints, back: int, gone: int, most: float) -> bool:
+def _may(given: BatchArrays, now: Placement, back: Int, gone: Int, most: Float) -> bool:
     """Return whether the batch may still cost no more than `most` once all that went are back.
 
     No job comes to cost less by others that come back, and each of these costs what it must. Of fragments that is not
@@ -182,95 +217,93 @@ def _may(given: BatchArrays, now: Placement, chosen: Ints, back: int, gone: int,
     """
     if given.goal == FRAGMENTATION:
         return True
-    least = 0.0
-    for job in range(len(now.count)):
-        if np.isfinite(now.cost[job]):
+    least: Float = 0.0
+    for job in range(given.jobs):
+        if isfinite(now.cost[job]):
             least += now.cost[job]
     for at in range(back, gone):
-        job = chosen[at]
-        least += given.floor[job] - (now.cost[job] if np.isfinite(now.cost[job]) else 0.0)
+        job = now.chosen[at]
+        least += given.floor[job] - (now.cost[job] if isfinite(now.cost[job]) else 0.0)
     return least <= most * (1.0 + 1e-9)
 
 
-@inner
-def _insert(given: BatchArrays, now: Placement, job: int) -> bool:
-    now.least[0], now.size[0] = given.value[job] + given.migration[job], 0
-    total = find_room(given, now, job)
-    if given.standing_rows[job] and not given.servers[job]:
-        fits = True
-        for row in range(given.standing_rows[job]):
-            fits = fits and now.room[given.standing[job, row, 0]] >= given.standing[job, row, 1]
+def _insert(given: BatchArrays, now: Placement, job: Int) -> bool:
+    now.least, now.size = given.value[job] + given.migration[job], 0
+    total, standing = find_room(given, now, job), given.standing_rows[job]
+    if standing > 0 and not given.servers[job]:
+        fits: bint = True
+        for row in range(standing):
+            node, workers = given.standing[job, row, 0], given.standing[job, row, 1]
+            if now.room[node] < workers:
+                fits = False
+            put(now, now.trial, row, node, workers, given.standing[job, row, 2])
         if fits:
-            copy_rows(given.standing[job], now.trial, given.standing_rows[job])
-            better(given, now, job, given.standing_rows[job])
-    for degree in given.degrees[job]:
+            better(given, now, job, standing)
+    for at in range(given.degrees.shape[1]):
+        degree = given.degrees[job, at]
         if 0 < degree <= total:
             insert(given, now, job, degree)
-    if now.size[0]:
-        add(given, now, job, now.place, now.size[0])
+    if now.size > 0:
+        add(given, now, job, now.place, now.size)
         settle(given, now)
         return True
-    return bool(np.isfinite(given.value[job]))
+    return isfinite(given.value[job])
 
 
-@lean
-def _draw(given: BatchArrays, now: Placement, slack: Floats, total: float, chosen: Ints) -> int:
-    left, job = uniform() * total, 0
-    while job < len(slack) - 1 and left >= slack[job]:
-        left -= slack[job]
+def _draw(given: BatchArrays, now: Placement, total: Float) -> Int:
+    left: Float = now.random.uniform() * total
+    job: Int = 0
+    count: Int = 1
+    while job < given.jobs - 1 and left >= now.slack[job]:
+        left -= now.slack[job]
         job += 1
-    while slack[job] == 0.0:  # rounding
+    while now.slack[job] == 0.0:  # rounding
         job -= 1
-    chosen[0], count = job, 1
-    most = 1 + below(RUIN)
+    now.chosen[0] = job
+    most: Int = 1 + now.random.below(RUIN)
     for _ in range(3 * most):
         if count > most:
             break
-        way = uniform()
-        if way < 0.45 and now.count[job]:
-            node = now.rows[job, below(now.count[job]), 0]
+        way = now.random.uniform()
+        other: Int = -1
+        node: Int = -1
+        if way < 0.45 and now.count[job] > 0:
+            node = now.rows[job, now.random.below(now.count[job]), 0]
         elif way < 0.9:
-            node = below(len(now.many))
+            node = now.random.below(given.nodes)
         else:
-            node = -1
-        if node < 0:
-            other = below(len(slack))
-        elif now.many[node]:
-            other = now.here[node, below(now.many[node]), 0]
-        else:
-            continue
-        known = not given.free[other]
+            other = now.random.below(given.jobs)
+        if node >= 0:
+            if now.many[node] == 0:
+                continue
+            other = now.here[node, now.random.below(now.many[node]), 0]
+        known: bint = not given.free[other]
         for at in range(count):
-            known = known or chosen[at] == other
+            if now.chosen[at] == other:
+                known = True
         if not known:
-            chosen[count] = other
+            now.chosen[count] = other
             count += 1
     return count
 
 
-@lean
-def _order(given: BatchArrays, chosen: Ints, before: Ints3, size: Ints, count: int) -> None:
-    largest = uniform() < 0.5
+def _order(given: BatchArrays, now: Placement, count: Int) -> None:
+    """Put the jobs that went in the order in which they come back."""
+    largest: bint = now.random.uniform() < 0.5
     for last in range(count - 1, 0, -1):
-        at = below(last + 1)
+        at: Int = now.random.below(last + 1)
         if largest:
             for other in range(last):
-                at = other if _gpus(given, chosen[other]) < _gpus(given, chosen[at]) else at
-            if _gpus(given, chosen[at]) >= _gpus(given, chosen[last]):
+                if _gpus(given, now.chosen[other]) < _gpus(given, now.chosen[at]):
+                    at = other
+            if _gpus(given, now.chosen[at]) >= _gpus(given, now.chosen[last]):
                 at = last
-        chosen[last], chosen[at] = chosen[at], chosen[last]
-        size[last], size[at] = size[at], size[last]
-        for row in range(before.shape[1]):
-            for field in range(3):
-                before[last, row, field], before[at, row, field] = before[at, row, field], before[last, row, field]
+        now.chosen[last], now.chosen[at] = now.chosen[at], now.chosen[last]
+        now.sizes[last], now.sizes[at] = now.sizes[at], now.sizes[last]
+        copy_rows(now, now.before + last, now.kept, given.most)
+        copy_rows(now, now.before + at, now.before + last, given.most)
+        copy_rows(now, now.kept, now.before + at, given.most)
 
 
-@lean
-def _note(now: Placement, chosen: Ints, count: int) -> None:
-    for at in range(len(now.gone)):
-        now.gone[at] = chosen[at] if at < count else -1
-
-
-@lean
-def _gpus(given: BatchArrays, job: int) -> float:
-    return float(given.degrees[job, 0] * given.need[job, 0])
+def _gpus(given: BatchArrays, job: Int) -> Float:
+    return given.degrees[job, 0] * given.need[job, 0]

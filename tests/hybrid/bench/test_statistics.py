@@ -39,7 +39,7 @@ def test_every_mean_is_over_the_same_instances() -> None:
         ("a", "auto"): 0.0, ("b", "auto"): 0.0, ("a", "late"): 0.5, ("b", "late"): 1.0
     }  # fmt: skip
     assert results.left[0].startswith("1 of 3 pairs of instance and seed of step are left out: late")
-    assert results.left[1:] == ("other has no part in step, which it declared beforehand.",)
+    assert results.left[1:] == ("Left out of objectives that they declared beforehand not to be theirs: other.",)
     again = Results.of([*rows, row("a", "auto", 1.0, deadline=9.0)], KNOWN)
     assert {x.instance for x in again.rows} == {"a"}  # at every deadline
     more = Results.of([*rows, replace(row("a", "auto", 3.0), seed=1)], KNOWN)

@@ -20,6 +20,8 @@ from gangplan.solvers.partition.step.bounds import delay_bound
 from gangplan.solvers.partition.step.model import prepare
 from gangplan.solvers.partition.tiny import random_step as random_problem
 
+from ...seeds import examples
+
 GPU = DeviceType("gpu", memory=2.0)
 ROOMS = {"argument": "rooms", "steps": 10**6}
 
@@ -71,7 +73,7 @@ def test_an_op_that_runs_nowhere() -> None:
     assert verify_bound(replace(problem, graph=nowhere), ROOMS) == inf
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(st.integers(0, 2**32))
 def test_no_plan_beats_what_has_no_room(seed: int) -> None:
     """On problems of all kinds neither the certificate nor the solver's bound is above the optimum."""

@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 from gangplan.instances import InstanceError, OpGraph, dump, load
 from gangplan.instances.generators import generate
 
+from ...seeds import examples
 
-@settings(max_examples=30)
+
+@settings(max_examples=examples(30))
 @given(st.integers(1, 60), st.integers(1, 10), st.floats(1, 3), st.integers(0, 99))
 def test_layered_shape(ops: int, layers: int, degree: float, seed: int) -> None:
     """A layered graph has its ops, and its longest path is one op of each layer."""
@@ -30,7 +32,7 @@ def test_layered_shape(ops: int, layers: int, degree: float, seed: int) -> None:
     assert depth.max() == layers
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.integers(1, 60), st.floats(0, 1), st.integers(0, 99))
 def test_series_parallel_graphs_are(ops: int, series: float, seed: int) -> None:
     """Reductions in series and in parallel take the graph back to one edge."""

@@ -19,6 +19,8 @@ from gangplan.instances.generators import generate
 from gangplan.instances.kinds import DOCUMENTS
 from gangplan.instances.readers import parse, read, to_networkx
 
+from ...seeds import examples
+
 PROFILE = """\
 node1 -- Input -- forward_compute_time=9.0, backward_compute_time=0.0, activation_size=0.0, parameter_size=0.0
 node2 -- ReLU() -- forward_compute_time=1.0, backward_compute_time=2.0, activation_size=[10.0; 6.0], parameter_size=0
@@ -314,7 +316,7 @@ def settle(make: Callable[[], str]) -> None:
         assert dump(parse(dump(problem))) == dump(problem)
 
 
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(st.data())
 def test_any_value_anywhere(data: st.DataObject) -> None:
     """Any JSON value in any place, or a value missing, is read or refused, never another exception."""
@@ -331,7 +333,7 @@ def test_any_value_anywhere(data: st.DataObject) -> None:
     settle(lambda: json.dumps(original))
 
 
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(st.sampled_from(TEXTS), st.integers(0, 5000), st.integers(0, 40), st.text(max_size=4))
 def test_any_edit_of_the_text(text: str, start: int, length: int, patch: str) -> None:
     """Cutting and pasting characters anywhere is read or refused, never another exception."""

@@ -14,7 +14,6 @@ from gangplan.instances.placement.proximity import Proximity
 from gangplan.learned.online.candidates import MEAN, SEEN, WAIT, scratch_of
 from gangplan.learned.online.episodes import look, play
 from gangplan.learned.online.graph import graph_room
-from gangplan.learned.online.guard import RULES
 from gangplan.simulator.gangs.arrays import ARRIVED, jobs_of
 from gangplan.simulator.gangs.formula import EVOLVED, finish
 from gangplan.simulator.gangs.mixes import MIXES, told_means
@@ -22,7 +21,7 @@ from gangplan.simulator.gangs.step import advance, start
 from gangplan.simulator.gangs.traffic import TRAIN, episode
 from gangplan.systems.topdrl.rules import Patient
 
-from ..conftest import GnnSettings, World, drawn, world_of
+from ..conftest import CORRECTED, GnnSettings, World, drawn, world_of
 
 NAMES, SIZES = ("small", "expensive", "loaded", "uncertain", "mixed"), ("2x4x4", "4x8x8", "unequal")
 FLEETS = {"2x4x4": Fleet.regular(2, 4, 4), "4x8x8": Fleet.regular(4, 8, 8)}
@@ -53,7 +52,7 @@ def test_the_untrained_network_is_patient(
         assert np.array_equal(world.state.held, named.state.held)
 
 
-@pytest.mark.parametrize("rule", range(len(RULES)))
+@pytest.mark.parametrize("rule", range(len(CORRECTED)))
 @pytest.mark.parametrize("size", ["2x4x4", "4x8x8"])
 def test_a_rule_is_its_list(make_world: Callable[..., Any], make_policy: Any, rule: int, size: str) -> None:
     """Candidate by candidate a rule makes the schedule of the list that rollouts go on by."""
@@ -63,7 +62,7 @@ def test_a_rule_is_its_list(make_world: Callable[..., Any], make_policy: Any, ru
         jobs = world.jobs._replace(work=world.jobs.work * noise, expected=world.jobs.expected * noise)
         ours, theirs = world.again(jobs), world.again(jobs)
         ours.play(make_policy(0), rule, learned=False)
-        finish(jobs, world.cluster, theirs.state, RULES[rule])
+        finish(jobs, world.cluster, theirs.state, CORRECTED[rule])
         np.testing.assert_allclose(ours.state.finish, theirs.state.finish)
 
 

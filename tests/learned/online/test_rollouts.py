@@ -11,10 +11,9 @@ import pytest
 from gangplan.instances.placement import Fleet
 from gangplan.learned.online.candidates import WAIT
 from gangplan.learned.online.features import BY_RULE
-from gangplan.learned.online.guard import RULES
 from gangplan.learned.online.rollouts import imagine, weigh
 from gangplan.simulator.gangs.arrays import RUNNING, WAITING, copy
-from gangplan.simulator.gangs.formula import finish
+from gangplan.simulator.gangs.formula import PATIENT, finish
 from gangplan.simulator.gangs.step import start, total_jct
 
 DEPTHS = (0, 12)
@@ -59,7 +58,7 @@ def weighed(world: Any, policy: Any, tried: np.ndarray, depth: int, seed: int = 
     other, value = world.again(), np.zeros((len(tried), 4))
     jobs, cluster, state, s, _ = world
     weigh(
-        jobs, cluster, state, jobs, s, other.s, other.graph, policy.net, RULES[0], tried, ahead, depth, seed, value
+        jobs, cluster, state, jobs, s, other.s, other.graph, policy.net, PATIENT, tried, ahead, depth, seed, value
     )  # fmt: skip
     return value
 
@@ -81,7 +80,7 @@ def test_a_future_without_arrivals_is_the_rule_from_here(
         then = world.again(jobs._replace(submit=np.where(np.arange(len(jobs.submit)) < n, jobs.submit, np.inf)))
         state = copy(world.state)
         start(jobs, world.cluster, state, int(world.s.place[i]), world.s.take[i].copy())
-        finish(then.jobs, world.cluster, state, RULES[0])
+        finish(then.jobs, world.cluster, state, PATIENT)
         assert value[i, 0] == pytest.approx((state.finish - jobs.submit)[live].sum(), rel=1e-9)
 
 

@@ -18,6 +18,8 @@ from gangplan.simulator.engine import POLICIES, EngineScheduler, Outages, Rows, 
 from gangplan.simulator.trace import DegreeOptions, Outcome, by_queue, check
 from gangplan.simulator.trace import simulate as simulate_fast
 
+from ...seeds import examples
+
 
 def work(*jobs: tuple[float, int, float], **more: Any) -> Workload:
     """Build a workload of (submit, GPUs, duration)."""
@@ -58,7 +60,7 @@ TWO = Fleet.regular(1, 1, 2)
     discipline=st.sampled_from(["head", "overtake", "easy"]),
     consolidate=st.booleans(),
 )
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_same_as_the_fast_one(seed: int, policy: str, discipline: str, consolidate: bool) -> None:
     """Where both simulators apply they make the same schedule: times, and nodes if those are named."""
     jobs, part = random_work(seed), Shortest() if policy == "anew" else POLICIES[policy]()
@@ -161,7 +163,7 @@ def test_conservative_delays_nobody_where_easy_may() -> None:
 
 
 @given(seed=st.integers(0, 10**6), consolidate=st.booleans(), fails=st.booleans())
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_conservative_first_in_is_never_later_for_more_jobs(seed: int, consolidate: bool, fails: bool) -> None:
     """With exact durations a reservation in order of submission stands: jobs that come later change nothing before."""
     jobs = random_work(seed, jobs=30)
@@ -286,7 +288,7 @@ def test_rejected_jobs_never_run() -> None:
 
 
 @given(seed=st.integers(0, 10**6), mtbf=st.sampled_from([30.0, 200.0]), consolidate=st.booleans())
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_random_failures(seed: int, mtbf: float, consolidate: bool) -> None:
     """Whatever fails, every job is done in the end, and the same seed fails the same nodes at the same times."""
     outages = Outages(mtbf=mtbf, mttr=4.0, seed=seed)

@@ -12,6 +12,8 @@ from gangplan.simulator.engine import simulate_named
 from gangplan.simulator.metrics import regret
 from gangplan.solvers.schedule.workload_bounds import mean_jct_bound
 
+from ...seeds import examples
+
 
 def test_by_hand() -> None:
     """Shortest first is best on one GPU: stays of 1 and 4; longest first has 3 and 4."""
@@ -26,7 +28,7 @@ def test_of_no_meaning() -> None:
     assert regret(simulate_named(jobs, 1, 4, "optimus", degrees=(1, 2, 4))) is None
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.integers(0, 10**6), st.sampled_from(["fifo", "sjf", "srtf", "tiresias", "tetris", "gandiva"]))
 def test_no_policy_is_below_the_bound(seed: int, policy: str) -> None:
     """Whatever stops or shares: the mean JCT is no less than the bound."""

@@ -14,6 +14,8 @@ from gangplan import solve
 from gangplan.instances import Cluster, TreeTopology
 from gangplan.solvers.method import suite
 
+from ...seeds import examples
+
 SEEDS = st.integers(0, 2**32)
 KINDS = st.sampled_from([*(("throughput", variant) for variant in ("contiguous", "convex", "free")), ("latency", "")])
 
@@ -30,7 +32,7 @@ def value(problem: Any) -> float:
     return float("inf") if result.objective is None else result.objective
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(SEEDS, KINDS, st.randoms(use_true_random=False))
 def test_renaming_and_reordering_changes_nothing(seed: int, kind: tuple[str, str], random: Any) -> None:
     """Names and positions of ops and devices do not move the optimum."""
@@ -54,7 +56,7 @@ def test_renaming_and_reordering_changes_nothing(seed: int, kind: tuple[str, str
     assert value(shuffled) == pytest.approx(value(problem), rel=1e-6)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(SEEDS, KINDS)
 def test_one_more_device_never_hurts(seed: int, kind: tuple[str, str]) -> None:
     """The optimum with another device of the last device's type is no worse."""
@@ -68,7 +70,7 @@ def test_one_more_device_never_hurts(seed: int, kind: tuple[str, str]) -> None:
     assert value(replace(problem, cluster=more)) <= value(problem) * (1 + 1e-6)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(SEEDS, KINDS, st.sampled_from([1e-6, 1e-3, 1e6]))
 def test_units_do_not_matter(seed: int, kind: tuple[str, str], unit: float) -> None:
     """Times in another unit give the optimum in that unit."""

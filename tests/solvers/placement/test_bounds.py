@@ -36,6 +36,8 @@ from gangplan.solvers.placement.pattern_bound import bounds
 from gangplan.solvers.placement.policies import first_fit
 from gangplan.solvers.placement.prepare import Batch
 
+from ...seeds import examples
+
 
 def crowded(seed: int) -> PlacementProblem:
     """Make gangs that must meet on few nodes: interference and NICs are what the goal is about."""
@@ -63,7 +65,7 @@ def crowded(seed: int) -> PlacementProblem:
     return PlacementProblem(replace(fleet, topology=topology), jobs, speeds)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.integers(0, 10**6))
 def test_bound_is_below_the_optimum(seed: int) -> None:
     """No bound is above the optimum, and only problems without a plan are called impossible."""

@@ -9,7 +9,7 @@ from gangplan.solvers import Run
 from gangplan.solvers.placement import local_search as module
 from gangplan.solvers.placement.methods import METHODS, SUITE
 from gangplan.solvers.placement.quick import FIRST_FIT, quick
-from gangplan.solvers.placement.ruin_recreate import engine
+from gangplan.solvers.placement.ruin_recreate import arrays, engine
 
 
 def test_a_large_fleet_begins_with_a_rule_that_looks_at_neighbours(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -25,10 +25,10 @@ def test_a_large_fleet_begins_with_a_rule_that_looks_at_neighbours(monkeypatch: 
 
 def test_a_plan_with_a_gang_on_too_many_nodes_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the arrays of the search do not hold is no beginning, and the plan known stays."""
-    monkeypatch.setattr(engine, "_ROWS", 1)
+    monkeypatch.setattr(arrays, "ROWS", 1)
     run = Run(gangs(24, 2, 6, gpus=8, load=0.8, seed=1), time_limit=60.0)
     batch = SUITE.prepare(run)
     quick(run, batch)
-    assert max(len(row) for row in engine.RuinRecreate(batch).given.standing) == 1
+    assert engine.RuinRecreate(batch).given.most == 1
     METHODS["local_search"].run(run, batch)
     assert [found.by for found in run.trace] == [FIRST_FIT]

@@ -22,6 +22,8 @@ from gangplan.solvers.placement.methods import BATCH_POLICIES, METHODS
 from gangplan.solvers.placement.prepare import Batch
 from gangplan.solvers.placement.state import PlacementState
 
+from ...seeds import examples
+
 SEEDS = st.integers(0, 10**6)
 
 
@@ -77,7 +79,7 @@ def without(problem: PlacementProblem, j: int) -> PlacementProblem:
     return replace(problem, jobs=tuple(jobs), running=tuple(run for run in problem.running if run.job != gone))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(SEEDS)
 def test_order_and_names_of_nodes(seed: int) -> None:
     """Optimum and bound stay when nodes change their order or their names."""
@@ -97,7 +99,7 @@ def test_order_and_names_of_nodes(seed: int) -> None:
     assert optimum(renamed) == optimum(problem)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(SEEDS)
 def test_an_empty_node_never_hurts(seed: int) -> None:
     """With one more node like another neither the optimum nor the bound rises, and no plan is lost."""
@@ -111,7 +113,7 @@ def test_an_empty_node_never_hurts(seed: int) -> None:
     assert before is None or (after is not None and after <= before * (1 + 1e-12))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(SEEDS)
 def test_removing_a_job_never_hurts(seed: int) -> None:
     """Without a job neither the optimum nor the bound rises."""
@@ -134,7 +136,7 @@ def test_generated_batches(seed: int) -> None:
         assert bound_of(without(problem, j)) <= value * (1 + 1e-12), j
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(SEEDS)
 def test_costs_are_those_of_the_verifier(seed: int) -> None:
     """After any number of gangs placed and taken off, the sum of costs is the goal that the verifier finds."""

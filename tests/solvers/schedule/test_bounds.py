@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import heapq
 from typing import Any
 
 import pytest
 
 from gangplan.instances.schedule import MoldableJob, NodePool, Pool, ScheduleProblem
-from gangplan.solvers.schedule import bounds
-from gangplan.solvers.schedule.bounds import area, squashed
+from gangplan.solvers import native
+from gangplan.solvers.schedule import kernels, price_kernels
+from gangplan.solvers.schedule.bounds import area, best_end, squashed
 from gangplan.solvers.schedule.prepare import prepare
+
+from ..uncompiled import uncompiled
 
 UNIX = 1.7e9
 
@@ -18,20 +20,20 @@ UNIX = 1.7e9
 @pytest.mark.parametrize(
     ("zero", "seconds", "gpus"), [(UNIX, 1e-7, 1), (600.0, 1e-3, 1), (3600.0, 1e-3, 1000), (1e9, 1e-9, 1)]
 )
-def test_squashing_ends(zero: float, seconds: float, gpus: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_squashing_ends(zero: float, seconds: float, gpus: int) -> None:
     """Each turn ends a job or begins one, however small the work beside the time; and the means keep their digits."""
-    pops: list[int] = []
-    pop = heapq.heappop
+    pops, source, n = list[int](), uncompiled(native, kernels, price_kernels), 10
 
-    def counted(heap: Any) -> Any:
-        pops.append(1)
-        assert len(pops) <= 40, "the loop does not get on"
-        return pop(heap)
+    class Counted(source.Heap):  # type: ignore[misc, name-defined]
+        def pop(self) -> Any:
+            pops.append(1)
+            assert len(pops) <= 40, "the loop does not get on"
+            return super().pop()
 
-    monkeypatch.setattr(bounds.heapq, "heappop", counted)
-    n = 10
-    work = [seconds / gpus] * n
-    ended, busy = bounds.flows([zero] * n, work, [1.0] * n, list(range(n)), False)
+    source.Heap = Counted
+    given = [zero] * n, [seconds / gpus] * n, [1.0] * n, list(range(n)), False
+    ended, busy = source.flows(*given)
+    assert pops and price_kernels.flows(*given) == (ended, busy)
     assert ended == pytest.approx(sum(range(1, n + 1)) * seconds / gpus)
     assert busy == pytest.approx(sum(k + 0.5 for k in range(n)) * seconds / gpus)
 
@@ -64,4 +66,4 @@ def test_ends_with_jobs_left_out() -> None:
         MoldableJob("long", (1,), (9.0,), value=2.0),
         MoldableJob("short", (1,), (5.0,), value=4.0),
     )
-    assert bounds.best_end(prepare(ScheduleProblem(jobs, Pool(9), "makespan")), 0.0) == (5.0, 7.0)
+    assert best_end(prepare(ScheduleProblem(jobs, Pool(9), "makespan")), 0.0) == (5.0, 7.0)

@@ -11,10 +11,12 @@ from gangplan.instances import InstanceError
 from gangplan.instances.schedule import Pool, ScheduleProblem
 from gangplan.instances.workload import Workload
 from gangplan.simulator.trace import simulate
-from gangplan.solvers.schedule.bounds import flows
 from gangplan.solvers.schedule.clairvoyant import clairvoyant
 from gangplan.solvers.schedule.enumeration import optimum
+from gangplan.solvers.schedule.price_kernels import flows
 from gangplan.solvers.schedule.workload_bounds import makespan_bound, mean_jct_bound
+
+from ...seeds import examples
 
 
 def trace(seed: int, n: int, load: float = 1.0) -> Workload:
@@ -26,7 +28,7 @@ def trace(seed: int, n: int, load: float = 1.0) -> Workload:
     return Workload(tuple(f"j{i}" for i in range(n)), submit - submit[0], gpus, duration)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.integers(0, 10**6), st.sampled_from([0.3, 1.0, 3.0]))
 def test_below_the_optimum(seed: int, load: float) -> None:
     """The relaxations are no more than the optimum of five jobs by enumeration, whatever the load."""

@@ -18,6 +18,8 @@ from gangplan.solvers.schedule.enumeration import optimum, random_problem
 from gangplan.solvers.schedule.methods import METHODS, SUITE
 from gangplan.solvers.schedule.prepare import prepare
 
+from ...seeds import examples
+
 EXACT = [name for name, method in METHODS.items() if method.exact]
 
 
@@ -50,7 +52,7 @@ def test_exact_methods_agree(first: int) -> None:
                 assert run.gap is not None and run.gap <= 1e-6, (seed, name)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.integers(0, 10**6))
 def test_bounds_and_plans(seed: int) -> None:
     """On problems of up to nine jobs no bound of any method is above the best plan of any other."""

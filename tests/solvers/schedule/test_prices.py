@@ -7,13 +7,14 @@ import pytest
 
 from gangplan.instances.generators.jobs import moldable
 from gangplan.instances.schedule import MoldableJob, Pool, ScheduleProblem
-from gangplan.solvers import Run
+from gangplan.solvers import Run, native
+from gangplan.solvers.schedule import kernels, price_kernels
 from gangplan.solvers.schedule.classic import BY_PRICES
-from gangplan.solvers.schedule.decode import data_of
 from gangplan.solvers.schedule.enumeration import random_problem
 from gangplan.solvers.schedule.methods import METHODS, SUITE
 from gangplan.solvers.schedule.prepare import prepare
-from gangplan.solvers.schedule.prices import cheapest, grid_of, run_cost
+
+from ..uncompiled import uncompiled
 
 
 def lp_of(problem: ScheduleProblem) -> Run:
@@ -61,29 +62,30 @@ def test_the_cheapest_runs_are_those_of_every_point_of_the_grid() -> None:
 
     Each run is priced by an integral of its own.
     """
-    compared = 0
+    compared, source = 0, uncompiled(native, kernels, price_kernels)
     for seed in range(40):
         rng = np.random.default_rng(seed)
         p = prepare(random_problem(seed, jobs=6))
-        data, count = data_of(p), int(rng.integers(2, 9))
+        data, count = kernels.Data(p), int(rng.integers(2, 9))
         step = float(rng.choice([1.0, p.horizon / count + 0.1]))
-        grid = grid_of(rng.uniform(0, 1, count) * (rng.random(count) < 0.7), float(p.release.min()), step)
+        given = rng.uniform(0, 1, count) * (rng.random(count) < 0.7), float(p.release.min()), step
+        grid, slow = price_kernels.Grid(*given), (source.Grid(*given), source.Data(p))
         cost, start = np.zeros(len(p.gpus)), np.zeros(len(p.gpus))
-        cheapest(grid, data, p.total, cost, start)
+        price_kernels.cheapest(grid, data, p.total, cost, start)
         points = grid.zero + step * np.arange(count + 1)
         for o, j in enumerate(p.owner.tolist()):
             last = p.due[o] - p.seconds[o]
             starts = [p.release[j], last, *points, *(points - p.seconds[o])]
             able = [s for s in starts if p.release[j] <= s <= last and np.isfinite(s)]
-            least = min((float(run_cost.py_func(grid, data, j, o, s)) for s in able), default=np.inf)
+            least = min((float(source.run_cost(*slow, j, o, s)) for s in able), default=np.inf)
             assert cost[o] == pytest.approx(least, rel=1e-9, abs=1e-9)
             if np.isfinite(least):
-                assert run_cost.py_func(grid, data, j, o, float(start[o])) == pytest.approx(least, rel=1e-9, abs=1e-9)
+                assert source.run_cost(*slow, j, o, float(start[o])) == pytest.approx(least, rel=1e-9, abs=1e-9)
                 compared += 1
     assert compared > 100
 
 
-def test_a_long_queue_begins_with_a_compiled_list() -> None:
+def test_a_long_queue_begins_with_a_list() -> None:
     """The first plan of hundreds of jobs is a list's, or a draft's in a hurry; no list follows prices."""
     problem = moldable(320, load=2.0, seed=4)
     run = Run(problem, time_limit=60.0)

@@ -10,10 +10,10 @@ import pytest
 
 from gangplan.instances.placement import Fleet
 from gangplan.learned.online.candidates import WAIT
-from gangplan.learned.online.guard import RULES
 from gangplan.learned.online.rollouts import weigh
 from gangplan.learned.training.online.exact import WINDOW, weigh_exactly
 from gangplan.simulator.gangs.arrays import WAITING
+from gangplan.simulator.gangs.formula import PATIENT
 
 FEW = 2
 """Arrivals."""
@@ -26,8 +26,8 @@ def both(world: Any, net: Any, ahead: int, **options: float) -> tuple[np.ndarray
     assert k > 1 and world.s.place[0] == WAIT
     other, rolled, solved = world.again(), np.zeros((2, 2)), np.zeros((2, 2))
     given = world.jobs, world.cluster, world.state, world.jobs, world.s
-    weigh(*given, other.s, other.graph, net, RULES[0], tried, ahead, 0, 5, rolled)
-    weigh_exactly(*given, RULES[0], tried, ahead, 5, solved, **options)
+    weigh(*given, other.s, other.graph, net, PATIENT, tried, ahead, 0, 5, rolled)
+    weigh_exactly(*given, PATIENT, tried, ahead, 5, solved, **options)
     return rolled, solved
 
 

@@ -35,7 +35,8 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Any:
     folder = tmp_path_factory.mktemp("gnn")
     config = folder / "few.toml"
     of = "width = 8\nrounds = 2\nlabels = 150\nfutures = 2\nahead = 3\ntries = 3\nupdates = 20\nminibatch = 16\n"
-    config.write_text(f'policy = "gnn"\nvalidate_every = 10\nvalidation_seeds = 1\n{of}')
+    again = "iterated = 30\ndepth = 2\niterated_futures = 2\niterated_updates = 10\n"  # by default 5,000 labels
+    config.write_text(f'policy = "gnn"\nvalidate_every = 10\nvalidation_seeds = 1\n{of}{again}')
     with pytest.MonkeyPatch.context() as patch, parallel_config(backend="sequential"):
         patch.setattr("gangplan.learned.training.online.learners.episode", short)
         return train_policy(config, folder / "run")

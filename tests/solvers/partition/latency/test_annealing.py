@@ -7,9 +7,9 @@ import pytest
 
 from gangplan.instances import verify
 from gangplan.solvers import Run
-from gangplan.solvers.partition.latency.annealing import anneal, local_search
-from gangplan.solvers.partition.latency.arrays import arrays_of, state_of
+from gangplan.solvers.partition.latency.annealing import local_search
 from gangplan.solvers.partition.latency.dominate import dominate
+from gangplan.solvers.partition.latency.kernels import LatencyArrays, LatencyState, anneal
 from gangplan.solvers.partition.latency.methods import METHODS
 from gangplan.solvers.partition.latency.reduced import reduce
 from gangplan.solvers.partition.tiny import random_latency as random_problem
@@ -27,8 +27,8 @@ def test_the_best_it_claims_is_what_the_verifier_says(merged: bool) -> None:
         slots = None if run.plan is None else r.slots_of(run.plan)
         if slots is None or run.objective is None:
             continue
-        data, best = arrays_of(r), np.array(slots, np.int64)
-        least = anneal(data, state_of(data, slots), best, run.objective, 0.1, 0.001, 5000, seed)
+        data, best = LatencyArrays(r), np.array(slots, np.int64)
+        least = anneal(data, LatencyState(data, slots), best, run.objective, 0.1, 0.001, 5000, seed)
         verdict = verify(problem, r.plan(best))
         assert verdict.ok and verdict.objective == pytest.approx(least, rel=1e-9), seed
         better += least < run.objective

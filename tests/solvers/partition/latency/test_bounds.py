@@ -21,6 +21,7 @@ from gangplan.solvers.partition.latency.reduced import Reduced, reduce
 from gangplan.solvers.partition.referee import optimum
 from gangplan.solvers.partition.tiny import random_latency as random_problem
 
+from ....seeds import examples
 from ..conftest import Make
 
 SEEDS = st.integers(0, 2**32)
@@ -34,7 +35,7 @@ def bounded(problem: LatencyProblem, r: Reduced) -> Run:
     return run
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(SEEDS)
 def test_no_plan_beats_a_bound(seed: int) -> None:
     """The optimum is no better than any bound, before and after preprocessing, and not above the ceiling."""
@@ -50,7 +51,7 @@ def test_no_plan_beats_a_bound(seed: int) -> None:
         assert ceiling(r) > best
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(SEEDS, st.integers(0, 2**32))
 def test_any_path_bounds(seed: int, weights: int) -> None:
     """The recurrence on whatever path is a bound."""
@@ -98,7 +99,7 @@ def test_memory_counts_in_the_bound(make: Make) -> None:
     assert run.bound == pytest.approx(7, rel=1e-6)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(SEEDS)
 def test_dominate_keeps_the_optimum(seed: int) -> None:
     """Keeping merged items on one device costs nothing."""
@@ -121,7 +122,7 @@ def test_dominate_merges_something() -> None:
     assert sum((r.item_of < 0).any() for r in small) > 5
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(SEEDS)
 def test_impossible_is(seed: int) -> None:
     """What is called impossible has no plan."""

@@ -25,6 +25,7 @@ from gangplan.solvers.partition.step.series import series
 from gangplan.solvers.partition.step.series_bound import series_bound
 from gangplan.solvers.partition.tiny import random_step as random_problem
 
+from ....seeds import examples
 from .conftest import cluster, graph, training
 
 SEEDS = st.integers(0, 2**32)
@@ -42,7 +43,7 @@ def proved(problem: StepProblem) -> tuple[float, float, float]:
     return max(float((head + p.fastest).max()), load_bound(p, head, tail)), found[0], found[1]
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(SEEDS)
 @example(543821)  # two devices of one server, one of another
 def test_no_plan_beats_a_bound(seed: int) -> None:
@@ -55,7 +56,7 @@ def test_no_plan_beats_a_bound(seed: int) -> None:
         assert max(proved(problem)) <= best * (1 + 1e-9)
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(SEEDS)
 def test_no_training_step_beats_a_bound(seed: int) -> None:
     """On training steps, where the series of blocks and the memory say most, every bound is at most the optimum."""

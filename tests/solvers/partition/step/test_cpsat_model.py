@@ -21,6 +21,7 @@ from gangplan.solvers.partition.step.model import Prepared, prepare
 from gangplan.solvers.partition.step.segments import segments
 from gangplan.solvers.partition.tiny import random_step as random_problem
 
+from ....seeds import examples
 from .conftest import cluster, graph
 
 TOOLS = suite("step")
@@ -119,7 +120,7 @@ def test_a_wrong_hint_is_noticed() -> None:
     assert not any("complete and is feasible" in line for line in hinted(model)[0])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(SEEDS)
 def test_neither_symmetry_nor_segments_change_the_optimum(seed: int) -> None:
     """The model finds the same optimum with and without what makes it fast, and its plan is feasible."""
@@ -196,7 +197,7 @@ def test_servers_of_unlike_shape_are_no_siblings() -> None:
     assert tree.canonical([2]) == {2: 1, 1: 2, 0: 0}
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(SEEDS)
 def test_renaming_is_an_automorphism(seed: int) -> None:
     """Renamed devices are of the same type and as far apart, and the used ones within their ranks."""

@@ -16,6 +16,7 @@ from gangplan.solvers.partition.step.model import Prepared, prepare
 from gangplan.solvers.partition.step.schedule import Busy, Decoder, Partial, retime, sent_of
 from gangplan.solvers.partition.tiny import random_step as random_problem
 
+from ....seeds import examples
 from .conftest import cluster, decode, graph, order_of, training
 
 SEEDS = st.integers(0, 2**32)
@@ -28,7 +29,7 @@ def any_placement(p: Prepared, rng: np.random.Generator) -> IntArray | None:
     return np.array([rng.choice(np.flatnonzero(row)) for row in p.allowed], dtype=np.int32)[p.group_of]
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(SEEDS)
 def test_any_priority_makes_a_feasible_plan(seed: int) -> None:
     """Whatever the priorities, nothing but memory can be wrong, and no plan beats the optimum."""
@@ -43,7 +44,7 @@ def test_any_priority_makes_a_feasible_plan(seed: int) -> None:
     assert best is None or verdict.objective is None or verdict.objective >= best * (1 - 1e-9)
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(SEEDS)
 def test_retime_keeps_orders_and_delays_nothing(seed: int) -> None:
     """Times that are too late, or rounded, come back feasible, exact and no later."""
@@ -60,7 +61,7 @@ def test_retime_keeps_orders_and_delays_nothing(seed: int) -> None:
     np.testing.assert_allclose(late.start, again.start, rtol=1e-12)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(SEEDS)
 def test_partial_schedules_agree_with_whole_ones(seed: int) -> None:
     """Putting ops in one by one gives the decoder's times, and asking where an op would end changes nothing."""
@@ -80,7 +81,7 @@ def test_partial_schedules_agree_with_whole_ones(seed: int) -> None:
     assert (partial.start, partial.finish, partial.sent) == (start, finish, sent)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(SEEDS)
 def test_renaming_devices_changes_nothing(seed: int) -> None:
     """With the devices of each server and the servers renamed, a plan that is renamed too takes as long."""

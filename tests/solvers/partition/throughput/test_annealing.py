@@ -6,20 +6,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numba import njit
 
 from gangplan import generate
 from gangplan.instances import Cluster, DeviceType, OpGraph, PartitionPlan, PartitionProblem, verify
-from gangplan.solvers import Run
-from gangplan.solvers.compiled.kernel import by_reference
+from gangplan.solvers import Run, native
 from gangplan.solvers.partition import offer_draft
 from gangplan.solvers.partition.referee import optimum
-from gangplan.solvers.partition.throughput import moves
+from gangplan.solvers.partition.throughput import kernels
 from gangplan.solvers.partition.throughput.annealing import local_search
-from gangplan.solvers.partition.throughput.arrays import arrays_of
 from gangplan.solvers.partition.throughput.methods import METHODS, Reduced
-from gangplan.solvers.partition.throughput.moves import state_of
 from gangplan.solvers.partition.tiny import random_throughput as random_problem
+
+from ...uncompiled import uncompiled
 
 VARIANTS = ("contiguous", "convex", "free")
 
@@ -102,56 +100,30 @@ def test_tight_memory_is_passed_through() -> None:
     assert run.objective == 6.0
 
 
-@njit
-def span(data: Any, plan: Any, g: int) -> Any:
-    """Call the compiled function of the name with references."""
-    return moves.span(by_reference(data), by_reference(plan), g)
-
-
-@njit
-def count(data: Any, plan: Any) -> None:
-    """Call the compiled function of the name with references."""
-    moves.count(by_reference(data), by_reference(plan))
-
-
-@njit
-def loads(data: Any, plan: Any, g: int, to: int) -> Any:
-    """Call the compiled function of the name with references."""
-    return moves.loads(by_reference(data), by_reference(plan), g, to)
-
-
-@njit
-def put(data: Any, plan: Any, g: int, to: int) -> None:
-    """Call the compiled function of the name with references."""
-    moves.put(by_reference(data), by_reference(plan), g, to)
-
-
-@njit
-def along(data: Any, plan: Any, to: int, name: int) -> Any:
-    """Call the compiled function of the name with references."""
-    return moves.along(by_reference(data), by_reference(plan), to, name)
+SOURCE = uncompiled(native, kernels)
+"""Where what kernels call can be called from here."""
 
 
 def test_loads_are_kept_move_by_move() -> None:
     """After many moves loads, bytes and pins are what counting them anew gives."""
     q = Reduced(layered()).own
-    data, rng = arrays_of(q), np.random.default_rng(0)
-    plan = state_of(data, np.zeros(q.n_groups, dtype=np.int64), np.zeros(4, dtype=np.int64))
-    count(data, plan)
+    data, rng = SOURCE.PipelineArrays(q), np.random.default_rng(0)
+    plan = SOURCE.PipelineState(data, np.zeros(q.n_groups, dtype=np.int64), np.zeros(4, dtype=np.int64))
+    SOURCE.count(data, plan)
     moved = 0
     for _ in range(500):
         g = int(rng.integers(q.n_groups))
-        low, high = span(data, plan, g)
+        low, high = SOURCE.span(data, plan, g)
         to = int(rng.integers(low, high + 1))
         if to != plan.stage[g]:
-            expected = loads(data, plan, g, to)
+            expected = SOURCE.loads(data, plan, g, to)
             old = int(plan.stage[g])
-            put(data, plan, g, to)
+            SOURCE.put(data, plan, g, to)
             assert (plan.load[old], plan.load[to]) == expected
             moved += 1
     assert moved > 100
     kept = [array.copy() for array in (plan.held, plan.load, plan.used)]
-    count(data, plan)
+    SOURCE.count(data, plan)
     for before, after in zip(kept, (plan.held, plan.load, plan.used), strict=True):
         assert np.allclose(before, after, rtol=1e-9)
 
@@ -159,17 +131,17 @@ def test_loads_are_kept_move_by_move() -> None:
 def test_what_must_go_along_goes() -> None:
     """With a group all that comes after it in its stage goes to the next one, so that the order holds."""
     q = Reduced(layered(ops=12)).own
-    data, tried = arrays_of(q), 0
+    data, tried = SOURCE.PipelineArrays(q), 0
     for g in range(q.n_groups):
-        plan = state_of(data, np.zeros(q.n_groups, dtype=np.int64), np.zeros(4, dtype=np.int64))
-        count(data, plan)
+        plan = SOURCE.PipelineState(data, np.zeros(q.n_groups, dtype=np.int64), np.zeros(4, dtype=np.int64))
+        SOURCE.count(data, plan)
         plan.who[0], plan.mark[:] = g, -1
-        some, must = along(data, plan, 1, 0), {g}
+        some, must = SOURCE.along(data, plan, 1, 0), {g}
         for a, b in sorted(q.edges):
             must |= {b} if a in must else set()
-        assert some == (len(must) if len(must) <= moves.MOST else 0)
+        assert some == (len(must) if len(must) <= SOURCE.MOST else 0)
         for h in plan.who[:some].tolist():
-            put(data, plan, h, 1)
+            SOURCE.put(data, plan, h, 1)
         assert all(plan.stage[a] <= plan.stage[b] for a, b in q.edges)
         tried += some > 1
     assert tried

@@ -20,6 +20,8 @@ from gangplan.solvers.partition.throughput.dominate import dominate
 from gangplan.solvers.partition.throughput.quotient import Quotient, quotient
 from gangplan.solvers.partition.tiny import random_throughput as random_problem
 
+from ....seeds import examples
+
 SEEDS = st.integers(0, 2**32)
 VARIANTS = st.sampled_from(["contiguous", "convex", "free"])
 
@@ -57,7 +59,7 @@ def both(problem: PartitionProblem) -> tuple[Quotient, Quotient]:
     return quotient(problem), dominate(quotient(problem))
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(SEEDS, st.sampled_from([1.0, 1.1, 3.0]))
 def test_cut_bound(seed: int, above: float) -> None:
     """No pipeline beats the cut bound, be its threshold the optimum itself or something above."""
@@ -123,7 +125,7 @@ def test_cut_bound_without_an_argument() -> None:
     assert cut_bound(quotient(equal_devices(1)), 0.0, lambda: False) == 0.0
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(SEEDS, VARIANTS)
 def test_counting_and_work_bound(seed: int, variant: str) -> None:
     """No plan beats the work bound or the counting bound, which is the better of the two."""
@@ -154,7 +156,7 @@ def test_counting_bound_by_hand() -> None:
     assert counting_bound(q) == pytest.approx(6.0, rel=1e-8)
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(SEEDS)
 def test_cyclic_bound(seed: int) -> None:
     """A convex plan that is better than every pipeline has a cycle, and so is no better than the cyclic bound."""
@@ -166,7 +168,7 @@ def test_cyclic_bound(seed: int) -> None:
             assert bound <= best * (1 + 1e-9)
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(SEEDS, VARIANTS)
 def test_impossible_is(seed: int, variant: str) -> None:
     """What is called impossible has no plan."""
@@ -176,7 +178,7 @@ def test_impossible_is(seed: int, variant: str) -> None:
             assert optimum(problem) is None
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(SEEDS, VARIANTS)
 def test_dominate_keeps_the_optimum(seed: int, variant: str) -> None:
     """Keeping merged groups on one device costs nothing."""

@@ -19,6 +19,8 @@ from gangplan.solvers.partition.throughput.methods import METHODS, SUITE, Reduce
 from gangplan.solvers.partition.tiny import random_throughput as random_problem
 from gangplan.solvers.run import OPTIMAL_GAP
 
+from ....seeds import examples
+
 VARIANTS = ("contiguous", "convex", "free")
 
 
@@ -74,7 +76,7 @@ def test_an_optimum_that_was_cut_off_without_presolve() -> None:
     agree(problem, optimum(problem))
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.integers(10_000, 2**32), st.sampled_from(VARIANTS))
 def test_auto_agrees_with_enumeration(seed: int, variant: str) -> None:
     """The automatic choice proves the optimum that looking at every assignment finds, or that there is none."""

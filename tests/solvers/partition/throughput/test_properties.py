@@ -17,6 +17,8 @@ from gangplan.solvers import Result, Run
 from gangplan.solvers.partition.throughput.methods import METHODS, Reduced
 from gangplan.solvers.partition.tiny import random_throughput as random_problem
 
+from ....seeds import examples
+
 SEEDS = st.integers(0, 2**32)
 VARIANTS = st.sampled_from(["contiguous", "convex", "free"])
 
@@ -33,7 +35,7 @@ def value(problem: PartitionProblem) -> float:
     return float("inf") if result.objective is None else result.objective
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(SEEDS, VARIANTS)
 def test_exact_is_no_worse_and_no_bound_is_better(seed: int, variant: str) -> None:
     """No heuristic beats an exact method, and no method's bound any method's plan."""
@@ -47,7 +49,7 @@ def test_exact_is_no_worse_and_no_bound_is_better(seed: int, variant: str) -> No
             assert result.objective == (None if least is None else pytest.approx(least, rel=1e-6)), name
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(SEEDS)
 def test_variants_nest(seed: int) -> None:
     """What more freedom allows is no worse: free <= convex <= contiguous."""
@@ -57,7 +59,7 @@ def test_variants_nest(seed: int) -> None:
     assert convex <= contiguous * (1 + 1e-6)
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(SEEDS)
 def test_convex_agrees_with_cpsat(seed: int) -> None:
     """The pipeline's bound, handed over to convex plans, never contradicts CP-SAT."""

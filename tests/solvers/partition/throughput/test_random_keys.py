@@ -15,10 +15,10 @@ from gangplan.solvers.method import suite
 from gangplan.solvers.partition.throughput import pipeline, random_keys
 from gangplan.solvers.partition.throughput.bounds import impossible
 from gangplan.solvers.partition.throughput.chain import best_chain
-from gangplan.solvers.partition.throughput.cuts import backward, best_cut, forward
+from gangplan.solvers.partition.throughput.cuts import backward, best_cut, forward, stage_of
 from gangplan.solvers.partition.throughput.ideals import Family, prefixes
+from gangplan.solvers.partition.throughput.kernels import PipelineArrays
 from gangplan.solvers.partition.throughput.methods import Reduced
-from gangplan.solvers.partition.throughput.moves import stage_of
 from gangplan.solvers.partition.throughput.pipeline import few_mixes
 from gangplan.solvers.partition.throughput.random_keys import KeyDecoder, Pipeline
 
@@ -53,18 +53,6 @@ def _random(decoders: int, groups: int = 3) -> list[tuple[PartitionProblem, KeyD
         if made is not None and made.q.n_groups >= groups and len(found) < decoders:
             found.append((problem, made))
     return found
-
-
-def test_the_compiled_pipeline_is_pipedreams() -> None:
-    """From compiled cuts and from arrays, PipeDream's programme offers plans of the same load."""
-    offered = 0
-    for problem, made in _random(20):
-        by_arrays, by_cuts = Run(problem, time_limit=60), Run(problem, time_limit=60)
-        pipeline.pipedream(by_arrays, Reduced(problem).pipeline)
-        random_keys.pipedream(by_cuts, made)
-        assert by_cuts.objective == pytest.approx(by_arrays.objective, rel=1e-9)
-        offered += by_cuts.plan is not None
-    assert offered > 10
 
 
 def test_every_decoded_plan_is_feasible_and_costs_what_the_decoder_says() -> None:
@@ -189,5 +177,6 @@ def test_too_many_mixes_of_types_make_no_tables(types: int) -> None:
     q = Reduced(PartitionProblem(*own_types(types))).pipeline
     run = Run(PartitionProblem(*own_types(types)), time_limit=10.0)
     assert random_keys.decoder_of(q) is None
+    assert PipelineArrays(q).states >= 2**30  # of annealing, which needs no tables
     pipeline.pipeline(run, q)
     assert run.plan is None and any("too many mixes" in note for note in run.notes)

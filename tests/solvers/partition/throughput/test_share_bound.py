@@ -18,6 +18,7 @@ from gangplan.solvers.partition.throughput.quotient import quotient
 from gangplan.solvers.partition.throughput.share_bound import Order, Shares, share_bounds
 from gangplan.solvers.partition.tiny import random_throughput as random_problem
 
+from ....seeds import examples
 from .test_bounds import both, dear_chain, equal_devices
 
 SEEDS = st.integers(0, 2**32)
@@ -28,7 +29,7 @@ def never() -> bool:
     return False
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(SEEDS, st.sampled_from([1.0, 1.1, 3.0]))
 def test_no_pipeline_beats_it(seed: int, above: float) -> None:
     """No load that a pipeline has is found too small, nor is a bound above the optimum."""
@@ -42,7 +43,7 @@ def test_no_pipeline_beats_it(seed: int, above: float) -> None:
                 assert all(x <= best for x in share_bounds(q, floor, best * above, never))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(SEEDS)
 def test_mixed_devices(seed: int) -> None:
     """It holds for device types of several speeds and sizes too; where hosts pay nothing it says nothing."""

@@ -14,12 +14,13 @@ from gangplan.solvers.partition.throughput.spectral_bound import spectral_bounds
 from gangplan.solvers.partition.tiny import random_throughput as random_problem
 from gangplan.solvers.run import never
 
+from ....seeds import examples
 from .test_bounds import both, equal_devices
 
 VARIANTS = st.sampled_from(["contiguous", "convex", "free"])
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 @given(st.integers(0, 2**32), VARIANTS, st.booleans())
 def test_no_plan_beats_it(seed: int, variant: str, equal: bool) -> None:
     """It is no more than the optimum: mixed types, memory, colocation, expensive transfers, merged groups or not."""

@@ -17,6 +17,7 @@ from gangplan.solvers.partition.throughput.quotient import quotient
 from gangplan.solvers.partition.throughput.stage_bound import stage_bounds
 from gangplan.solvers.partition.tiny import random_throughput as random_problem
 
+from ....seeds import examples
 from .test_bounds import both, equal_devices
 
 Make = Callable[..., PartitionProblem]
@@ -28,7 +29,7 @@ def best_of(problem: PartitionProblem, merged: bool = False) -> float:
     return max(stage_bounds(both(problem)[merged], 0.0, lambda: False), default=0.0)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.integers(0, 2**32), VARIANTS, st.booleans())
 def test_no_plan_beats_it(seed: int, variant: str, equal: bool) -> None:
     """It is no more than the optimum: mixed types, memory, colocation, expensive transfers, merged groups or not."""

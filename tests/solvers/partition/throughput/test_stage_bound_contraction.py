@@ -16,13 +16,14 @@ from gangplan.solvers.partition.throughput.stage_bound import contraction_bounds
 from gangplan.solvers.partition.tiny import random_throughput as random_problem
 from gangplan.solvers.run import never
 
+from ....seeds import examples
 from .test_bounds import both, equal_devices
 
 Make = Callable[..., PartitionProblem]
 VARIANTS = st.sampled_from(["contiguous", "convex", "free"])
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.integers(0, 2**32), VARIANTS, st.booleans(), st.floats(0.5, 1.0))
 def test_no_plan_beats_it(seed: int, variant: str, equal: bool, share: float) -> None:
     """Neither the load of the best plan nor a bound above it is refuted, in any variant, on mixed types too."""

@@ -104,7 +104,8 @@ def test_stages() -> None:
 def test_trained_from_nothing(data: Path, tmp_path: Path) -> None:
     """Teachers, imitation and correction make weights that decide, with and without a choice of the block."""
     small = {"labels": 60, "searched": 20, "planned_labels": 20, "corrected": 20, "rounds": 1, "validation_seeds": 1}
-    more = {"imitation_updates": 3, "corrected_updates": 2, "width": 8, "minibatch": 8, "processes": 1}
+    more = {"imitation_updates": 3, "planned_corrected": 20, "corrected_updates": 2, "width": 8, "minibatch": 8}
+    more["processes"] = 1
     for blocks in (True, False):
         config = tmp_path / f"{blocks}.toml"
         own = {"policy": "pacml", "profiles": str(data / "pipedream"), "units": ["as-published"], "blocks": blocks}

@@ -1,0 +1,1 @@
+from gangplan.solvers.native cimport Float, Floats, Floats2, Int, Ints, Ints2, Random
