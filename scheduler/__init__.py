@@ -3,7 +3,7 @@
 from gangplan.solvers.placement.online.evolved import Evolved
 from gangplan.solvers.placement.online.patient import Patient
 
-from .decision import Decision
+from .decision import Decision, Start, Stop
 from .explaining.explain import Considered, Explanation, WaitingJob
 from .explaining.running_now import RunsNow
 from .moving.mending import Mend
@@ -12,9 +12,7 @@ from .queueing.sharing import Limit, Quota, Sharing
 from .queueing.terms import Terms
 from .scheduler import Scheduler
 from .starting.calendar import Window
-from .starting.starts import Start
 from .stopping.notices import Stopping
-from .stopping.stops import Stop
 
 __all__ = [
     "Considered",

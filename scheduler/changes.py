@@ -22,6 +22,7 @@ from .snapshots.snapshot_nodes import moved, turned_back, unseated
 from .starting.gpu_types import TypedSeconds, below_zero, by_type, verify_terms
 from .state import SchedulerState, renamed
 from .stopping.running_jobs import RunningJob
+from .trial import OTHER
 
 if TYPE_CHECKING:
     from .scheduler import Scheduler
@@ -74,13 +75,13 @@ class ChangeCalls:
             if any(name in jobs for jobs in (state.waiting, state.running, state.later.held, state.finished)):
                 raise InstanceError("job.name", f"{name!r} is known already")
         fields = cast(TermFields, {**terms, "array": job.name})
-        if most is not None:
-            state.later.arrays[job.name] = JobArray(most)
-        try:  # only the first can be refused: the others are like it
+        with state.trial() as trial:
+            if most is not None:
+                state.later.arrays[job.name] = JobArray(most)
+                trial.note(OTHER, job.name, state.later.arrays.pop, job.name, None)
+            # only the first can be refused: the others are like it
             submit(replace(job, name=names[0]), seconds, now=now, together=together, price=price, **fields)
-        except InstanceError:
-            state.later.arrays.pop(job.name, None)
-            raise
+            trial.keep()
         first = state.later.request(state, names[0])
         for i, name in enumerate(names[1:], 1):
             state.resemble(name, first)
@@ -176,12 +177,13 @@ class ChangeCalls:
         if wrong := state.wrong(request, degree, seats):
             raise InstanceError("nodes", wrong[0])
         require_number(since := plain(since), "since", optional=True)
-        slower, before = state.slower(request, degree, seats), state.now
+        slower = state.slower(request, degree, seats)
         began = at if since is None else min(float(since), at)
-        end, state.now = min(began + request.lasts(degree, slower), float_info.max), at
-        if not state.put(RunningJob(request, degree, began, end, dict(sorted(seats.items())), slower)):
-            state.now = before
+        end = min(began + request.lasts(degree, slower), float_info.max)
+        if not state.placer.put(state.loose(request), seats):
             raise InstanceError("nodes", f"{job}: cores, memory or NIC are too few")
+        state.now = at
+        state.begin(RunningJob(request, degree, began, end, dict(sorted(seats.items())), slower))
         cast("Scheduler", self)._intervals.withdrawn(job)
         state.note_freed((), [job])
 

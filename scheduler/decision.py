@@ -1,21 +1,89 @@
-"""Hold what `Scheduler.decide` returns."""
+"""Hold what `Scheduler.decide` returns: who starts, who stops."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 from gangplan.instances.quantities import counted, moment
 
 from .explaining.explain import listed, span, wrapped
 from .moving.mending import Mend
-from .starting.starts import Start
 from .stopping.notices import Stopping
-from .stopping.stops import Stop
 
 _ONE = ("number", "now", "tier", "seconds", "more")
 """Fields of a decision that are not lists."""
+
+
+DRAIN, GAIN = "drain", "gain"
+"""Causes of a stop: its nodes close; it is worth it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A job that starts now.
+
+    Attributes:
+        job: its name.
+        degree: how many workers it has.
+        nodes: its GPUs by name of the node.
+        tier: who said that it should start.
+        seconds: how long it is expected to run there.
+        servers: its parameter servers by name of the node, if it has any.
+    """
+
+    job: str
+    degree: int
+    nodes: Mapping[str, tuple[int, ...]]
+    tier: str
+    seconds: float
+    servers: Mapping[str, int] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """A job that stops now, before anyone starts, and waits again; if it is among the starts too, it goes on elsewhere.
+
+    Attributes:
+        job: its name.
+        nodes: the GPUs it held by name of the node.
+        other: the job that starts there.
+        left: seconds that it was expected to run still.
+        price: seconds that its GPUs will be held without getting on when it runs again.
+        cause: ``gain``, it is worth it; ``priority``, the other is of a higher class; ``reclaim``, the other's queue
+            holds less than its share and this one's more; ``turn``, it ran for the most that a job runs; ``move``, it
+            goes on elsewhere, since the other is owed room; ``drain``, its nodes close, and no other job is named.
+    """
+
+    job: str
+    nodes: Mapping[str, tuple[int, ...]]
+    other: str
+    left: float
+    price: float
+    cause: str = GAIN
+
+    def there(self, start: Start) -> int:
+        """Return how many of the GPUs that it held a start has."""
+        return sum(len({*gpus} & {*start.nodes.get(node, ())}) for node, gpus in self.nodes.items())
+
+    def gains(self, starts: Sequence[Start], stops: Sequence[Stop]) -> bool:
+        """Return whether it gains more seconds than it costs.
+
+        Who starts on its GPUs would have waited for it, of the seconds that it had left the share that it has of the
+        GPUs which stops free for that start. It waits for the longest of them and pays its price; if it goes on at
+        once, it pays its price.
+
+        Args:
+            starts: those that were made with the stops.
+            stops: all of them; if their jobs start again, that gains nothing.
+        """
+        again = {stop.job for stop in stops}
+        here = [(start, n) for start in starts if start.job != self.job and (n := self.there(start))]
+        parts = (n / sum(x.there(start) for x in stops) for start, n in here if start.job not in again)
+        goes_on = any(start.job == self.job for start in starts)
+        waits = 0.0 if goes_on else max((start.seconds for start, _ in here), default=0.0)
+        return self.left * sum(parts) > self.price + waits
 
 
 @dataclass(frozen=True, slots=True)

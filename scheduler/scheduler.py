@@ -485,15 +485,15 @@ class Scheduler(WindowCalls, ChangeCalls, GraceCalls, ConfigureCalls):
         self._think(began + _POLICY * deadline)
         killed, starts = end_grace(state), StartRound(state, self._watchdog, began + _START * deadline)
         start_claims(state, starts)
-        drained, gains = stop_drained(state), list[Stops]()
-        scores: list[tuple[str, float]] = []
+        stop_drained(state, starts)
+        scores, gains = list[tuple[str, float]](), list[Stops]()
         preemption = Preemption(state, starts, began + _START * deadline)
         if ahead is not None:
             ahead.choose(state, began + _LOOK * deadline)
         if state.sharing.preempt and not state.alike:
             starts.clear, starts.vain = preemption.clear, preemption.vain
         state.age()
-        stages, mends = ByPrecedence(state, lambda: bool(starts.stopped), preemption.eased), []
+        stages, mends = ByPrecedence(state, lambda: any(map(starts.gave_way, starts.stops)), preemption.eased), []
         for _ in stages:
             if stages.again:
                 starts.clear = None
@@ -515,12 +515,12 @@ class Scheduler(WindowCalls, ChangeCalls, GraceCalls, ConfigureCalls):
             if state.waiting and (state.open or starts.clear) and not settled:
                 usual = "lookahead" if ahead and ahead.found else "heuristic"
                 starts.all(state.patient.tier if state.patient else usual)
-        found = [*drained, *preemption.stops, *(x for each in gains for x in each.stops)]
-        stopped, stopping = announce(state, starts, found, killed)
-        said = {start.tier for start in starts.starts}
+        considered = (*preemption.candidates, *(x for each in gains for x in each.candidates))
+        stopped, stopping = announce(state, starts, killed)
+        said = {start.tier for start in starts.starts.values()}
         tier = next((tier for tier in TIERS if tier in said), "heuristic")
         notes, orders = self._watchdog.taken(), () if ahead is None else ahead.candidates()
-        self._waits, self._changes, names = starts.waits, state.changes, {start.job for start in starts.starts}
+        self._waits, self._changes, names = starts.waits, state.changes, {*starts.starts}
         self._explained[self._count] = explained(
             self._count,
             tier,
@@ -528,14 +528,14 @@ class Scheduler(WindowCalls, ChangeCalls, GraceCalls, ConfigureCalls):
             starts.waits,
             scores,
             orders,
-            (*preemption.candidates, *(x for each in gains for x in each.candidates)),
+            considered,
             notes,
         )
         self._explained.pop(self._count - _KEEP, None)
-        self._intervals.decided(state, [start.job for start in starts.starts])
+        self._intervals.decided(state, [*starts.starts])
         took = time.perf_counter() - began
         state.note_freed((stop.job for stop in stopped), names)
-        made = tuple(starts.starts), tier, notes, took, starts.more, stopped
+        made = tuple(starts.starts.values()), tier, notes, took, starts.more, stopped
         return Decision(self._count, state.now, *made, tuple(x for x in mends if x.job in names), stopping)
 
     def _pass(self, now: float) -> None:

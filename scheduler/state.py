@@ -37,6 +37,7 @@ from .starting.calendar import Calendar
 from .starting.gpu_types import as_placed, longest_of, slower_on, verify_terms
 from .stopping.notices import Notices
 from .stopping.running_jobs import EXACT, Nodes, RunningJob, RunningJobs
+from .trial import Trial
 
 if TYPE_CHECKING:
     from .starting.closeness import Closeness
@@ -80,7 +81,6 @@ class SchedulerState:
             that lost a node since the last decision.
         bounded: whether time may not go on by many years at once.
         notices: who was told to stop, and who claims the room.
-        halted: the jobs that stopped in this decision, as they ran.
         changes: how many events there were.
         undone: how often starts or stops were taken back, which leaves jobs in another order.
     """
@@ -109,7 +109,7 @@ class SchedulerState:
         self.freed: dict[str, float] = {}  # since when jobs that ran wait again
         self.idle = self.gpus = int(fleet.gpus[usable].sum())
         self.later, self.calendar, self.mending = HeldJobs(), Calendar(fleet.names), Mending()
-        self.notices, self.halted = Notices(), dict[str, RunningJob]()
+        self.notices = Notices()
         self.placer = Placer(fleet, speeds)
         self.bundles = Bundles(self.placer)
         self.places: Closeness | None = None
@@ -487,10 +487,15 @@ class SchedulerState:
         self.note_freed([name])
         return ended
 
-    def halt(self, name: str) -> None:
-        """Have a running job stop, and wait with what is left of its work."""
-        self.halted[name] = job = self.free(name)
+    def halt(self, name: str) -> RunningJob:
+        """Have a running job stop, and wait with what is left of its work; return it as it ran."""
+        job = self.free(name)
         self.wait(job.request.stopped(job.degree, job.ran(self.now), self.now - job.since))
+        return job
+
+    def trial(self) -> Trial:
+        """Return a transaction: what is done by it is taken back unless it is kept."""
+        return Trial(self)
 
     def _pay(self, job: RunningJob, used: np.ndarray, sign: int) -> None:
         """Tell the accounts what a job holds from now on, or no longer, int64 (4, nodes)."""

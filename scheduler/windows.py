@@ -9,14 +9,12 @@ from gangplan.instances import InstanceError
 from gangplan.instances.arrays import plain, require_counts, require_number
 from gangplan.instances.errors import unknown
 
+from .decision import DRAIN
 from .journal.write import recorded
 from .queueing.terms import names_of
 from .starting.calendar import Window
+from .starting.starts import StartRound
 from .state import SchedulerState
-from .stopping.stops import Stop
-
-DRAIN = "drain"
-"""Cause of a stop on a node that closes; windows of drains are called by it and the node."""
 
 
 class WindowCalls:
@@ -164,8 +162,8 @@ def _span(
     return float(begin), inf if end is None else float(end)
 
 
-def stop_drained(state: SchedulerState) -> list[Stop]:
-    """Stop the jobs that may be on nodes that are closed to them; return the stops, by serial number."""
+def stop_drained(state: SchedulerState, starts: StartRound) -> None:
+    """Stop the jobs that may be on nodes that are closed to them, by serial number."""
     names = {
         name
         for window, nodes in state.calendar.now(state.now)
@@ -173,10 +171,6 @@ def stop_drained(state: SchedulerState) -> list[Stop]:
         for name in state.holders[node].values()
         if not window.lets(state.running[name].request)
     }
-    stops = []
     jobs = [state.running[name] for name in names if state.running[name].price is not None]
     for job in sorted(jobs, key=lambda job: job.request.serial):
-        held, left = state.named(job.nodes), job.left(state.now)
-        state.halt(job.name)
-        stops.append(Stop(job.name, held, "", left, job.request.price or 0.0, DRAIN))
-    return stops
+        starts.stop(job, "", DRAIN)

@@ -14,12 +14,9 @@ from urllib.parse import quote, urlencode, urlsplit
 from gangplan.instances import InstanceError, dump
 from gangplan.instances.documents import from_document
 from gangplan.instances.intake import decoded, parse_json
-from gangplan.scheduler import Decision
-from gangplan.scheduler.decision import whole
+from gangplan.scheduler.decision import Decision, Start, Stop, whole
 from gangplan.scheduler.moving.mending import Mend
-from gangplan.scheduler.starting.starts import Start
 from gangplan.scheduler.stopping.notices import Stopping
-from gangplan.scheduler.stopping.stops import Stop
 
 from .core import text_of
 

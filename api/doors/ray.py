@@ -17,9 +17,8 @@ from gangplan.instances import InstanceError
 from gangplan.instances.errors import extra
 from gangplan.instances.placement import Demand, Fleet, GangJob
 from gangplan.scheduler import Decision, Scheduler
-from gangplan.scheduler.decision import whole
+from gangplan.scheduler.decision import Start, whole
 from gangplan.scheduler.described import fleet_of, has_begun, racks_of, reopened
-from gangplan.scheduler.starting.starts import Start
 
 NODE = "ray.io/node-id"
 """Label by which Ray knows a node."""

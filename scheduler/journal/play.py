@@ -9,8 +9,8 @@ from typing import Any
 
 from gangplan.instances import InstanceError
 
+from ..decision import Stop
 from ..scheduler import Scheduler
-from ..stopping.stops import Stop
 from .course import FAILURE, WITHDRAWN, Course
 from .history import History
 from .replay import AMPLE, call

@@ -18,17 +18,17 @@ import numpy as np
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import FloatArray
 from gangplan.instances.placement import GangJob
-from gangplan.solvers.placement.eviction import cheapest_eviction
-from gangplan.solvers.placement.online.capacity import Capacity, Kind
+from gangplan.solvers.placement.online.capacity import Capacity
 from gangplan.solvers.placement.online.state import Long
 from gangplan.solvers.run import OPTIMAL_GAP
 
 from ..queueing.admission import check_new
 from ..queueing.request import Request
 from ..state import SchedulerState
-from ..stopping.leaving import occupied
+from ..stopping.leaving import Leaving
 from ..stopping.running_jobs import Nodes, RunningJob
-from .migration import Move, Moves, closed, in_order, limited, movable, without
+from ..trial import Trial
+from .migration import Move, Moves, closed, in_order, limited, movable
 
 TRIES = 16
 """Maximum number of sets of jobs whose places are looked for before CP-SAT is asked."""
@@ -136,7 +136,7 @@ class _Search:
 
         If a set for a gang has no place elsewhere, the next one is without its dearest job.
         """
-        room, state = self._room, self._state
+        room = self._room
         if room.gang is None:
             at: dict[int, list[int]] = {g: [] for g in np.unique(room.group[room.group >= 0]).tolist()}
             for j, job in enumerate(self._jobs):
@@ -147,20 +147,15 @@ class _Search:
                 if np.isfinite(price[g]):
                     yield price[g], at[g], g
             return
-        cost, need, workers = self._cost.copy(), np.array(Kind.workers(room.gang).need), room.gang.workers[0]
+        cost, leaving = self._cost.copy(), Leaving(self._state, room.gang, domain=room.group)
         for _ in range(TRIES):
-            occupancy = occupied(state, room.gang, cost, room.group)
-            occupancy.most[room.group < 0] = 0
-            left = self._until - time.perf_counter()
-            found = cheapest_eviction(occupancy, need, workers, time_limit=max(left, 0.0) / 2)
+            found = leaving.cheapest(cost, (self._until - time.perf_counter()) / 2)
             if found is None:
                 return
-            leave = np.array(found.jobs, np.int64)
-            total = np.bincount(room.group + 1, occupancy.workers(need, leave), len(room.names) + 1)[1:]
-            yield found.bound, list(found.jobs), int(np.flatnonzero(total >= workers)[0])
-            if not len(leave):
+            yield found.bound, list(found.jobs), leaving.where(found.jobs)[0]
+            if not found.jobs:
                 return
-            cost[leave[cost[leave].argmax()]] = np.inf
+            cost[max(found.jobs, key=cost.__getitem__)] = np.inf
 
     def _offer(self, leave: Sequence[int], group: int, counts: Mapping[str, Counts]) -> None:
         """Note moves of these jobs if all have a place, and an order; `counts` say where, if that is known."""
@@ -186,36 +181,34 @@ class _Search:
         """Return GPUs of the gang, under the name "", and of each job; `None` if one has no place."""
         state, room, places = self._state, self._room, dict[str, Nodes]()
         outside, late = np.flatnonzero(room.group != group), state.delay(jobs)
-        with without(state, jobs) as put:
+        with state.trial() as trial:
+            trial.unseat(jobs)
             if room.gang is not None:
-                if (seats := self._put(room.gang, outside, counts.get(""), put)) is None:
+                if (seats := self._put(room.gang, outside, counts.get(""), trial)) is None:
                     return None
                 places[""] = seats
             inside = np.flatnonzero(room.group == group) if room.gang is None else outside[:0]
             for job in sorted(jobs, key=lambda x: (-x.gpus, x.request.serial)):
                 gang = state.placed(job.request, job.degree)
                 never = np.union1d(inside, closed(state, job, state.now, late))
-                if (seats := self._put(gang, never, counts.get(job.name), put)) is None:
+                if (seats := self._put(gang, never, counts.get(job.name), trial)) is None:
                     return None
                 places[job.name] = self._trimmed(job, seats)
                 if {*closed(state, job, state.now, late, seats)} & seats.keys():
                     return None
         return places
 
-    def _put(self, gang: GangJob, never: Long, counts: Counts | None, put: list[str]) -> Nodes | None:
+    def _put(self, gang: GangJob, never: Long, counts: Counts | None, trial: Trial) -> Nodes | None:
         """Place a gang for now, not on some nodes; return its GPUs, `None` if it has no place."""
-        placer, places = self._state.placer, self._state.places
-        room: Capacity = placer.room(gang).without(never)
+        places = self._state.places
+        room: Capacity = self._state.placer.room(gang).without(never)
         policy = None if places is None else places.closest
         if counts is not None:
             policy = lambda room, degree: dict(counts)  # noqa: E731
             if any(count > room.room[node] for node, count in counts.items()):
                 return None
-        seats = placer.place(gang, room, policy)
-        if seats is None:
-            return None
-        put.append(gang.name)
-        return {node: seat.gpus for node, seat in seats.items()}
+        seats = trial.place(gang, room, policy)
+        return None if seats is None else {node: seat.gpus for node, seat in seats.items()}
 
     def _trimmed(self, job: RunningJob, seats: Nodes) -> Nodes:
         """Return the GPUs that a job keeps: of workers that it does not need those with which it has whole nodes."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,16 +11,16 @@ from gangplan.instances import InstanceError
 from gangplan.instances.verify.actions import verify_start
 from gangplan.solvers.run import OPTIMAL_GAP
 
+from ..decision import Start, Stop
 from ..explaining.explain import Printed, listed
 from ..policies.policy import Watchdog
 from ..queueing.queue_walk import QueueWalk
 from ..starting.gpu_types import verify_terms
-from ..starting.starts import Start, StartRound
+from ..starting.starts import StartRound
 from ..state import SchedulerState
 from ..stopping.grace import announce, kept
 from ..stopping.notices import Stopping
 from ..stopping.running_jobs import Nodes, RunningJob
-from ..stopping.stops import Stop
 
 TIER = "moves"
 
@@ -126,21 +125,6 @@ def closed(state: SchedulerState, job: RunningJob, now: float, late: float, to: 
     return state.calendar.closed(rest, now, now + rest.lasts(job.degree, slower) + late)
 
 
-@contextmanager
-def without(state: SchedulerState, jobs: Sequence[RunningJob]) -> Iterator[list[str]]:
-    """Have the placer forget jobs, and place others for now, whose names are added to the list that is yielded."""
-    put = list[str]()
-    for job in jobs:
-        state.placer.remove(job.name)
-    try:
-        yield put
-    finally:
-        for name in put:
-            state.placer.remove(name)
-        for job in jobs:
-            assert state.placer.put(state.loose(job.request), job.nodes), f"{job.name} had these seats"
-
-
 def _checked(state: SchedulerState, moves: Moves, now: float) -> dict[str, Nodes]:
     """Return the GPUs that each job gets; refuse moves that are not possible any more."""
     if not isinstance(moves, Moves):
@@ -165,10 +149,10 @@ def _checked(state: SchedulerState, moves: Moves, now: float) -> dict[str, Nodes
     first = QueueWalk(state.due).next()
     if first and first[1] != moves.gang and state.waiting[first[1]].due <= now:
         raise InstanceError("moves", f"{first[1]!r} waits and is due: nobody takes room before it")
-    with without(state, jobs := [state.running[name] for name in places]) as put:
-        for job in jobs if in_order(state, places) else ():
-            put.extend([job.name] * state.placer.put(state.loose(job.request), places[job.name]))
-        fits = len(put) == len(jobs)
+    jobs = [state.running[name] for name in places]
+    with state.trial() as trial:
+        trial.unseat(jobs)
+        fits = in_order(state, places) is not None and all(trial.put(x.request, places[x.name]) for x in jobs)
     if not fits:
         raise InstanceError("moves", "a place is taken by now: ask for a new proposal")
     return places
@@ -182,13 +166,9 @@ def carry_out(
         places = _checked(state, moves, now)
     state.now = now
     jobs, starts = [state.running[name] for name in places], StartRound(state, watchdog)
-    starts.hopeful, stops = False, []  # their places are given
-    for job in jobs:
-        held, left = state.named(job.nodes), job.left(now)
-        stops.append(Stop(job.name, held, moves.gang or moves.domain, left, job.request.price or 0.0, "move"))
-        state.halt(job.name)
-    for job in jobs:
-        begun = starts.one(job.name, (job.degree,), TIER, places[job.name], hold=False)
-        assert begun, f"{job.name} has a place that was verified"
-    rest, stopping = announce(state, starts, stops)
-    return tuple(starts.starts), rest, stopping
+    starts.hopeful = False  # their places are given
+    begun = (starts.one(job.name, (job.degree,), TIER, places[job.name], hold=False) for job in jobs)
+    done = starts.exchange([(job, moves.gang or moves.domain, "move") for job in jobs], begun)
+    assert done, "the places were verified"
+    rest, stopping = announce(state, starts)
+    return tuple(starts.starts.values()), rest, stopping

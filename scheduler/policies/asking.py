@@ -50,6 +50,6 @@ def _follow(chosen: list[Proposal], state: SchedulerState, watchdog: Watchdog, s
             watchdog.note(f"{TIER}: {words}")
         elif request is not None:
             starts.one(name, (degree,), TIER, nodes)
-        elif name not in {start.job for start in starts.starts}:
+        elif name not in starts.starts:
             watchdog.note(f"{TIER} would start {name!r}, which does not wait")
     return watchdog.count == before

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from sys import float_info
 
 import numpy as np
@@ -14,6 +14,7 @@ from gangplan.instances.placement import GangJob
 from gangplan.solvers.placement.online.capacity import Kind
 from gangplan.solvers.placement.online.evolved import Evolved
 
+from ..decision import DRAIN, Start, Stop
 from ..policies.policy import Watchdog
 from ..queueing.accounts import ROOT
 from ..queueing.queue import Alike, Shape
@@ -21,6 +22,7 @@ from ..queueing.queue_walk import QueueWalk
 from ..queueing.request import Request
 from ..state import SchedulerState
 from ..stopping.running_jobs import Nodes, RunningJob
+from ..trial import START, STOP, Trial
 from .gpu_types import longest_of, servers_of
 from .reservations import Reservation, covered, reserve
 from .seating import DELAY, FULL, WINDOW, Seating
@@ -31,27 +33,6 @@ FREE = -1
 """Stands for what is free and no queue's own, as an account that jobs take of."""
 DUE = "due"
 """The tier of those that are due."""
-
-
-@dataclass(frozen=True, slots=True)
-class Start:
-    """A job that starts now.
-
-    Attributes:
-        job: its name.
-        degree: how many workers it has.
-        nodes: its GPUs by name of the node.
-        tier: who said that it should start.
-        seconds: how long it is expected to run there.
-        servers: its parameter servers by name of the node, if it has any.
-    """
-
-    job: str
-    degree: int
-    nodes: Mapping[str, tuple[int, ...]]
-    tier: str
-    seconds: float
-    servers: Mapping[str, int] = field(default_factory=dict, repr=False)
 
 
 @dataclass(slots=True)
@@ -69,7 +50,7 @@ class HeldUp:
 
 
 class StartRound:
-    """One round of starts.
+    """One round of starts, and of stops that make room for them.
 
     Nobody waits for ever: who has waited until it is due goes before all others, in the order of these times, and the
     first of them that does not fit is not delayed by anyone. So it starts once those that run now have ended, and then
@@ -81,28 +62,29 @@ class StartRound:
         stop: of the machine's clock.
 
     Attributes:
-        starts: the jobs that started.
+        trial: takes back starts and stops of the round.
+        starts: the jobs that started, by name.
+        stops: those that stopped, by name.
         waits: why jobs that were looked at wait.
         more: whether the time was up before all that could start did.
         allowed: of jobs that a policy makes wait, the numbers of workers with which it does not.
         hopeful: whether jobs wait for closer GPUs where the scheduler's rule says so.
-        stopped: the jobs that stopped in this round: nobody stops for them.
         clear: stops others for a job that does not fit and starts it, if that may be; returns whether it did.
         vain: whether it surely does not for the jobs of a line.
     """
 
     def __init__(self, state: SchedulerState, watchdog: Watchdog, stop: float = np.inf) -> None:
         self._state, self._watchdog, self._stop = state, watchdog, stop
-        self._seating = Seating(state, watchdog)
+        self.trial = Trial(state, self._taken_back)
+        self._seating = Seating(state, watchdog, self.trial)
         self._held: list[HeldUp] = []
-        self._promised: dict[str, float] = {}  # of jobs that started
         self._kept: dict[int, str] = {}  # accounts, and for which job that is due what they may hold more is kept
         self._first: dict[int | str, Request] | None = None  # see `_first_due`
         self._keepers: set[str] = set()  # jobs that are due, for which others were kept from starting
-        self.starts: list[Start] = []
+        self.starts: dict[str, Start] = {}
+        self.stops: dict[str, Stop] = {}
         self.waits: dict[str, str] = {}
         self.allowed: dict[str, frozenset[int]] = {}
-        self.stopped: set[str] = set()
         self.more, self.hopeful = False, True
         self.clear: Callable[[Request], bool] | None = None
         self.vain: Callable[[Shape], bool] | None = None
@@ -160,11 +142,10 @@ class StartRound:
             slower = state.slower(request, degree, seats)
             lasts = request.lasts(degree, slower)
             end = min(state.now + lasts, float_info.max)
-            if name in state.promises:
-                self._promised[name] = state.promises[name]
             least, named = state.sharing.least_run, state.named(seats)
-            state.begin(RunningJob(request, degree, state.now, end, dict(sorted(seats.items())), slower, least))
-            self.starts.append(Start(name, degree, named, tier, lasts, servers_of(request.job, named)))
+            self.trial.begin(RunningJob(request, degree, state.now, end, dict(sorted(seats.items())), slower, least))
+            self.starts[name] = Start(name, degree, named, tier, lasts, servers_of(request.job, named))
+            self.trial.note(START, name, self.starts.pop, name)
             self.waits.pop(name, None)
             if any(held.strict and (held.gang.name == name or self._turned(held)) for held in self._held):
                 self._hold_next()
@@ -179,7 +160,33 @@ class StartRound:
 
     def _cleared(self, request: Request) -> bool:
         """Return whether others stopped for a job that does not fit, and it started."""
-        return self.clear is not None and request.name not in self.stopped and self.clear(request)
+        return self.clear is not None and not self.gave_way(request.name) and self.clear(request)
+
+    def stop(self, job: RunningJob, other: str, cause: str) -> None:
+        """Stop a running job for another one."""
+        state, price = self._state, job.request.price or 0.0
+        self.stops[job.name] = Stop(job.name, state.named(job.nodes), other, job.left(state.now), price, cause)
+        self.trial.note(STOP, job.name, self.stops.pop, job.name)
+        self.trial.halt(job.name)
+
+    def exchange(self, stops: Iterable[tuple[RunningJob, str, str]], starts: Iterable[bool]) -> bool:
+        """Stop jobs, each for another one and a cause, and start some; leave all as it was if one does not start.
+
+        Args:
+            stops: as of `stop`.
+            starts: begins one after the other as it is gone through, and says whether it could.
+        """
+        with self.trial as trial:
+            for job, other, cause in stops:
+                self.stop(job, other, cause)
+            self.renew()
+            if done := all(starts):
+                trial.keep()
+        return done
+
+    def gave_way(self, name: str) -> bool:
+        """Return whether a job stopped in this round for another one: nobody stops for it."""
+        return name in self.stops and self.stops[name].cause != DRAIN
 
     def _keep(self, request: Request) -> None:
         """Keep what a queue may hold more, or what all may borrow, for a job that is due and which this limit keeps.
@@ -381,24 +388,18 @@ class StartRound:
         for held in self._held:
             held.reservation = None
 
-    def undo(self, names: Iterable[str], stopped: Sequence[RunningJob] = ()) -> None:
-        """Have jobs wait again that started in this round, and those run on that stopped."""
+    @contextmanager
+    def _taken_back(self, names: Collection[str]) -> Iterator[None]:
+        """Hold those whose starts are taken back as before, and look at all else anew."""
+        due = {name: self._state.running[name].request.due for name in names if name in self.starts}
+        yield
         self._state.undone += 1
-        gone = {name: self._state.free(name).request for name in names}
-        self.starts = [start for start in self.starts if start.job not in gone]
+        gone = due.keys() - self.starts.keys()
         at = next((i for i, held in enumerate(self._held) if held.strict and held.gang.name in gone), len(self._held))
         # those due later are held once it starts
         self._held = [held for i, held in enumerate(self._held) if i <= at or not held.strict]
-        for name, request in gone.items():
-            self._state.wait(request)
-            if name in self._promised:
-                self._state.promises[name] = self._promised.pop(name)
-        if self._first is not None and any(request.due <= self._state.now for request in gone.values()):
+        if self._first is not None and any(due[name] <= self._state.now for name in gone):
             self._first = self._first_due()
-        self.stopped.difference_update(job.name for job in stopped)
-        for job in stopped:
-            self._state.waiting[job.name] = job.request
-            assert self._state.put(job), f"{job.name} had these seats"
         self.renew()
 
     def holds(self, name: str) -> bool:
@@ -488,20 +489,21 @@ class StartRound:
         if nodes is None and not placer.fits(state.placed(request, degree)):
             return self._seating.full(request, degree)
         reservations = self._reservations(request)
-        if nodes is None:
-            if (why := self._seating.place(request, degree, reservations)) is not None:
+        with state.trial() as trial:
+            if nodes is None:
+                if (why := self._seating.place(request, degree, reservations, trial)) is not None:
+                    return why
+                nodes = self._seating.taken(request)
+            if (why := self._seating.check(request, degree, nodes, trial)) is not None:
                 return why
-            nodes = self._seating.taken(request)
-        if (why := self._seating.check(request, degree, nodes)) is not None:
-            return why
-        slower = state.slower(request, degree, seats := self._seating.taken(request))
-        end = state.now + request.lasts(degree, slower)
-        late = not self._seating.stand(reservations, request.job, end)
-        shut = self._seating.barred(request, seats, end)
-        if shut or late or (self.hopeful and state.hopes(request, degree, slower)):
-            placer.remove(name)
-            self._far = request, degree, slower
-            return WINDOW if shut else DELAY if late else CLOSER
+            slower = state.slower(request, degree, seats := self._seating.taken(request))
+            end = state.now + request.lasts(degree, slower)
+            late = not self._seating.stand(reservations, request.job, end)
+            shut = self._seating.barred(request, seats, end)
+            if shut or late or (self.hopeful and state.hopes(request, degree, slower)):
+                self._far = request, degree, slower
+                return WINDOW if shut else DELAY if late else CLOSER
+            trial.keep()
         for held in self._held:
             if held.reservation is not None:
                 held.reservation.note(request.job, *placer.uses(name), end)

@@ -8,8 +8,8 @@ A stop is not taken back: who withdraws leaves the room to whoever is first.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from math import ceil
 
 import numpy as np
@@ -17,15 +17,16 @@ import numpy as np
 from gangplan.instances import InstanceError
 from gangplan.solvers.placement.online.capacity import demanded
 
+from ..decision import GAIN, Stop
 from ..journal.write import recorded
 from ..queueing.request import Request
 from ..queueing.terms import Terms
 from ..starting.gpu_types import below_zero
 from ..starting.starts import StartRound
 from ..state import SchedulerState, renamed
+from ..trial import OTHER, Trial
 from .notices import Claim, Stopping
 from .running_jobs import Nodes, RunningJob
-from .stops import Stop
 
 
 class GraceCalls:
@@ -84,7 +85,7 @@ def start_claims(state: SchedulerState, starts: StartRound) -> None:
 
 
 def announce(
-    state: SchedulerState, starts: StartRound, stops: Sequence[Stop], killed: Sequence[Stop] = ()
+    state: SchedulerState, starts: StartRound, killed: Sequence[Stop] = ()
 ) -> tuple[tuple[Stop, ...], tuple[Stopping, ...]]:
     """Have those of a decision's stops be told that have a grace; return the others, and who is told.
 
@@ -92,25 +93,24 @@ def announce(
 
     Args:
         state: it is changed.
-        starts: of the decision; they are changed.
-        stops: of the decision.
+        starts: and stops of the decision; they are changed.
         killed: those whose grace was over, which come first.
     """
-    told = {x.job: x for x in stops if state.grace(state.halted[x.job].request)}
-    notices, jobs, bounded = state.notices, [state.halted[name] for name in told], state.accounts.bounded
-    state.halted.clear()
+    stops, halted = sorted(starts.stops.values(), key=lambda x: x.cause == GAIN), starts.trial.halted
+    told = {x.job: x for x in stops if state.grace(halted[x.job].request)}
+    notices, jobs, bounded = state.notices, [halted[name] for name in told], state.accounts.bounded
     rest = (*killed, *(x for x in stops if x.job not in told))
     if not told:
         return rest, ()
     nodes = {node for job in jobs for node in job.nodes}
-    late = [x for x in starts.starts if x.job in told or bounded or nodes & state.running[x.job].nodes.keys()]
-    made, runs = starts.starts, {x.job: state.running[x.job] for x in late}
-    starts.undo(list(runs))
+    made = [*starts.starts.values()]
+    late = [x for x in made if x.job in told or bounded or nodes & state.running[x.job].nodes.keys()]
+    runs = {x.job: state.running[x.job] for x in late}
+    starts.trial.back(runs, told)
     for job, stop in zip(jobs, told.values(), strict=True):
         seconds = state.grace(job.request)
         row = Stopping(stop.job, stop.nodes, stop.other, stop.left, stop.price, stop.cause, state.now, seconds)
-        state.waiting[job.name] = job.request
-        assert state.put(job.told(row.until)), f"{job.name} had these seats"
+        state.alter(job.told(row.until))
         notices.stopping[job.name] = row
     for start in late:
         if start.job in told or not _begin(state, runs[start.job]):
@@ -118,7 +118,7 @@ def announce(
             after = tuple(x.name for x in jobs if rests or x.nodes.keys() & runs[start.job].nodes.keys())
             notices.claims[start.job] = Claim(start.job, start.degree, start.nodes, start.tier, after)
             starts.waits[start.job] = notices.why(start.job, state.now)
-    starts.starts = [x for x in made if x.job not in notices.claims]
+    starts.starts = {x.job: x for x in made if x.job not in notices.claims}
     return rest, tuple(notices.stopping[name] for name in told)
 
 
@@ -129,63 +129,45 @@ def kept(state: SchedulerState) -> Iterator[None]:
     if not (notices.stopping or notices.claims):
         yield
         return
-    with ExitStack() as undo:
-
-        def hold(request: Request, amounts: Sequence[int], sign: int) -> None:
-            accounts.hold(request.terms, amounts, sign, limits=sign > 0)
-            undo.callback(accounts.hold, request.terms, amounts, -sign, limits=sign > 0)
-
+    with state.trial() as trial:
+        for some in (notices.rooms, notices.kept, state.closed):
+            trial.note(OTHER, "", some.clear)
         coming: dict[str, dict[int, np.ndarray]] = {}  # what jobs that stop leave on nodes, less what is claimed of it
         for name in notices.stopping:
             nodes, used = placer.uses(name)
             coming[name] = dict(zip(nodes, used.T.copy(), strict=True))
             if accounts.kept:
-                hold(state.running[name].request, used[:3].sum(axis=1).tolist(), -1)
+                trial.hold(state.running[name].request, used[:3].sum(axis=1).tolist(), -1)
         for claim in notices.claims.values():
             request = state.waiting.get(claim.job) or state.running[claim.job].request
             if accounts.kept:
-                hold(request, state.asks(request, claim.degree), 1)
+                trial.hold(request, state.asks(request, claim.degree), 1)
             seats = _seats(state, claim) or {}
             notices.rooms[claim.job] = request.job, [*seats]
             for node, gpus in seats.items():
                 left = [coming[x][node] for x in claim.after if node in coming.get(x, ())]
-                undo.callback(_close(state, request, node, gpus, left))
-        undo.callback(state.closed.clear)
-        undo.callback(notices.kept.clear)
-        undo.callback(notices.rooms.clear)
+                _close(state, trial, request, node, gpus, left)
         yield
 
 
 def _close(
-    state: SchedulerState, request: Request, node: int, seats: Sequence[int], coming: Sequence[np.ndarray]
-) -> Callable[[], None]:
-    """Have what a job is to have on a node be nobody's as far as it is free; return what undoes that.
+    state: SchedulerState, trial: Trial, request: Request, node: int, seats: Sequence[int], coming: Sequence[np.ndarray]
+) -> None:
+    """Have what a job is to have on a node be nobody's as far as it is free.
 
     Args:
         coming: what each of those who stop for it leaves there; what it is to have of that is taken off.
     """
-    placer, job, holders, name = state.placer, request.seated, state.holders[node], f"the room of {request.name}"
-    idle, each = placer.idle(node), max(1, job.worker.grants)
-    free = [gpu for gpu in idle if job.whole_nodes or gpu in seats]
-    needs = np.array([ceil(need * len(seats) / each - 1e-3) for need in demanded(job.worker)])
+    placer, job = state.placer, request.seated
+    free = [gpu for gpu in placer.idle(node) if job.whole_nodes or gpu in seats]
+    needs = np.array([ceil(need * len(seats) / max(1, job.worker.grants) - 1e-3) for need in demanded(job.worker)])
     for left in coming:
         needs -= (part := np.minimum(needs, left))
         np.subtract(left, part, out=left)
     needs[0] = len(free)
-    less = placer.close(node, free, placer.vacant[:, node].copy() if job.whole_nodes else needs)
-    holders.update(dict.fromkeys(free, name))
-    state.held[name] = renamed(job, name), {**state.held.get(name, (job, {}))[1], node: tuple(free)}
-    state.idle -= len(free)
+    amounts = placer.vacant[:, node].copy() if job.whole_nodes else needs
+    less = trial.close(node, free, amounts, renamed(job, f"the room of {request.name}"))
     state.notices.kept[node] = state.notices.kept.get(node, 0) + less
-
-    def undo() -> None:
-        placer.open(node, free, less)
-        for gpu in free:
-            del holders[gpu]
-        state.held.pop(name, None)
-        state.idle += len(free)
-
-    return undo
 
 
 def _seats(state: SchedulerState, claim: Claim) -> Nodes | None:

@@ -1,7 +1,9 @@
-"""Which running jobs would have to end for a waiting one to start: those with the least work left."""
+"""Which running jobs leave so that a gang has room: the set that costs least, and who has the least work left."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,29 +23,50 @@ SECONDS = 0.25
 """Time of the search."""
 
 
-def occupied(
-    state: SchedulerState, job: GangJob, cost: FloatArray, domain: Long, request: Request | None = None
-) -> Occupancy:
-    """Return who is in the way of a gang, as the placer sees it; running jobs are numbered by submission.
+class Leaving:
+    """The cheapest set of running jobs that leaves room for a gang: who preempts, defragments or explains asks this.
 
-    So which one of equal sets is chosen does not depend on what happened since.
+    Running jobs are numbered by submission, so that which of equal sets is chosen does not depend on what happened
+    since.
 
     Args:
-        cost: of each running job if it leaves, infinite if it may not, float64 (jobs,).
-        domain: see `domains`.
-        request: of the gang: it does not come to nodes that a window closes before it would end.
+        state: it is not changed.
+        gang: as the placer sees it.
+        request: of the gang, if it waits: it does not come to nodes that a window closes before it would end.
+        domain: parts of the network, one of which has to have all of the gang, int64 (m,), -1 for nodes in none; by
+            default see `domains`.
     """
-    placer = state.placer
-    _, (node, _, _, serial), used = state.running.table()
-    order = np.lexsort((node, serial))
-    node, used, of = node[order], used[:, order], np.unique(serial[order], return_inverse=True)[1]
-    blocks, most = placer.guarded[node] | job.whole_nodes, placer.most_on(job)
-    if against := placer.against(job):
-        blocks |= np.array([state.running.parts[row][0] in against for row in order.tolist()], bool)
-    if request is not None:
-        lasts = state.lasts(request, request.job.workers[0])
-        most[state.calendar.closed(request, state.now, state.now + lasts)] = 0
-    return Occupancy(placer.vacant.copy(), most, domain, of, node, used, blocks, cost)
+
+    def __init__(
+        self, state: SchedulerState, gang: GangJob, request: Request | None = None, domain: Long | None = None
+    ) -> None:
+        placer = state.placer
+        _, (node, _, _, serial), used = state.running.table()
+        order = np.lexsort((node, serial))
+        node, used, of = node[order], used[:, order], np.unique(serial[order], return_inverse=True)[1]
+        blocks, most = placer.guarded[node] | gang.whole_nodes, placer.most_on(gang)
+        if against := placer.against(gang):
+            blocks |= np.array([state.running.parts[row][0] in against for row in order.tolist()], bool)
+        if request is not None:
+            lasts = state.lasts(request, request.job.workers[0])
+            most[state.calendar.closed(request, state.now, state.now + lasts)] = 0
+        domain = domains(state, gang) if domain is None else domain
+        most[domain < 0] = 0
+        self._need, self._workers = np.array(Kind.workers(gang).need), gang.workers[0]
+        self._occupancy = Occupancy(placer.vacant.copy(), most, domain, of, node, used, blocks, np.zeros(0))
+
+    def cheapest(self, cost: FloatArray, seconds: float) -> Eviction | None:
+        """Return the cheapest set that is found in so many seconds, and a bound; `None` if no set is enough.
+
+        `cost` is that of each running job if it leaves, infinite if it may not, float64 (jobs,).
+        """
+        occupancy = replace(self._occupancy, cost=cost)
+        return cheapest_eviction(occupancy, self._need, self._workers, time_limit=max(seconds, 0.0))
+
+    def where(self, jobs: Sequence[int]) -> list[int]:
+        """Return the parts of the network that have room for the gang once some jobs have left."""
+        room = self._occupancy.workers(self._need, np.array(jobs, np.int64))
+        return np.flatnonzero(np.bincount(self._occupancy.domain + 1, room)[1:] >= self._workers).tolist()
 
 
 def domains(state: SchedulerState, job: GangJob) -> Long:
@@ -57,11 +80,7 @@ def least_ends(state: SchedulerState, request: Request) -> tuple[list[str], Evic
 
     What they cost is GPU seconds that they were expected to run still. `None` if they would not be enough.
     """
-    job, jobs = (
-        state.placed(request, request.job.workers[0]),
-        sorted(state.running.values(), key=lambda x: x.request.serial),
-    )
+    jobs = sorted(state.running.values(), key=lambda x: x.request.serial)
     left = np.array([x.left(state.now) * (x.gpus or 1) for x in jobs])
-    occupancy, need = occupied(state, job, left, domains(state, job), request), np.array(Kind.workers(job).need)
-    found = cheapest_eviction(occupancy, need, job.workers[0], time_limit=SECONDS)
+    found = Leaving(state, state.placed(request, request.job.workers[0]), request).cheapest(left, SECONDS)
     return None if found is None else ([jobs[i].name for i in found.jobs], found)

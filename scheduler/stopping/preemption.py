@@ -22,7 +22,7 @@ from dataclasses import replace
 import numpy as np
 
 from gangplan.instances.verify.actions import Preempted, verify_preemption
-from gangplan.solvers.placement.eviction import Eviction, Occupancy, cheapest_eviction
+from gangplan.solvers.placement.eviction import Eviction
 from gangplan.solvers.placement.online.capacity import Kind
 
 from ..explaining.explain import Considered
@@ -30,9 +30,8 @@ from ..queueing.queue import Shape
 from ..queueing.request import Request
 from ..starting.starts import StartRound
 from ..state import SchedulerState
-from .leaving import domains, occupied
+from .leaving import Leaving
 from .running_jobs import RunningJob
-from .stops import Stop
 from .victims import RunningArrays, Victims
 
 SECONDS = 0.1
@@ -56,7 +55,6 @@ class Preemption:
         stop: of the machine's clock, when there is no more time.
 
     Attributes:
-        stops: the jobs that stopped.
         candidates: what was considered, in words.
     """
 
@@ -65,13 +63,11 @@ class Preemption:
         self._left = SEARCHES
         self._hopeless: set[tuple[object, ...]] = set()
         self._over: set[int] = set()  # accounts that held more than their share when `_lent` was asked
-        self._gone: list[RunningJob] = []  # who made place for each of the stops
         self._known: dict[tuple[object, ...], Victims] = {}  # as long as nothing changes
         self._jobs: RunningArrays | None = None
-        self._stamp = (-1, -1)
-        self._low: tuple[tuple[int, int], tuple[dict[int, int], tuple[set[int], set[int]]]] | None = None
+        self._stamp = -1
+        self._low: tuple[int, tuple[dict[int, int], tuple[set[int], set[int]]]] | None = None
         self._stuck: set[int] = set()  # serial numbers of those that found no other place
-        self.stops: list[Stop] = []
         self.candidates: list[Considered] = []
 
     def clear(self, request: Request) -> bool:
@@ -126,7 +122,7 @@ class Preemption:
 
     def _lowest(self) -> tuple[dict[int, int], tuple[set[int], set[int]]]:
         """Return the lowest class that may stop by queue; where jobs give way to others; and above what they lent."""
-        stamp = self._state.changes, self._state.undone
+        stamp = self._state.changes
         if self._low is None or self._low[0] != stamp:
             state, accounts, now = self._state, self._state.accounts, self._state.now
             (_, since, _, settled, _), (ready, payer, level) = state.running.table()[0], state.running.standing()
@@ -177,7 +173,7 @@ class Preemption:
 
     def _running(self) -> RunningArrays:
         """Return the running jobs as they are now."""
-        stamp = self._state.changes, self._state.undone
+        stamp = self._state.changes
         if self._jobs is None or stamp != self._stamp:
             self._stamp, self._jobs = stamp, RunningArrays.of(self._state)
             self._known.clear()
@@ -245,15 +241,12 @@ class Preemption:
     ) -> Eviction | None:
         """Return the jobs to stop, of classes as low as possible, and what they cost."""
         state, jobs, until = self._state, self._running(), time.perf_counter() + seconds
-        job = state.placed(request, degree)
         cost = self._work(jobs)
         cost = np.where(victims.cause == MOVE, np.where(np.isfinite(jobs.price), jobs.price, 0.0) * jobs.wide, cost)
-        occupancy = occupied(state, job, cost, domains(state, job), request)
-        need = np.array(Kind.workers(job).need)
+        leaving = Leaving(state, state.placed(request, degree), request)
 
         def search(goes: np.ndarray) -> Eviction | None:
-            some = replace(occupancy, cost=np.where(goes, cost, np.inf))
-            return cheapest_eviction(some, need, job.workers[0], time_limit=max(until - time.perf_counter(), 0.0))
+            return leaving.cheapest(np.where(goes, cost, np.inf), until - time.perf_counter())
 
         for top in np.unique(victims.level[victims.cause != NOBODY]).tolist():
             goes = (victims.cause != NOBODY) & (victims.level <= top)
@@ -264,7 +257,7 @@ class Preemption:
                 cheapest = min(few, key=lambda x: x.cost, default=None)
                 eviction = None if cheapest is None else replace(cheapest, bound=eviction.bound)
             if eviction is not None:
-                chosen = self._enough(request, degree, victims, eviction.jobs, helpful, occupancy, need)
+                chosen = self._enough(request, degree, victims, eviction.jobs, helpful, leaving, cost)
                 return None if chosen is None else replace(eviction, jobs=chosen, cost=float(cost[list(chosen)].sum()))
         return None
 
@@ -295,8 +288,8 @@ class Preemption:
         victims: Victims,
         jobs: Sequence[int],
         helpful: Sequence[int],
-        occupancy: Occupancy,
-        need: np.ndarray,
+        leaving: Leaving,
+        cost: np.ndarray,
     ) -> tuple[int, ...] | None:
         """Return them and as many more as let a job start that a limit keeps, less those that are not needed then."""
         chosen, rest = list(jobs), [i for i in helpful if i not in jobs]
@@ -311,11 +304,9 @@ class Preemption:
             if not rest:
                 return None
             chosen.append(rest.pop(0))
-        workers = self._state.placed(request, degree).workers[0]
-        for i in sorted(chosen, key=lambda i: -occupancy.cost[i]):
+        for i in sorted(chosen, key=lambda i: -cost[i]):
             fewer = [x for x in chosen if x != i]
-            room = np.bincount(occupancy.domain, occupancy.workers(need, np.array(fewer, np.int64)))
-            if room.max() >= workers and not refused(fewer):
+            if leaving.where(fewer) and not refused(fewer):
                 chosen = fewer
         return tuple(chosen)
 
@@ -334,24 +325,19 @@ class Preemption:
         if wrong:
             self.candidates.append(Considered(work, cost, wrong[0]))
             return False
-        started, stopped, hold = len(starts.starts), len(self.stops), starts.clear
         starts.thaw()
-        for job, cause in zip(jobs, causes, strict=True):
-            held, left, price = state.named(job.nodes), job.left(state.now), job.request.price or 0.0
-            self.stops.append(Stop(job.name, held, request.name, left, price, cause))
-            self._gone.append(job)
-            state.halt(job.name)
-        starts.renew()
-        starts.clear = None
-        tier = next((cause for cause in causes if cause != CAUSES[MOVE]), "moves")
-        done = starts.one(request.name, (degree,), tier, hold=False)
-        done = done and all(self._goes_on(job) for job in reversed(moves))
-        starts.clear = hold
+        clear, starts.clear = starts.clear, None
+
+        def begin() -> Iterator[bool]:
+            tier = next((cause for cause in causes if cause != CAUSES[MOVE]), "moves")
+            yield starts.one(request.name, (degree,), tier, hold=False)
+            for job in reversed(moves):
+                yield self._goes_on(job)
+
+        done = starts.exchange([(job, request.name, cause) for job, cause in zip(jobs, causes, strict=True)], begin())
+        starts.clear = clear
         if not done:
-            starts.undo([start.job for start in starts.starts[started:]], self._gone[stopped:])
-            del self.stops[stopped:], self._gone[stopped:]
             return False
-        starts.stopped.update(names)
         proof = "no set costs less" if eviction.proved else f"no set costs less than {eviction.bound / 3600:.3g}"
         proof = f"{len(moves)} of them at once elsewhere" if moves else proof
         self.candidates.append(Considered(f"{work}; {proof}", cost))

@@ -15,16 +15,17 @@ here at all; a higher class may stop it, and who has less than its share (`preem
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 
 from gangplan.instances.verify.actions import Exchange, verify_stop
 
+from ..decision import GAIN, Start, Stop
 from ..explaining.explain import Considered
 from ..queueing.queue_walk import in_order
 from ..queueing.request import Request
-from ..starting.starts import Start, StartRound
+from ..starting.starts import StartRound
 from ..state import SchedulerState
 from .parts import Parts, movable
 from .running_jobs import RunningJob
@@ -34,51 +35,6 @@ MOST = 512
 """Waiting jobs for which others may be stopped, the first in order."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stop:
-    """A job that stops now, before anyone starts, and waits again; if it is among the starts too, it goes on elsewhere.
-
-    Attributes:
-        job: its name.
-        nodes: the GPUs it held by name of the node.
-        other: the job that starts there.
-        left: seconds that it was expected to run still.
-        price: seconds that its GPUs will be held without getting on when it runs again.
-        cause: ``gain``, it is worth it; ``priority``, the other is of a higher class; ``reclaim``, the other's queue
-            holds less than its share and this one's more; ``turn``, it ran for the most that a job runs; ``move``, it
-            goes on elsewhere, since the other is owed room; ``drain``, its nodes close, and no other job is named.
-    """
-
-    job: str
-    nodes: Mapping[str, tuple[int, ...]]
-    other: str
-    left: float
-    price: float
-    cause: str = "gain"
-
-    def there(self, start: Start) -> int:
-        """Return how many of the GPUs that it held a start has."""
-        return sum(len({*gpus} & {*start.nodes.get(node, ())}) for node, gpus in self.nodes.items())
-
-    def gains(self, starts: Sequence[Start], stops: Sequence[Stop]) -> bool:
-        """Return whether it gains more seconds than it costs.
-
-        Who starts on its GPUs would have waited for it, of the seconds that it had left the share that it has of the
-        GPUs which stops free for that start. It waits for the longest of them and pays its price; if it goes on at
-        once, it pays its price.
-
-        Args:
-            starts: those that were made with the stops.
-            stops: all of them; if their jobs start again, that gains nothing.
-        """
-        again = {stop.job for stop in stops}
-        here = [(start, n) for start in starts if start.job != self.job and (n := self.there(start))]
-        parts = (n / sum(x.there(start) for x in stops) for start, n in here if start.job not in again)
-        goes_on = any(start.job == self.job for start in starts)
-        waits = 0.0 if goes_on else max((start.seconds for start, _ in here), default=0.0)
-        return self.left * sum(parts) > self.price + waits
-
-
 class Stops:
     """One round of stops.
 
@@ -86,16 +42,12 @@ class Stops:
         state: it is changed.
         starts: the round of starts that it is part of.
 
-    Attributes:
-        stops: the jobs that stopped.
     """
 
     def __init__(self, state: SchedulerState, starts: StartRound) -> None:
         self._state, self._starts = state, starts
-        self.stops: list[Stop] = []
         self._refused: list[Considered] = []
-        self._was: dict[str, RunningJob] = {}
-        self._earlier = {start.job for start in starts.starts}  # of other rounds
+        self._earlier = {*starts.starts}  # of other rounds
         self._counts: dict[str, float] = {}  # seconds of jobs that stopped, as they count in the order
 
     def run(self) -> None:
@@ -107,7 +59,7 @@ class Stops:
         first = [state.waiting[name] for name in islice(in_order(queue), MOST)]
         claims = state.notices.claims
         first = [x for x in first if x.job.worker.gpu and x.terms.preempts and x.name not in claims]
-        first = [x for x in first if starts.degrees(x) and x.name not in starts.stopped]
+        first = [x for x in first if starts.degrees(x) and not starts.gave_way(x.name)]
         if not first:
             return
         if not state.idle and min(queue.key(request.name) for request in first) >= parts.key.max():
@@ -153,6 +105,11 @@ class Stops:
             self._make_room(request)
 
     @property
+    def stops(self) -> list[Stop]:
+        """The jobs that stopped."""
+        return [self._starts.stops[name] for name in self._counts]
+
+    @property
     def candidates(self) -> tuple[Considered, ...]:
         """The stops in words, with the seconds that each had left, and those that were refused."""
         made = (Considered(f"{stop.job} gives way to {stop.other}", stop.left) for stop in self.stops)
@@ -172,26 +129,17 @@ class Stops:
             words = f"{room.stopped + room.moved} give way to {request.name}"
             self._refused.append(Considered(words, request.lasts(degree), wrong[0]))
             return
-        for job in jobs:  # each waits with what is left of its work
-            state.halt(job.name)
-        starts.renew()
-        where = {node: self._seats(node, count, jobs) for node, count in room.nodes.items()}
-        begun: list[str] = []
-        for name, degrees, nodes in [
-            (request.name, degree, where),
-            *((job.name, job.degree, None) for job in jobs[len(room.stopped) :]),
-        ]:
-            if not starts.one(name, (degrees,), TIER, nodes, hold=False):
-                starts.undo(begun, jobs)
-                return
-            begun.append(name)
-        starts.stopped.update(job.name for job in jobs)
-        for job, exchange in zip(jobs, exchanges, strict=True):
-            self._was[job.name] = job
-            self._counts[job.name] = exchange.left
-            self._parts.leave(job)
-            held = state.named(job.nodes)
-            self.stops.append(Stop(job.name, held, request.name, job.left(state.now), exchange.price or 0.0))
+
+        def begin() -> Iterator[bool]:
+            where = {node: self._seats(node, count, jobs) for node, count in room.nodes.items()}
+            yield starts.one(request.name, (degree,), TIER, where, hold=False)
+            for job in jobs[len(room.stopped) :]:
+                yield starts.one(job.name, (job.degree,), TIER, hold=False)
+
+        if starts.exchange([(job, request.name, GAIN) for job in jobs], begin()):
+            for job, exchange in zip(jobs, exchanges, strict=True):
+                self._counts[job.name] = exchange.left
+                self._parts.leave(job)
 
     def _seats(self, node: int, count: int, jobs: Sequence[RunningJob]) -> tuple[int, ...]:
         """Return so many idle GPUs of a node, first those that jobs left."""
@@ -218,16 +166,16 @@ class Stops:
                 if (back, more) == (stops, starts):
                     break
                 stops, starts = back, more
-            gone = [x for x in self.stops if x.job in stops]
-            self.stops = [x for x in self.stops if x.job not in stops]
-            self._starts.undo([s.job for s in self._made() if s.job in starts], [self._was.pop(x.job) for x in gone])
+            self._starts.trial.back(starts, stops)
+            self._counts = {name: left for name, left in self._counts.items() if name not in stops}
             words = f"{loss.job} gives way to {loss.other}"
             self._refused.append(Considered(words, loss.left, "it gains no more than it costs"))
 
     def _shares(self, name: str, stops: set[str]) -> bool:
         """Return whether a job has the user or queue of one that stopped, if these have limits."""
         accounts, terms = self._state.accounts, self._state.running[name].request.terms
-        others = [self._was[other].request.terms for other in stops] if accounts.bounded else []
+        halted = self._starts.trial.halted
+        others = [halted[other].request.terms for other in stops] if accounts.bounded else []
         mine = set(accounts.all[accounts.leaf(terms)].above)
         return any(
             (terms.user and terms.user == other.user) or mine & {*accounts.all[accounts.leaf(other)].above}
@@ -235,7 +183,7 @@ class Stops:
         )
 
     def _made(self) -> list[Start]:
-        return [s for s in self._starts.starts if s.tier == TIER and s.job not in self._earlier]
+        return [s for s in self._starts.starts.values() if s.tier == TIER and s.job not in self._earlier]
 
     def _gains(self, stop: Stop) -> bool:
         """Return whether a stop gains more than it costs, in the seconds for which jobs count."""

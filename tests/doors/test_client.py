@@ -25,8 +25,7 @@ from gangplan.instances import InstanceError
 from gangplan.instances.generators import generate
 from gangplan.instances.intake import parse_json
 from gangplan.instances.placement import Fleet, GangJob
-from gangplan.scheduler import Decision
-from gangplan.scheduler.starting.starts import Start
+from gangplan.scheduler.decision import Decision, Start
 
 from .conftest import LIMITS
 

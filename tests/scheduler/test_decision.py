@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from gangplan.scheduler import Decision
-from gangplan.scheduler.decision import whole
-from gangplan.scheduler.starting.starts import Start
-from gangplan.scheduler.stopping.stops import Stop
+from gangplan.scheduler.decision import Decision, Start, Stop, whole
 
 
 def start(job: str, *gpus: int) -> Start:

@@ -126,7 +126,7 @@ def test_a_start_that_is_undone_leaves_who_was_held_before() -> None:
     for pool in "ab":
         starts.hold(scheduler._state.waiting[pool], strict=True)
     assert starts.one("b", (8,), "heuristic")
-    starts.undo(["b"])
+    starts.trial.back(["b"])
     assert starts.holds("a")
     assert starts.holds("b")
 
