@@ -140,3 +140,24 @@ def test_outcomes_are_those_recorded(seed: int) -> None:
 def test_the_source_does_what_is_compiled(seed: int) -> None:
     """Run from the source as plain Python the kernels say the same."""
     assert outcomes(seed, uncompiled(native, places)) == outcomes(seed)
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    """Other sizes, tasks fewer than none, servers that are none or full and places that are none are refused."""
+    free, need, room, able = np.ones((3, 3)), np.ones(3), np.ones((3, 3), np.int64), np.arange(3)
+    for call in (
+        lambda: servers_for(free, need[:2].copy(), need, 1, 1),
+        lambda: task_mask(free, need, need[:2].copy(), 1, 1),
+        lambda: servers_for(free, need, need, -1, 1),
+        lambda: every(room, able, 3, 1, 9),
+        lambda: every(room, able, 1, -1, 9),
+        lambda: every(room, able, 1, 1, -1),
+        lambda: every(room, able + 1, 1, 1, 9),
+        lambda: every(room - 2, able, 1, 1, 9),
+        lambda: fills(room, able[None] - 1, 1, 1),
+        lambda: fills(room[:, :0].copy(), able[None], 1, 1),
+        lambda: moves(np.ones((2, 2), np.int64), room),
+        lambda: moves(np.array([[1, 0], [-1, 0], [0, 0]]), room),
+    ):
+        with pytest.raises(ValueError, match=r"tasks|full|orders|place"):
+            call()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from types import ModuleType
@@ -265,3 +266,23 @@ def test_outcomes_are_those_recorded(seed: int) -> None:
 def test_the_source_does_what_is_compiled(seed: int) -> None:
     """Run from the source as plain Python the kernels say the same, where nothing is divided by zero."""
     assert outcomes(2 * seed, uncompiled(native, speeds)) == outcomes(2 * seed)
+
+
+def test_arrays_of_another_shape_are_refused() -> None:
+    """What does not fit is not read or written beyond its end, and neither is a job of no type or on no server."""
+    h, now, left = odd(4)
+    for name in ("step", "sync", "batches", "host", "socket", "duty", "quality", "row", "kept", "alone"):
+        with pytest.raises(ValueError, match=r"mode|below"):
+            speeds.all_speeds(h._replace(**{name: getattr(h, name)[:-1].copy()}), now)
+    for change in ({"mode": 3}, {"row": h.row[:, :0].copy()}, {"link": h.link + 1}, {"row": h.row - len(h.alone)}):
+        with pytest.raises(ValueError, match=r"mode|below|rows"):
+            speeds.all_speeds(h._replace(**change), now)
+    for name in ("first", "kind", "rows", "server", "workers", "ps"):
+        x = getattr(now, name)
+        for other in ([x[:-1].copy()] if name != "first" else []) + (
+            [x - 9, x + 9] if name not in ("workers", "ps") else []
+        ):
+            with pytest.raises(ValueError, match="jobs"):
+                speeds.all_speeds(h, replace(now, **{name: other}))
+    with pytest.raises(ValueError, match="jobs"):
+        speeds.advance(h, now.take(np.array([0]))[0], np.append(left, 1.0), 0.0, 1.0)

@@ -77,3 +77,12 @@ def test_logs_are_those_recorded(seed: int) -> None:
 def test_the_source_does_what_is_compiled(seed: int) -> None:
     """Run from the source as plain Python the kernel says the same."""
     assert outcome(2 * seed, uncompiled(native, speeds, kernel)) == outcome(2 * seed)
+
+
+@pytest.mark.parametrize("field", Fitted._fields)
+def test_arrays_of_another_shape_are_refused(field: str) -> None:
+    """What does not fit is not read or written beyond its end."""
+    fitted, now = ensemble(4)
+    with pytest.raises(ValueError, match="are not"):
+        x = getattr(fitted, field)
+        kernel.all_logs(fitted._replace(**{field: x + 99 if field == "link" else x[..., :-1].copy()}), now)
