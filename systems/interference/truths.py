@@ -198,14 +198,10 @@ class HiddenTruth:
 
     def at(self, servers: slice) -> HiddenTruth:
         """Return the truth of some servers and of the links that their jobs cross, if nobody else were there."""
-        link = self.hidden.link[:, servers]
+        h, link = self.hidden, self.hidden.link[:, servers]
         known, at = np.unique(link, return_inverse=True)
-        parts = {
-            "link": at.reshape(link.shape),
-            "socket": self.hidden.socket[servers],
-            "quality": self.hidden.quality[known],
-        }
-        return HiddenTruth(self.hidden._replace(**parts))
+        there = at.reshape(link.shape).astype(np.int64)
+        return HiddenTruth(h._replace(link=there, socket=h.socket[servers], quality=h.quality[known]))
 
 
 def contention(fleet: Fleet, seed: int) -> HiddenTruth:

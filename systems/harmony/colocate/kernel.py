@@ -42,13 +42,8 @@ class FittedArrays:
         shapes = [(1, k), (e, k, 2), (e, k, 3 * r), (e, k, 2 * r), (e, k, 3 * r), (e, k, 1), (e, k), (e, sites), (e, 3)]
         if [x.shape for x in arrays] != shapes:
             raise ValueError(f"{[x.shape for x in arrays]} are not {shapes}")
-        most = rows * levels + 1
-        self.cross, self.first, self.amount = (
-            Crossings(link, sites - m, most),
-            np.zeros(n + 1, np.int64),
-            np.zeros((most, 2)),
-        )
-        self.total, self.logs = np.zeros((sites, r)), np.zeros((e, n))
+        self.cross, self.amount = Crossings(link, sites - m, rows * levels + 1), np.zeros((rows * levels + 1, 2))
+        self.first, self.total, self.logs = np.zeros(n + 1, np.int64), np.zeros((sites, r)), np.zeros((e, n))
 
 
 @cfunc
