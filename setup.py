@@ -26,7 +26,7 @@ SHARED = "gangplan.solvers.shared"
 """The extension module with what Cython would else put into each."""
 DIRECTIVES = {
     "language_level": 3, "infer_types": True, "cpow": True, "cdivision": True, "binding": False,
-    "boundscheck": False, "wraparound": False, "initializedcheck": False,
+    "boundscheck": bool(os.environ.get("GANGPLAN_CHECKED")), "wraparound": False, "initializedcheck": False,
 }  # fmt: skip
 FLAGS = ["-O3", "-g0", "-ffp-contract=off"]
 """No fused multiply-add: the same result on every machine."""

@@ -12,6 +12,7 @@ ctypedef unsigned long long[:, ::1] Words2
 ctypedef int[:, ::1] Halves2
 ctypedef unsigned char[::1] Flags
 ctypedef unsigned char[:, ::1] Flags2
+ctypedef const double[::1] FixedFloats
 
 cdef class Random:
     cdef unsigned int[624] state
@@ -39,3 +40,5 @@ cdef class Sorting:
     cdef Int part(self, Int low, Int high, bint stable) noexcept nogil
     cdef void within(self, Int low, Int high, bint stable) noexcept nogil
     cpdef void sort(self, Int count, bint stable) noexcept nogil
+
+cdef bint within(Ints numbers, Int end, bint ascending) noexcept nogil

@@ -6,7 +6,7 @@ from typing import Any
 
 import cython
 import numpy as np
-from cython import bint, cclass, final
+from cython import bint, cclass, cfunc, final, nogil
 from cython.cimports.libc.math import log, sqrt
 from numpy.typing import NDArray
 
@@ -25,7 +25,9 @@ if not cython.compiled:
     Halves2 = NDArray[np.int32]
     Flags = NDArray[np.uint8]
     Flags2 = NDArray[np.uint8]
-    """Arrays of one dimension, or of so many, in C order; one of numpy's bools is `Flags` by ``view(np.uint8)``."""
+    FixedFloats = NDArray[np.float64]
+    """Arrays of one dimension, or of so many, in C order; only the last may be read-only. One of numpy's bools is
+    `Flags` by ``view(np.uint8)``."""
 
 WORDS = cython.declare(Int, 624)
 UPPER = cython.declare(Word, 0x80000000)
@@ -227,3 +229,13 @@ class Sorting:
         """Exchange two places if the second comes first."""
         if self.before(self.order[j], self.order[i], stable):
             self.order[i], self.order[j] = self.order[j], self.order[i]
+
+
+@cfunc
+@nogil
+def within(numbers: Ints, end: Int, ascending: bint) -> bint:
+    """Return whether numbers are from 0 to `end` - 1, and if they have to be, ascending."""
+    sound: bint = True
+    for i in range(len(numbers)):
+        sound = sound and (numbers[i - 1] if ascending and i > 0 else 0) <= numbers[i] < end
+    return sound

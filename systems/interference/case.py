@@ -23,7 +23,7 @@ from gangplan.instances.errors import InstanceError
 from gangplan.instances.placement import Fleet
 from gangplan.simulator.snapshots import Truth
 
-from .speeds import servers_for
+from .places import servers_for
 from .truths import HiddenTruth, TrueJobs, contention
 
 INTERVAL = 1200.0

@@ -24,7 +24,8 @@ from gangplan.instances.arrays import BoolArray, FloatArray
 from gangplan.simulator.snapshots import Snapshots, Truth
 
 from .case import InterferenceCase
-from .speeds import Where, advance, servers_for, task_mask
+from .places import servers_for, task_mask
+from .speeds import advance
 from .truths import HiddenTruth
 
 WORKER, SERVER = range(2)
@@ -97,14 +98,14 @@ class Environment:
     def fits(self, job: int) -> bool:
         """Return whether all that is left of a job fits."""
         w, p = self.left(job)
-        return bool(servers_for(self.free, self._need[WORKER][job], self._need[SERVER][job], w, p) <= len(self.free))
+        return servers_for(self.free, self._need[WORKER][job], self._need[SERVER][job], w, p) <= len(self.free)
 
     def mask(self, job: int) -> BoolArray:
         """Return which tasks of a job may go where, workers first, bool (2, m); nothing if it does not wait."""
         w, p = self.left(job)
         if (self.current >= 0 and job != self.current) or np.isfinite(self.start[job]):
             return np.zeros((2, len(self.free)), dtype=np.bool_)
-        return np.asarray(task_mask(self.free, self._need[WORKER][job], self._need[SERVER][job], w, p))
+        return task_mask(self.free, self._need[WORKER][job], self._need[SERVER][job], w, p)
 
     def place(self, job: int, kind: int, server: int) -> None:
         """Put a worker (`kind` 0) or parameter server (1) of a waiting job on a server.
@@ -216,8 +217,7 @@ class Environment:
         jobs, total = np.array(self.running), self.case.jobs.epochs[self.running]
         left, now = total - self.done_epochs[jobs], self.snapshot()
         if isinstance(self.case.truth, HiddenTruth):
-            where = Where(now.first, now.kind, now.rows, now.server, now.workers, now.ps)
-            epochs, end, opening = advance(self.case.truth.hidden, where, left, self.now, until)
+            epochs, end, opening = advance(self.case.truth.hidden, now, left, self.now, until)
         else:
             epochs, end, opening = self._advance(now, left, until)
         self.done_epochs[jobs] += epochs

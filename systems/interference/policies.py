@@ -11,8 +11,7 @@ from gangplan.instances import InstanceError
 from gangplan.learned.policy.weights import FOLDER, named
 from gangplan.learned.training.recipe import load_policy
 
-from ..harmony.colocate.kernel import Fitted
-from ..harmony.colocate.policy import Joint, Slowdowns
+from ..harmony.colocate.policy import Fitted, Joint, Slowdowns
 from .agents import Team
 from .baselines import CONSOLIDATE, PATIENCE, Maker, Places, alone, baselines, tuned
 from .bidders import Actors, Local, Processes

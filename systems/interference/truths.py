@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +34,7 @@ from gangplan.instances.readers.gavel import read_throughputs
 from gangplan.instances.readers.measured import Pairs, read_measured
 from gangplan.simulator.snapshots import Long, Snapshots
 
-from .speeds import CONTENTION, LINKS, PAIRS, SPREADS, Hidden, Where, all_speeds
+from .speeds import CONTENTION, LINKS, PAIRS, all_speeds
 
 RESOURCES = ("GPUs", "cores", "bytes of host memory")
 WORKER, SERVER = (1.0, 2.0, 8e9), (0.0, 4.0, 8e9)
@@ -138,6 +138,43 @@ _UPLINK = (2.0, 4.0)
 """Bandwidth of an uplink over that of a NIC, from and to."""
 
 
+SPREADS = 5
+"""Numbers of servers of which a table of pairs on links knows speeds: up to 1, 2, 4, 8 and more."""
+
+
+class Hidden(NamedTuple):
+    """A truth: K types, m servers, X links of L levels, Q rows of a table.
+
+    Attributes:
+        mode: `CONTENTION`, or by a table of `PAIRS` on a server, or of pairs on `LINKS`.
+        link: by which link a server's traffic leaves its group of each level, the server itself first, (L, m).
+        step: seconds of a step on one server, alone, (K,).
+        sync: seconds that are added when the busiest link carries the model once, and twice, in each direction, (K, 2).
+        batches: that make an epoch, (K,).
+        host: what a task adds to the time of another on its server, as a share of it: row the one that suffers, column
+            the one that is there, workers of each type and then parameter servers, (2 K, 2 K).
+        socket: by how much that is multiplied on each server, (m,).
+        duty: share of the time that a job of each type loads the links that it crosses, (K,).
+        quality: bandwidth of each link, 1 being that of which `sync` was measured, (X,).
+        row: of the table, for a type on so many servers, (K, SPREADS).
+        kept: share of its speed that the row keeps beside the column, (Q, Q).
+        alone: seconds of a step of each row of the table alone, (Q,).
+    """
+
+    mode: int
+    link: Long
+    step: FloatArray
+    sync: FloatArray
+    batches: FloatArray
+    host: FloatArray
+    socket: FloatArray
+    duty: FloatArray
+    quality: FloatArray
+    row: Long
+    kept: FloatArray
+    alone: FloatArray
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class HiddenTruth:
     """A truth for the compiled simulator; `Truth` is what it is to others."""
@@ -146,8 +183,7 @@ class HiddenTruth:
 
     def speeds(self, now: Snapshots) -> FloatArray:
         """Return the epochs a second of each job, float64 (n,)."""
-        where = Where(now.first, now.kind, now.rows, now.server, now.workers, now.ps)
-        return np.asarray(all_speeds(self.hidden, where))
+        return all_speeds(self.hidden, now)
 
     def alone(self) -> HiddenTruth:
         """Return the truth without interference: every job is as fast where it is as if nobody else were there."""
@@ -162,14 +198,10 @@ class HiddenTruth:
 
     def at(self, servers: slice) -> HiddenTruth:
         """Return the truth of some servers and of the links that their jobs cross, if nobody else were there."""
-        link = self.hidden.link[:, servers]
+        h, link = self.hidden, self.hidden.link[:, servers]
         known, at = np.unique(link, return_inverse=True)
-        parts = {
-            "link": at.reshape(link.shape),
-            "socket": self.hidden.socket[servers],
-            "quality": self.hidden.quality[known],
-        }
-        return HiddenTruth(self.hidden._replace(**parts))
+        there = at.reshape(link.shape).astype(np.int64)
+        return HiddenTruth(h._replace(link=there, socket=h.socket[servers], quality=h.quality[known]))
 
 
 def contention(fleet: Fleet, seed: int) -> HiddenTruth:

@@ -14,7 +14,7 @@ from ..interference.agents import AgentTable, Ask
 from ..interference.baselines import least_interference
 from ..interference.case import NIC, owners
 from ..interference.environment import Environment
-from ..interference.speeds import servers_for
+from ..interference.places import servers_for
 
 Row = NDArray[np.float32]
 EXTRAS, STATE = 6, 2

@@ -5,141 +5,164 @@ The formulas are those of `gangplan.learned.training.interference.pressure`, whi
 
 from __future__ import annotations
 
-from math import exp, log
-from typing import NamedTuple
+from typing import Any
 
+import cython
 import numpy as np
+from cython import cclass, cfunc, final, nogil, void
+from cython.cimports.libc.math import exp, log
+from numpy.typing import NDArray
 
-from gangplan.solvers.compiled.kernel import Floats2, Floats3, Ints, Ints2, inner, kernel
+from ...interference.speeds import Crossings, SnapshotArrays
 
-from ...interference.speeds import Where, crossed
+if not cython.compiled:
+    from gangplan.solvers.native import Float, Int
 
-
-class Fitted(NamedTuple):
-    """An ensemble: E members, K types, m servers, X links of L levels, R kinds of pressure.
-
-    Attributes:
-        link: by which link a server's traffic leaves its group of each level, (L, m).
-        unit: logarithm of the speed of one worker of each type alone, epochs a second, (1, K).
-        passes: seconds, over the compute alone, of bytes that pass once, and beyond, (E, K, 2).
-        suffers: what a type suffers as workers, parameter servers, and on links, (E, K, 3 R).
-        exerts: what a worker and a parameter server exert, (E, K, 2 R).
-        crosses: what is exerted on a link: by crossing it, by bytes once, and beyond, (E, K, 3 R).
-        fellow: what a type suffers from each further worker of its own on a server, (E, K, 1).
-        compute: of a step over that alone, (E, K).
-        site: factor of each server, then of each link, (E, m + X).
-        curve: of workers, parameter servers and links, (E, 3).
-    """
-
-    link: Ints2
-    unit: Floats2
-    passes: Floats3
-    suffers: Floats3
-    exerts: Floats3
-    crosses: Floats3
-    fellow: Floats3
-    compute: Floats2
-    site: Floats2
-    curve: Floats2
+    from ...interference.speeds import crossed
 
 
-class Crossing(NamedTuple):
-    """Links that the jobs of one snapshot cross, x rows; float64 and int64.
+@final
+@cclass
+class FittedArrays:
+    """The arrays of `policy.Fitted`, see there, of some snapshots, and what is written to between two of them.
 
     Attributes:
+        cross: links that the jobs of one snapshot cross, x rows at most.
         first: rows of the snapshot's job i begin there, (n + 1,).
-        link: of each row, (x,).
-        once, more: how many times bytes pass, up to once and beyond, (x, 2).
+        amount: how many times bytes pass on each row's link, up to once and beyond, (x, 2).
+        total: pressures on each server, then on each link, (m + X, R).
+        logs: of the speed of each job as each member predicts it, (E, n).
     """
 
-    first: Ints
-    link: Ints
-    amount: Floats2
+    def __init__(self, fitted: Any, n: Int, rows: Int) -> None:
+        link, *arrays = fitted
+        self.unit, self.passes, self.suffers, self.exerts, self.crosses, self.fellow, *rest = arrays
+        self.compute, self.site, self.curve = rest
+        (levels, m), (e, sites), k, r = link.shape, rest[1].shape, arrays[0].shape[1], arrays[3].shape[2] // 2
+        shapes = [(1, k), (e, k, 2), (e, k, 3 * r), (e, k, 2 * r), (e, k, 3 * r), (e, k, 1), (e, k), (e, sites), (e, 3)]
+        if [x.shape for x in arrays] != shapes:
+            raise ValueError(f"{[x.shape for x in arrays]} are not {shapes}")
+        self.cross, self.amount = Crossings(link, sites - m, rows * levels + 1), np.zeros((rows * levels + 1, 2))
+        self.first, self.total, self.logs = np.zeros(n + 1, np.int64), np.zeros((sites, r)), np.zeros((e, n))
 
 
-@inner
-def list_crossings(fitted: Fitted, where: Where, begin: int, end: int, out: Crossing, behind: Ints2) -> None:
+@cfunc
+@nogil
+def _list_crossings(fitted: FittedArrays, now: SnapshotArrays, begin: Int, end: Int) -> void:
     """Write the links that each job of a snapshot crosses, and how often its bytes pass there."""
     for job in range(begin, end):
-        start = out.first[job - begin]
-        stop = crossed(fitted.link, where, job, start, out.link, behind)
-        out.first[job - begin + 1] = stop
-        w, p = 0.0, 0.0
-        for row in range(where.rows[job], where.rows[job + 1]):
-            w += where.workers[row]
-            p += where.ps[row]
+        start = fitted.first[job - begin]
+        stop = crossed(fitted.cross, now, job, start)
+        fitted.first[job - begin + 1] = stop
+        w: Float = 0.0
+        p: Float = 0.0
+        for row in range(now.rows[job], now.rows[job + 1]):
+            w += now.workers[row]
+            p += now.ps[row]
         for at in range(start, stop):
-            times = 2.0 * (w - 1.0) / max(w, 1.0)
+            here, beside = fitted.cross.behind[at, 0], fitted.cross.behind[at, 1]
+            times: Float = 2.0 * (w - 1.0) / max(w, 1.0)
             if p > 0:
-                times = (behind[at, 0] * (p - behind[at, 1]) + behind[at, 1] * (w - behind[at, 0])) / p
-            out.amount[at, 0], out.amount[at, 1] = min(times, 1.0), max(times - 1.0, 0.0)
+                times = (here * (p - beside) + beside * (w - here)) / p
+            fitted.amount[at, 0], fitted.amount[at, 1] = min(times, 1.0), max(times - 1.0, 0.0)
 
 
-@inner
-def exert(
-    fitted: Fitted, e: int, where: Where, begin: int, end: int, crossing: Crossing, total: Floats2, sign: float
-) -> None:
+@cfunc
+@nogil
+def _on_server(fitted: FittedArrays, now: SnapshotArrays, e: Int, kind: Int, row: Int, r: Int) -> Float:
+    """Return the pressure of one kind of a job on a server, row by row."""
+    kinds = fitted.total.shape[1]
+    return fitted.exerts[e, kind, r] * now.workers[row] + fitted.exerts[e, kind, kinds + r] * now.ps[row]
+
+
+@cfunc
+@nogil
+def _on_link(fitted: FittedArrays, e: Int, kind: Int, row: Int, r: Int) -> Float:
+    """Return the pressure of one kind of a job on a link that it crosses."""
+    kinds, once, more = fitted.total.shape[1], fitted.amount[row, 0], fitted.amount[row, 1]
+    crosses = fitted.crosses[e, kind, r] + fitted.crosses[e, kind, kinds + r] * once
+    return crosses + fitted.crosses[e, kind, 2 * kinds + r] * more
+
+
+@cfunc
+@nogil
+def _exert(fitted: FittedArrays, e: Int, now: SnapshotArrays, begin: Int, end: Int, sign: Float) -> void:
     """Add the pressures of jobs at all places, or take them off."""
-    m, kinds = fitted.link.shape[1], total.shape[1]
     for job in range(begin, end):
-        kind = where.kind[job]
-        for row in range(where.rows[job], where.rows[job + 1]):
-            for r in range(kinds):
-                by = fitted.exerts[e, kind, r] * where.workers[row] + fitted.exerts[e, kind, kinds + r] * where.ps[row]
-                total[where.server[row], r] += sign * by
-        for row in range(crossing.first[job - begin], crossing.first[job - begin + 1]):
-            once, more, of = crossing.amount[row, 0], crossing.amount[row, 1], fitted.crosses[e, kind]
-            for r in range(kinds):
-                by = of[r] + of[kinds + r] * once + of[2 * kinds + r] * more
-                total[m + crossing.link[row], r] += sign * by
+        kind = now.kind[job]
+        for row in range(now.rows[job], now.rows[job + 1]):
+            for r in range(fitted.total.shape[1]):
+                fitted.total[now.server[row], r] += sign * _on_server(fitted, now, e, kind, row, r)
+        for row in range(fitted.first[job - begin], fitted.first[job - begin + 1]):
+            link = fitted.cross.link.shape[1] + fitted.cross.links[row]
+            for r in range(fitted.total.shape[1]):
+                fitted.total[link, r] += sign * _on_link(fitted, e, kind, row, r)
 
 
-@inner
-def slower(fitted: Fitted, e: int, part: int, kind: int, felt: float) -> float:
-    """Return by what others slow a type down at a place; `felt` is what it suffers there."""
+@cfunc
+@nogil
+def _slower(fitted: FittedArrays, e: Int, part: Int, felt: Float) -> Float:
+    """Return by what others slow a job down at a place; `felt` is what it suffers there."""
     curve = fitted.curve[e, part]
-    return float(exp(log(1.0 + curve * max(felt, 0.0)) / curve))
+    return exp(log(1.0 + curve * max(felt, 0.0)) / curve)
 
 
-@kernel
-def all_logs(fitted: Fitted, where: Where) -> Floats2:
-    """Return what each member says of the logarithm of the speed of each job of all snapshots, epochs/s, (E, n)."""
-    members, m, n = len(fitted.site), fitted.link.shape[1], len(where.kind)
-    kinds, most = fitted.exerts.shape[2] // 2, len(where.server) * len(fitted.link) + 1
-    out, total = np.zeros((members, n)), np.zeros((fitted.site.shape[1], kinds))
-    crossing = Crossing(np.zeros(n + 1, dtype=np.int64), np.zeros(most, dtype=np.int64), np.zeros((most, 2)))
-    behind = np.zeros((most, 2), dtype=np.int64)
-    for at in range(len(where.first) - 1):
-        begin, end = where.first[at], where.first[at + 1]
-        list_crossings(fitted, where, begin, end, crossing, behind)
-        for e in range(members):
-            exert(fitted, e, where, begin, end, crossing, total, 1.0)
-            for job in range(begin, end):
-                kind, compute, waits, sync, workers = where.kind[job], 1.0, 1.0, 0.0, 0
-                for row in range(where.rows[job], where.rows[job + 1]):
-                    server, w, p = where.server[row], where.workers[row], where.ps[row]
-                    workers += w
-                    by_workers, by_servers, site = 0.0, 0.0, fitted.site[e, server]
-                    for r in range(kinds):
-                        own = fitted.exerts[e, kind, r] * w + fitted.exerts[e, kind, kinds + r] * p
-                        beside = total[server, r] - own
-                        by_workers += fitted.suffers[e, kind, r] * beside
-                        by_servers += fitted.suffers[e, kind, kinds + r] * beside
-                    if w > 0:
-                        fellow = fitted.fellow[e, kind, 0] * (w - 1)
-                        compute = max(compute, slower(fitted, e, 0, kind, by_workers * site + fellow))
-                    if p > 0:
-                        waits = max(waits, slower(fitted, e, 1, kind, by_servers * site))
-                for row in range(crossing.first[job - begin], crossing.first[job - begin + 1]):
-                    once, more, felt = crossing.amount[row, 0], crossing.amount[row, 1], 0.0
-                    link = m + crossing.link[row]
-                    for r in range(kinds):
-                        of = fitted.crosses[e, kind]
-                        own = of[r] + of[kinds + r] * once + of[2 * kinds + r] * more
-                        felt += fitted.suffers[e, kind, 2 * kinds + r] * (total[link, r] - own)
-                    seconds = fitted.passes[e, kind, 0] * once + fitted.passes[e, kind, 1] * more
-                    sync = max(sync, seconds * fitted.site[e, link] * slower(fitted, e, 2, kind, felt))
-                step = fitted.compute[e, kind] * compute + sync * waits
-                out[e, job] = log(workers) + fitted.unit[0, kind] - log(step)
-            exert(fitted, e, where, begin, end, crossing, total, -1.0)
-    return out
+@cfunc
+@nogil
+def _log(fitted: FittedArrays, e: Int, now: SnapshotArrays, job: Int, begin: Int) -> Float:
+    """Return what a member says of the logarithm of the speed of a job of the snapshot that begins there."""
+    compute: Float = 1.0
+    waits: Float = 1.0
+    sync: Float = 0.0
+    workers: Int = 0
+    kind, kinds = now.kind[job], fitted.total.shape[1]
+    for row in range(now.rows[job], now.rows[job + 1]):
+        server = now.server[row]
+        workers += now.workers[row]
+        by_workers: Float = 0.0
+        by_servers: Float = 0.0
+        site = fitted.site[e, server]
+        for r in range(kinds):
+            beside = fitted.total[server, r] - _on_server(fitted, now, e, kind, row, r)
+            by_workers += fitted.suffers[e, kind, r] * beside
+            by_servers += fitted.suffers[e, kind, kinds + r] * beside
+        if now.workers[row] > 0:
+            fellow = fitted.fellow[e, kind, 0] * (now.workers[row] - 1)
+            compute = max(compute, _slower(fitted, e, 0, by_workers * site + fellow))
+        if now.ps[row] > 0:
+            waits = max(waits, _slower(fitted, e, 1, by_servers * site))
+    for row in range(fitted.first[job - begin], fitted.first[job - begin + 1]):
+        link = fitted.cross.link.shape[1] + fitted.cross.links[row]
+        felt: Float = 0.0
+        for r in range(kinds):
+            felt += fitted.suffers[e, kind, 2 * kinds + r] * (fitted.total[link, r] - _on_link(fitted, e, kind, row, r))
+        once, more = fitted.amount[row, 0], fitted.amount[row, 1]
+        seconds = fitted.passes[e, kind, 0] * once + fitted.passes[e, kind, 1] * more
+        sync = max(sync, seconds * fitted.site[e, link] * _slower(fitted, e, 2, felt))
+    step = fitted.compute[e, kind] * compute + sync * waits
+    return log(workers) + fitted.unit[0, kind] - log(step)
+
+
+@cfunc
+@nogil
+def _write_logs(fitted: FittedArrays, now: SnapshotArrays, begin: Int, end: Int) -> void:
+    """Write what all members say of the jobs of one snapshot."""
+    _list_crossings(fitted, now, begin, end)
+    for e in range(len(fitted.site)):
+        _exert(fitted, e, now, begin, end, 1.0)
+        for job in range(begin, end):
+            fitted.logs[e, job] = _log(fitted, e, now, job, begin)
+        _exert(fitted, e, now, begin, end, -1.0)
+
+
+def all_logs(fitted: Any, now: Any) -> NDArray[np.float64]:
+    """Return what each member of a `policy.Fitted` says of the logarithm of the speed of each job of all `Snapshots`.
+
+    Epochs a second, float64 (E, n).
+    """
+    arrays = FittedArrays(fitted, len(now.kind), len(now.server))
+    jobs = SnapshotArrays(now, arrays.unit.shape[1], arrays.cross.link.shape[1])
+    with nogil:
+        for at in range(len(jobs.first) - 1):
+            _write_logs(arrays, jobs, jobs.first[at], jobs.first[at + 1])
+    return np.asarray(arrays.logs)

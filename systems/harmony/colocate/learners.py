@@ -22,8 +22,7 @@ from ...interference.baselines import ScoreRule, run, tuned
 from ...interference.cases import TRAINING, VALIDATION
 from ...interference.environment import Environment
 from ...interference.samples import Log, log, log_samples
-from .kernel import Fitted
-from .policy import WAYS, ColocatePolicy, Speeds
+from .policy import WAYS, ColocatePolicy, Fitted, Speeds
 from .recipe import ColocateSettings
 
 

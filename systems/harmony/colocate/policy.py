@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -12,15 +13,14 @@ from gangplan.instances import InstanceError
 from gangplan.instances.arrays import FloatArray, require_number
 from gangplan.learned.policy.network import NetworkPolicy
 from gangplan.learned.policy.weights import Tensors
-from gangplan.simulator.snapshots import Snapshots, Truth
+from gangplan.simulator.snapshots import Long, Snapshots, Truth
 
 from ...interference.baselines import CONSOLIDATE, PATIENCE, Places, tuned
 from ...interference.case import InterferenceCase
 from ...interference.environment import Environment
 from ...interference.greedy import Greedy
-from ...interference.speeds import Where
 from ...interference.truths import HiddenTruth
-from .kernel import Fitted, all_logs
+from .kernel import all_logs
 from .recipe import NAME, ColocateSettings
 
 if TYPE_CHECKING:
@@ -96,6 +96,34 @@ REPORTS, LIMIT = 200, 0.5
 """Reported speeds that the guard looks back at, and the mean error of their logarithm beyond which a rule decides."""
 
 
+class Fitted(NamedTuple):
+    """An ensemble: E members, K types, m servers, X links of L levels, R kinds of pressure.
+
+    Attributes:
+        link: by which link a server's traffic leaves its group of each level, (L, m).
+        unit: logarithm of the speed of one worker of each type alone, epochs a second, (1, K).
+        passes: seconds, over the compute alone, of bytes that pass once, and beyond, (E, K, 2).
+        suffers: what a type suffers as workers, parameter servers, and on links, (E, K, 3 R).
+        exerts: what a worker and a parameter server exert, (E, K, 2 R).
+        crosses: what is exerted on a link: by crossing it, by bytes once, and beyond, (E, K, 3 R).
+        fellow: what a type suffers from each further worker of its own on a server, (E, K, 1).
+        compute: of a step over that alone, (E, K).
+        site: factor of each server, then of each link, (E, m + X).
+        curve: of workers, parameter servers and links, (E, 3).
+    """
+
+    link: Long
+    unit: FloatArray
+    passes: FloatArray
+    suffers: FloatArray
+    exerts: FloatArray
+    crosses: FloatArray
+    fellow: FloatArray
+    compute: FloatArray
+    site: FloatArray
+    curve: FloatArray
+
+
 class Speeds:
     """Predicted speeds, a `Truth` for `Greedy` and for cases.
 
@@ -108,7 +136,7 @@ class Speeds:
 
     def speeds(self, now: Snapshots) -> FloatArray:
         """Return the epochs a second of each job, float64 (n,)."""
-        logs = all_logs(self._fitted, Where(now.first, now.kind, now.rows, now.server, now.workers, now.ps))
+        logs = all_logs(self._fitted, now)
         low = self._doubt * logs.std(axis=0, ddof=1) if self._doubt else 0.0
         return np.asarray(np.exp(logs.mean(axis=0) - low))
 
@@ -212,7 +240,6 @@ class Slowdowns:
 
     def speeds(self, now: Snapshots) -> FloatArray:
         """Return the epochs a second of each job, float64 (n,)."""
-        rows = (now.kind, now.rows, now.server, now.workers, now.ps)
-        together = all_logs(self._fitted, Where(now.first, *rows))
-        apart = all_logs(self._fitted, Where(np.arange(len(now.kind) + 1), *rows))
+        together = all_logs(self._fitted, now)
+        apart = all_logs(self._fitted, replace(now, first=np.arange(len(now.kind) + 1)))
         return np.asarray(self._alone.speeds(now) * np.exp((together - apart).mean(axis=0)))

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+from dataclasses import replace
 from itertools import product
+from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -11,20 +16,28 @@ from benchmarks.learned_speeds import slower_link
 from gangplan.instances.arrays import FloatArray
 from gangplan.instances.placement import Demand, Fleet, GangJob, PlacementPlan, PlacementProblem, SpeedModel
 from gangplan.instances.placement.rate import rates
-from gangplan.simulator.snapshots import Snapshots
+from gangplan.simulator.snapshots import Long, Snapshots
+from gangplan.solvers import native
+from gangplan.systems.interference import speeds
 from gangplan.systems.interference.case import harmony_fleet
-from gangplan.systems.interference.speeds import CONTENTION, LINKS, PAIRS, SPREADS, Hidden, servers_for, task_mask
 from gangplan.systems.interference.truths import (
+    CONTENTION,
+    LINKS,
     MEASURED,
-    SERVER,
+    PAIRS,
+    SPREADS,
     TESTBED,
-    WORKER,
+    Hidden,
     HiddenTruth,
     contention,
     hidden,
     links,
 )
 
+from ...solvers.uncompiled import uncompiled
+
+GOLDEN = Path(__file__).with_suffix(".json")
+"""What numba's kernels of commit feefd4b9 made of `odd`."""
 Placed = tuple[int, dict[int, tuple[int, int]]]
 """Of a job its type, and server -> workers, parameter servers."""
 
@@ -209,34 +222,67 @@ def test_a_link_at_half_speed() -> None:
     assert slower[0] - MEASURED[2, 1] == pytest.approx(2 * (step[0] - MEASURED[2, 1]))
 
 
-def by_hand(free: np.ndarray, w: int, p: int) -> bool:
-    """Return whether some way to spread the tasks fits."""
-    worker, server = np.array(WORKER), np.array(SERVER)
-    for counts in product(product(range(w + 1), range(p + 1)), repeat=len(free)):
-        used = np.array([a * worker + b * server for a, b in counts])
-        if np.sum(counts, axis=0).tolist() == [w, p] and (used <= free).all():
-            return True
-    return False
+def odd(seed: int) -> tuple[Hidden, Snapshots, FloatArray]:
+    """Return a truth and snapshots of random sizes, with zeros and large numbers, and epochs that jobs have to do."""
+    rng = np.random.default_rng(seed)
+    m, k, q = (int(x) for x in rng.integers(1, 9, 3))
+    group, level = np.arange(m), list[Long]()
+    for wide in rng.integers(1, 4, rng.integers(1, 4)):
+        level.append(group + (level[-1].max() + 1 if level else 0))
+        group = group // wide
+    link, extremes = np.array(level), [0.0, 1e-9, 1e9] if seed % 2 else []
+
+    def numbers(*shape: int) -> FloatArray:
+        return rng.random(shape) * rng.choice([*extremes, *9 * [1.0]], shape)
+
+    h = Hidden(
+        seed % 3, link, numbers(k), numbers(k, 2), numbers(k), numbers(2 * k, 2 * k), numbers(m), numbers(k),
+        numbers(link.max() + 1), rng.integers(0, q, (k, SPREADS)), numbers(q, q), numbers(q),
+    )  # fmt: skip
+    parts = []
+    for n in rng.integers(0, 7, 4).tolist():
+        spots = [rng.permutation(m)[: rng.integers(1, m + 1)].tolist() for _ in range(n)]
+        rows = [{s: rng.integers([1 - seed % 2, 0], 4).tolist() for s in spot} for spot in spots]
+        parts.append(Snapshots.of_rows(rng.integers(0, k, n), rows))
+    return h, Snapshots.join(parts), numbers(len(parts[0].kind))
 
 
-def test_against_every_way() -> None:
-    """On random leftovers of three servers, for a job and for each task of it that is placed first."""
-    rng = np.random.default_rng(0)
-    seen = set()
-    for _ in range(60):
-        free = np.stack([rng.integers(0, 3, 3), rng.integers(0, 13, 3), 8e9 * rng.integers(0, 5, 3)], axis=1).astype(
-            float
-        )
-        w, p = int(rng.integers(1, 4)), int(rng.integers(0, 3))
-        whole = by_hand(free, w, p)
-        assert (servers_for(free, np.array(WORKER), np.array(SERVER), w, p) <= 3) == whole
-        mask = task_mask(free, np.array(WORKER), np.array(SERVER), w, p)
-        for kind, s in product((0, 1), range(3)):
-            rest = free.copy()
-            rest[s] -= (WORKER, SERVER)[kind]
-            left = (w - (kind == 0), p - (kind == 1))
-            could = min(left) >= 0 and bool((rest[s] >= 0).all()) and by_hand(rest, *left)
-            assert mask[kind, s] == could
-            seen.add((whole, could))
-        assert mask.any() == whole
-    assert seen == {(True, True), (True, False), (False, False)}
+def outcomes(seed: int, module: ModuleType = speeds) -> str:
+    """Return a digest of what all jobs are like, and of how far those of the first snapshot get until some times."""
+    h, now, left = odd(seed)
+    first, _ = now.take(np.array([0]))
+    found = [module.all_speeds(h, now), *(module.advance(h, first, left, 3.0, x) for x in (3.5, 1e3, 1e9, np.inf))]
+    text = repr([np.array(x).tolist() for x in found])
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_outcomes_are_those_recorded(seed: int) -> None:
+    """Speeds, and who gets how far, are to the bit what numba's kernels made of them."""
+    assert outcomes(seed) == json.loads(GOLDEN.read_text())[seed]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_source_does_what_is_compiled(seed: int) -> None:
+    """Run from the source as plain Python the kernels say the same, where nothing is divided by zero."""
+    assert outcomes(2 * seed, uncompiled(native, speeds)) == outcomes(2 * seed)
+
+
+def test_arrays_of_another_shape_are_refused() -> None:
+    """What does not fit is not read or written beyond its end, and neither is a job of no type or on no server."""
+    h, now, left = odd(4)
+    for name in ("step", "sync", "batches", "host", "socket", "duty", "quality", "row", "kept", "alone"):
+        with pytest.raises(ValueError, match=r"mode|below"):
+            speeds.all_speeds(h._replace(**{name: getattr(h, name)[:-1].copy()}), now)
+    for change in ({"mode": 3}, {"row": h.row[:, :0].copy()}, {"link": h.link + 1}, {"row": h.row - len(h.alone)}):
+        with pytest.raises(ValueError, match=r"mode|below|rows"):
+            speeds.all_speeds(h._replace(**change), now)
+    for name in ("first", "kind", "rows", "server", "workers", "ps"):
+        x = getattr(now, name)
+        for other in ([x[:-1].copy()] if name != "first" else []) + (
+            [x - 9, x + 9] if name not in ("workers", "ps") else []
+        ):
+            with pytest.raises(ValueError, match="jobs"):
+                speeds.all_speeds(h, replace(now, **{name: other}))
+    with pytest.raises(ValueError, match="jobs"):
+        speeds.advance(h, now.take(np.array([0]))[0], np.append(left, 1.0), 0.0, 1.0)
