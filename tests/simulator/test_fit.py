@@ -1,0 +1,155 @@
+"""Compiled kernels of the engine: to the bit what numba's said before them, and what they say as plain Python."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gangplan.instances import InstanceError
+from gangplan.instances.placement import Fleet, SpeedModel
+from gangplan.instances.placement.proximity import Proximity
+from gangplan.instances.workload import Workload
+from gangplan.simulator.engine import POLICIES, EngineScheduler, Outages, simulate
+from gangplan.simulator.engine.simulate import prepare
+from gangplan.simulator.envs.observe import Observer
+from gangplan.simulator.trace import DegreeOptions, Outcome
+
+GOLDEN = Path(__file__).with_suffix(".json")
+"""What numba's kernels of commit feefd4b9 made of `cases`."""
+HALF = 0.5 * np.ones((2, 2))
+SPEEDS = SpeedModel(
+    ("a", "b"), ("A100", "K80"), [[0.1, 0.2], [0.3, 0.9]], [1e9, 5e9], [0.5, 0.0], HALF * [[0.2, 0.6], [0.4, 0.2]], HALF
+)
+
+
+def digest(*arrays: Any) -> str:
+    """Return twelve digits that say whether arrays are the same to the bit."""
+    return hashlib.sha256(b"".join(np.ascontiguousarray(x).tobytes() for x in arrays)).hexdigest()[:12]
+
+
+def drawn(rng: np.random.Generator, jobs: int, most: int, shared: bool, beside: bool) -> Workload:
+    """Draw jobs that tie, queue and block one another, some of no duration."""
+    gpus = rng.integers(1, most + 1, jobs)
+    return Workload(
+        tuple(map(str, range(jobs))),
+        np.sort(rng.integers(0, 3 * jobs // 2, jobs)).astype(float),
+        gpus,
+        rng.choice([rng.integers(0, 20, jobs).astype(float), rng.uniform(0.0, 50.0, jobs)]),
+        queue=tuple(rng.choice(["x", "y"], jobs).tolist()),
+        model=tuple(rng.choice(["a", "b"], jobs).tolist()),
+        share=rng.choice([0.1, 0.25, 0.3, 1.0], jobs) if shared else None,
+        cpu=gpus * rng.choice([0.0, 1.0, 3.3, 6.1], jobs) if beside else None,
+        memory=gpus * rng.choice([0.0, 0.1, 2.7], jobs) if beside else None,
+    )
+
+
+def scheduler(policy: str, *how: Any) -> EngineScheduler:
+    """Return a scheduler by its policy's name, discipline, consolidation, preemption and sharing."""
+    return EngineScheduler((POLICIES[policy](),), *how)
+
+
+def cases(seeds: int) -> Iterator[tuple[str, Any]]:
+    """Yield names and arguments of `simulate`: every policy and discipline, placed and counted, shared or not."""
+    fleet = Fleet.regular(2, 2, [4, 2, 7, 4], gpu_type=["A100", "K80", "A100", "K80"], cpu=24.0, memory=11.0)
+    for policy in POLICIES:
+        for discipline in ("head", "overtake", "easy", "conservative"):
+            for shared in (False, True):
+                for seed in range(seeds):
+                    rng = np.random.default_rng(seed)
+                    try:
+                        how = scheduler(policy, discipline, bool(rng.integers(2)), None, shared or None)
+                    except InstanceError:
+                        continue  # this discipline does not go with what the policy does
+                    jobs = drawn(rng, int(rng.integers(1, 60)), 4, shared, bool(rng.integers(2)))
+                    kinds = [None, SPEEDS, None if how.shared else Proximity()]
+                    more = {
+                        "options": DegreeOptions.scaling(jobs, (1, 2, 4)) if policy == "optimus" else None,
+                        "speeds": kinds[int(rng.integers(3))],
+                        "outages": Outages(mtbf=60.0, mttr=5.0, seed=seed) if rng.random() < 0.3 else None,
+                        "preempt_cost": float(rng.choice([0.0, 0.7])),
+                        "told": jobs.duration * 1.5 if rng.random() < 0.3 else None,
+                    }
+                    yield f"{policy} {discipline} {'shared' if shared else 'whole'}", (jobs, fleet, how, more)
+
+
+def extremes() -> Iterator[tuple[str, Any]]:
+    """Yield the same for one job, hundreds of jobs on a node, jobs of many nodes, and nodes without GPUs."""
+    rng = np.random.default_rng(1)
+    one = Workload(("a",), np.zeros(1), np.array([1]), np.zeros(1))
+    many = drawn(rng, 700, 3, False, True)
+    parts = Workload(tuple(map(str, range(300))), np.zeros(300), np.ones(300, int), np.arange(300.0), share=[0.01] * 300)
+    for discipline in ("head", "overtake", "easy", "conservative"):
+        for consolidate in (False, True):
+            how = scheduler("sjf", discipline, consolidate)
+            yield "one job", (one, Fleet.regular(1, 1, 1), how, {})
+            yield "many jobs on a node", (many, Fleet.regular(1, 2, 200, cpu=900.0, memory=300.0), how, {})
+            yield "jobs of many nodes", (drawn(rng, 90, 27, False, False), Fleet.regular(1, 9, [1, 8, 0] * 3), how, {})
+            yield "much of the node", (drawn(rng, 90, 300, False, False), Fleet.regular(1, 70, 5), how, {})
+            if discipline in ("head", "overtake"):
+                how = scheduler("fifo", discipline, consolidate, None, True)
+                yield "many jobs on a GPU", (parts, Fleet.regular(1, 2, 1), how, {})
+    for preemptive in ("srtf", "tiresias"):
+        for discipline in ("head", "overtake"):
+            fleet = Fleet.regular(1, 3, 100, cpu=300.0, memory=90.0)
+            yield "stops", (many, fleet, scheduler(preemptive, discipline, True), {"preempt_cost": 0.1})
+
+
+def played(case: Any) -> str:
+    """Return the digest of a schedule."""
+    jobs, fleet, how, more = case
+    done = simulate(jobs, fleet, how, **more)
+    arrays = [f.name for f in fields(Outcome) if f.name.startswith("row_")]
+    return digest(done.start, done.finish, *(getattr(done, name) for name in arrays))
+
+
+def recorded(some: Iterator[tuple[str, Any]]) -> dict[str, str]:
+    """Return the digests of cases by name, those of one name in one."""
+    found: dict[str, str] = {}
+    for name, case in some:
+        found[name] = digest(np.frombuffer((found.get(name, "") + played(case)).encode(), np.uint8))
+    return found
+
+
+def seen(seed: int) -> str:
+    """Return the digest of what an agent sees at each instant of a trace."""
+    rng = np.random.default_rng(seed)
+    fleet = Fleet.regular(1, 3, [130, 4, 4], cpu=400.0, memory=1e3)
+    jobs = drawn(rng, 160, 2, bool(seed % 2), False)
+    loop = prepare(jobs, fleet, EngineScheduler((POLICIES["srtf"](),), shared=bool(seed % 2) or None))
+    observer, found = Observer(fleet, None, 1e3), []
+    select = loop.decider.decide
+
+    def watched() -> None:
+        select()
+        found.append(observer.nodes(loop.s))
+
+    loop.decider.decide = watched  # type: ignore[method-assign]
+    loop.run()
+    return digest(*found)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_outcomes_are_those_recorded(policy: str) -> None:
+    """Every policy makes the schedules that it made with numba's kernels."""
+    golden = json.loads(GOLDEN.read_text())
+    found = recorded(x for x in cases(4) if x[0].split()[0] == policy)
+    assert found == {name: value for name, value in golden.items() if name.split()[0] == policy} != {}
+
+
+def test_extremes_are_those_recorded() -> None:
+    """One job, hundreds on a node and on a GPU, and gangs of many nodes are placed as with numba's kernels."""
+    golden, found = json.loads(GOLDEN.read_text()), recorded(extremes())
+    assert found == {name: golden[name] for name in found}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_is_seen_is_that_recorded(seed: int) -> None:
+    """Jobs of each node and when the first of them ends are those that numba's kernel told, on 130 GPUs too."""
+    assert seen(seed) == json.loads(GOLDEN.read_text())[f"seen {seed}"]
