@@ -112,7 +112,9 @@ class Calendar:
         self, nodes: Nodes, now: Float, more: Int, holder: Ints, begin: FloatArray, end: FloatArray, first: Ints,
         node: Ints, gpus: Ints,
     ) -> None:  # fmt: skip
-        if not len(holder) == len(begin) == len(end) == len(first) - 1 or not first[len(holder)] == len(node) == len(gpus):
+        if not len(holder) == len(begin) == len(end) == len(first) - 1 or not first[len(holder)] == len(node) == len(
+            gpus
+        ):
             raise ValueError(f"{len(begin)} promises do not have {len(node)} and {len(gpus)} rows")
         marks = np.unique(np.concatenate([[now], begin[begin > now], end[end > now]]))
         marks = marks[np.isfinite(marks)]

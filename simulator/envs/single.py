@@ -13,7 +13,7 @@ from gymnasium.spaces import Box, Dict, Discrete
 from numpy.typing import NDArray
 
 from gangplan.instances import InstanceError
-from gangplan.instances.arrays import FloatArray, require_number
+from gangplan.instances.arrays import require_number
 from gangplan.instances.placement import Fleet, SpeedModel
 from gangplan.instances.placement.proximity import Proximity
 

@@ -257,9 +257,7 @@ def _first_in_turn(lines: Lines, levels: Levels, nodes: Nodes, overtake: bint) -
 
 @cfunc
 @nogil
-def _first_spare(
-    lines: Lines, levels: Levels, past: Int, now: Float, nodes: Nodes, reservation: Reservation
-) -> Int:
+def _first_spare(lines: Lines, levels: Levels, past: Int, now: Float, nodes: Nodes, reservation: Reservation) -> Int:
     """Return the place of the first job ranked beyond `past` that may start by EASY, else -1; as `fit.next_spare`."""
     best: Int = -1
     least: Int = lines.n

@@ -16,10 +16,14 @@ from gangplan.instances import InstanceError
 from gangplan.instances.placement import Fleet, SpeedModel
 from gangplan.instances.placement.proximity import Proximity
 from gangplan.instances.workload import Workload
-from gangplan.simulator.engine import POLICIES, EngineScheduler, Outages, simulate
+from gangplan.simulator import fit
+from gangplan.simulator.engine import POLICIES, EngineScheduler, Outages, kernels, simulate
 from gangplan.simulator.engine.simulate import prepare
 from gangplan.simulator.envs.observe import Observer
 from gangplan.simulator.trace import DegreeOptions, Outcome
+from gangplan.solvers import native
+
+from ..solvers.uncompiled import from_source
 
 GOLDEN = Path(__file__).with_suffix(".json")
 """What numba's kernels of commit feefd4b9 made of `cases`."""
@@ -84,7 +88,8 @@ def extremes() -> Iterator[tuple[str, Any]]:
     rng = np.random.default_rng(1)
     one = Workload(("a",), np.zeros(1), np.array([1]), np.zeros(1))
     many = drawn(rng, 700, 3, False, True)
-    parts = Workload(tuple(map(str, range(300))), np.zeros(300), np.ones(300, int), np.arange(300.0), share=[0.01] * 300)
+    share = np.full(300, 0.01)
+    parts = Workload(tuple(map(str, range(300))), np.zeros(300), np.ones(300, int), np.arange(300.0), share=share)
     for discipline in ("head", "overtake", "easy", "conservative"):
         for consolidate in (False, True):
             how = scheduler("sjf", discipline, consolidate)
@@ -153,3 +158,66 @@ def test_extremes_are_those_recorded() -> None:
 def test_what_is_seen_is_that_recorded(seed: int) -> None:
     """Jobs of each node and when the first of them ends are those that numba's kernel told, on 130 GPUs too."""
     assert seen(seed) == json.loads(GOLDEN.read_text())[f"seen {seed}"]
+
+
+@pytest.mark.parametrize("policy", ["fifo", "srtf", "tiresias", "gandiva", "optimus"])
+def test_the_source_does_what_is_compiled(policy: str) -> None:
+    """Run as Python on strict arrays, kernels make the schedules that they make compiled."""
+    some = [x for x in cases(2) if x[0].split()[0] == policy]
+    wanted = recorded(iter(some)), seen(1)
+    with from_source(native, fit, kernels):
+        assert (recorded(iter(some)), seen(1)) == wanted
+
+
+def nodes(**other: Any) -> fit.Nodes:
+    """Return three jobs and two nodes with cores and memory, some of it other than that."""
+    given: dict[str, Any] = {
+        "degree": np.ones(3, np.int64), "unit": np.ones((3, 3)), "kind": np.zeros(3, np.int64), "span": np.ones(3),
+        "free": np.ones((2, 3)), "whole": np.ones((2, 3)), "ok": np.ones((1, 2), bool), "consolidate": False,
+    }  # fmt: skip
+    return fit.Nodes(**given | other)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"degree": np.ones(4, np.int64)}, {"unit": np.ones((3, 2))}, {"kind": np.array([0, 1, 0])},
+        {"kind": np.array([0, -1, 0])}, {"span": np.ones(2)}, {"free": np.ones((1, 3))}, {"whole": np.ones((2, 1))},
+        {"ok": np.ones((1, 3), bool)},
+    ],
+)  # fmt: skip
+def test_wrong_nodes_are_refused(other: Any) -> None:
+    """Arrays that are not of three jobs, two nodes, three resources and one class are refused."""
+    assert nodes().place(2, 2) == 2
+    with pytest.raises(ValueError, match="are not"):
+        nodes(**other)
+
+
+def test_wrong_sizes_are_refused() -> None:
+    """Whoever calls with jobs, nodes or rows that there are not is told, and nothing is read or written."""
+    two, three, ones = np.arange(2), np.arange(3), np.ones(3)
+    held, reservation = fit.Held(three, 0 * three, two, two), fit.Reservation(nodes(), three)
+    for job in (-1, 3):
+        for call in (
+            lambda job: nodes().place(job, 1),
+            lambda job: nodes().room(job, False),
+            lambda job: nodes().change(job, two, two, 1),
+            lambda job: reservation.reserve(job, two, ones, nodes(), held),
+            lambda job: kernels.Shares(np.ones((2, 4))).find(job, 1, 0.5, nodes()),
+        ):
+            with pytest.raises((IndexError, ValueError)):
+                call(job)
+    for wrong in (
+        lambda: nodes().change(0, three, three, 1),
+        lambda: nodes().change(0, two, three, 1),
+        lambda: fit.Held(two, three, two, two),
+        lambda: fit.Reservation(nodes(), two),
+        lambda: reservation.reserve(0, two, np.ones(2), nodes(), held),
+        lambda: fit.next_claim(three, 0, np.ones(2), three, two, nodes(), held, nodes()),
+        lambda: fit.occupants(two, held, np.ones(2), 0.0, 2),
+        lambda: kernels.Shares(np.ones((3, 4))).find(0, 1, 0.5, nodes()),
+        lambda: kernels.Calendar(nodes(), 0.0, 1, two, np.ones(2), np.ones(2), three, two, three),
+        lambda: kernels.Calendar(nodes(), 0.0, 1, two, np.ones(2), np.ones(2), three, two, two).reserve(two),
+    ):
+        with pytest.raises((IndexError, ValueError)):
+            wrong()

@@ -9,8 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from gangplan.scheduler.policies import lookahead as module
+from gangplan.scheduler.policies import rollouts
+from gangplan.solvers import native
+
+from ...solvers.uncompiled import from_source
 
 GOLDEN = Path(__file__).with_suffix(".json")
 """What numba's rollout of commit feefd4b9 made of `scenes`."""
@@ -43,3 +48,19 @@ def recorded(seeds: int) -> dict[str, str]:
 def test_outcomes_are_those_recorded() -> None:
     """Ends of jobs are those of numba's rollouts."""
     assert recorded(60) == json.loads(GOLDEN.read_text())
+
+
+def test_the_source_does_what_is_compiled() -> None:
+    """Run as Python on strict arrays, rollouts are those that are compiled."""
+    wanted = recorded(4)
+    with from_source(native, rollouts):
+        assert recorded(4) == wanted
+
+
+@pytest.mark.parametrize("at", [1, 2, 3, 4])
+def test_wrong_sizes_are_refused(at: int) -> None:
+    """An array that is not of as many jobs as the others is refused."""
+    given = [4, np.ones(3), np.ones(3, np.int64), np.ones(3), np.ones(3, bool)]
+    given[at] = given[at][:2]
+    with pytest.raises(ValueError, match="are not of"):
+        module.rollout(module.RolloutStart(*given), True, 1.0)

@@ -11,7 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gangplan.simulator.rounds import ROUND_POLICIES, RoundJobs, RoundsCluster, simulate_rounds
+from gangplan.simulator.rounds import ROUND_POLICIES, RoundJobs, RoundsCluster, loop, simulate_rounds
+from gangplan.solvers import native
+
+from ...solvers.uncompiled import from_source
 
 GOLDEN = Path(__file__).with_suffix(".json")
 """What numba's rounds of commit feefd4b9 made of `cases`."""
@@ -74,3 +77,33 @@ OURS = {name: ROUND_POLICIES[name] for name in ("fifo", "fifo_random", "fifo_per
 def test_outcomes_are_those_recorded() -> None:
     """Leases are those of numba's rounds."""
     assert recorded(8, OURS) == json.loads(GOLDEN.read_text())
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_source_does_what_is_compiled(seed: int) -> None:
+    """Run as Python on strict arrays, rounds are those that are compiled."""
+    given, how = drawn(seed), {"policy": Drawn, "length": 61.7, "gap": 200.0, "overhead": 10.3, "seed": seed}
+    wanted = simulate_rounds(*given, **how)
+    with from_source(native, loop):
+        found = simulate_rounds(*given, **how)
+    for name in ("begins", "row_job", "row_gpu", "row_steps", "row_start", "row_end"):
+        assert getattr(found, name).tolist() == getattr(wanted, name).tolist()
+
+
+def test_more_steps_than_numbers_have() -> None:
+    """A job that would make more steps in a round than 64 bits can count makes those it has."""
+    fast = RoundJobs(("a",), [1], [7], [[1e300]], np.ones(1), np.zeros(1))
+    done = simulate_rounds(fast, RoundsCluster(("a",), (1,)), "fifo")
+    assert done.row_steps.tolist() == [7]
+
+
+def test_wrong_sizes_are_refused() -> None:
+    """Jobs larger than the type that they run on, and orders of other types or for more rounds, are refused."""
+    jobs, cluster = drawn(1)
+    with pytest.raises(ValueError, match="where they would run"):
+        loop.Rounds(jobs, RoundsCluster(cluster.types, (1,) * len(cluster.types)), 60.0, 0.0, 0.0, False, 4)
+    one = RoundJobs(("a",), [1], [7], [[1.0]], np.ones(1), np.zeros(1))
+    rounds = loop.Rounds(one, RoundsCluster(("a",), (1,)), 60.0, 0.0, 0.0, False, 4)
+    for shape in ((5, 1), (4, 2)):
+        with pytest.raises(ValueError, match="are not for rounds"):
+            rounds.advance(np.zeros(shape, np.int64))
