@@ -117,8 +117,8 @@ class Nodes:
                 least = min(least, floor(has / unit * (1 + SLACK) + SLACK))
         return cast(Int, least)
 
-    def find(self, job: Int, need: Int) -> Int:
-        """Write where `need` GPUs of a job go to `node` and `gpus`; return how many nodes that takes, 0 if none will do.
+    def find(self, job: Int, need: Int) -> Int:  # noqa: PLR0912, read from top to bottom
+        """Write where GPUs of a job go to `node` and `gpus`; return how many nodes that takes, 0 if none will do.
 
         Consolidated: on the node with the fewest free GPUs that fits, lowest index first; a job larger than any node on
         whole free nodes, as is one that asks for more cores or memory than any has. Otherwise on whatever is free,

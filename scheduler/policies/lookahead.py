@@ -94,7 +94,7 @@ def worth(state: SchedulerState, before: Worth | None = None) -> Worth:
     """
     scene = scene_of(state, full=True)
     played = rollout(scene, state.settings.reserve, state.queue.order)
-    jobs = Waiting(max(1, scene.gpus), scene.left, scene.need, scene.running & np.isinf(scene.price))
+    jobs = Waiting(max(1, scene.gpus), scene.left, scene.need.astype(float), scene.running & np.isinf(scene.price))
     prices, since = (None, 0.0) if before is None else (before.prices, state.now - before.now)
     total, found = bound(jobs, COLD if before is None else WARM, float(played.sum()), prices, since)
     never = bool(((played == 0) & (scene.left > 0)).any())

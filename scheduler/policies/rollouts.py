@@ -92,7 +92,7 @@ class PlayedJobs:
         for i in range(self.count):
             j = self.jobs[i]
             key: Float = self.rest[j]
-            if self.runs[j]:
+            if self.runs[j] and self.price[j] < NEVER:
                 key = max(key - WORTH * self.price[j], 0.0)
             self.first.keys[i] = -1.0 if self.runs[j] and self.price[j] == NEVER else key * self.weight[j]
         self.first.sort(self.count, False)

@@ -46,7 +46,9 @@ class Shares:
             fits = self._find(job, need, share, nodes, node, gpu)
         return rows if fits else None
 
-    def _find(self, job: Int, need: Int, share: Float, nodes: Nodes, node: Ints, gpu: Ints) -> bint:
+    def _find(  # noqa: PLR0912, read from top to bottom
+        self, job: Int, need: Int, share: Float, nodes: Nodes, node: Ints, gpu: Ints
+    ) -> bint:
         biggest: Int = 0
         k: Int = 0
         share -= SLACK
@@ -112,9 +114,8 @@ class Calendar:
         self, nodes: Nodes, now: Float, more: Int, holder: Ints, begin: FloatArray, end: FloatArray, first: Ints,
         node: Ints, gpus: Ints,
     ) -> None:  # fmt: skip
-        if not len(holder) == len(begin) == len(end) == len(first) - 1 or not first[len(holder)] == len(node) == len(
-            gpus
-        ):
+        h = len(holder)
+        if not h == len(begin) == len(end) == len(first) - 1 or not first[h] == len(node) == len(gpus):
             raise ValueError(f"{len(begin)} promises do not have {len(node)} and {len(gpus)} rows")
         marks = np.unique(np.concatenate([[now], begin[begin > now], end[end > now]]))
         marks = marks[np.isfinite(marks)]
@@ -127,7 +128,7 @@ class Calendar:
         held = begin == -np.inf  # they hold their GPUs now, which are free from their end on
         since: Ints = np.searchsorted(time, np.where(held, end, np.maximum(begin, now)))
         until: Ints = np.where(held, len(time), np.maximum(np.searchsorted(time, end), np.asarray(since) + 1))
-        for i in range(len(holder)):
+        for i in range(h):
             for step in range(since[i], min(until[i], self.steps)):
                 for row in range(first[i], first[i + 1]):
                     self.change(step, holder[i], node[row], gpus[row] if begin[i] == -NEVER else -gpus[row])

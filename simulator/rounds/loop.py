@@ -65,10 +65,7 @@ class Rounds:
         chunk: Int,
     ) -> None:  # fmt: skip
         n, k = jobs.speed.shape
-        if (
-            k != len(cluster.count)
-            or (jobs.gpus[:, None] > np.where(jobs.speed > 0, cluster.count, cluster.gpus)).any()
-        ):
+        if k != len(cluster.count) or ((jobs.speed > 0) & (jobs.gpus[:, None] > np.array(cluster.count))).any():
             raise ValueError(f"jobs for {k} types do not fit where they would run, of {len(cluster.count)}")
         rows = (chunk + 2) * cluster.gpus  # each round ends at most as many leases as there are GPUs
         gpus = jobs.gpus.astype(np.int64)

@@ -175,7 +175,9 @@ class Levels:
         return used
 
 
-def run(submit: Floats, arrivals: Ints, order: Long, nodes: Nodes, discipline: Int) -> tuple[FloatArray, Long]:
+def run(  # noqa: PLR0912, PLR0915, one loop read from top to bottom
+    submit: Floats, arrivals: Ints, order: Long, nodes: Nodes, discipline: Int
+) -> tuple[FloatArray, Long]:
     """Run to the end; return the start of each job, float64 (n,), and rows (job, node, GPUs), int64 (3, r).
 
     Args:
