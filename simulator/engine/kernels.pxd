@@ -1,5 +1,5 @@
 from gangplan.simulator.fit cimport Nodes
-from gangplan.solvers.native cimport Float, Floats, Floats2, Floats3, Int, Ints, Sorting
+from gangplan.solvers.native cimport Float, Floats, Floats2, Int, Ints, Sorting
 
 cdef class Shares:
     cdef Int most
@@ -10,8 +10,8 @@ cdef class Shares:
 
 cdef class Calendar:
     cdef Int steps, at, past
-    cdef Floats time
-    cdef Floats3 room
+    cdef Floats time, least
+    cdef Floats2 room
     cdef Nodes low
     cdef void change(self, Int step, Int job, Int node, Int gpus) noexcept nogil
     cdef Int _look(self, Int job) noexcept nogil

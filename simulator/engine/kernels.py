@@ -114,7 +114,7 @@ class Calendar:
         self, nodes: Nodes, now: Float, more: Int, holder: Ints, begin: FloatArray, end: FloatArray, first: Ints,
         node: Ints, gpus: Ints,
     ) -> None:  # fmt: skip
-        h = len(holder)
+        h: Int = len(holder)
         if not h == len(begin) == len(end) == len(first) - 1 or not first[h] == len(node) == len(gpus):
             raise ValueError(f"{len(begin)} promises do not have {len(node)} and {len(gpus)} rows")
         marks = np.unique(np.concatenate([[now], begin[begin > now], end[end > now]]))
@@ -123,15 +123,17 @@ class Calendar:
         time = np.repeat(marks, 1 + np.isin(marks, moments))
         self.steps, self.low = len(time), nodes.copy()
         self.time = np.append(time, np.zeros(more))
-        self.room = np.empty((len(time) + more, nodes.m, nodes.resources))
-        np.asarray(self.room)[: len(time)] = nodes.free
+        self.least = np.asarray(self.low.free).reshape(-1)
+        self.room = np.tile(self.least, (len(time) + more, 1))
         held = begin == -np.inf  # they hold their GPUs now, which are free from their end on
         since: Ints = np.searchsorted(time, np.where(held, end, np.maximum(begin, now)))
         until: Ints = np.where(held, len(time), np.maximum(np.searchsorted(time, end), np.asarray(since) + 1))
-        for i in range(h):
-            for step in range(since[i], min(until[i], self.steps)):
-                for row in range(first[i], first[i + 1]):
-                    self.change(step, holder[i], node[row], gpus[row] if begin[i] == -NEVER else -gpus[row])
+        sign: Ints = np.where(held, 1, -1)
+        with nogil:
+            for i in range(h):
+                for step in range(since[i], min(until[i], self.steps)):
+                    for row in range(first[i], first[i + 1]):
+                        self.change(step, holder[i], node[row], sign[i] * gpus[row])
 
     def reserve(self, jobs: Ints) -> tuple[FloatArray, Long, Long, Long]:
         """Return when each job starts, float64, and its rows: where they begin, and their nodes and GPUs.
@@ -160,7 +162,7 @@ class Calendar:
     def change(self, step: Int, job: Int, node: Int, gpus: Int) -> None:
         """Give back GPUs of a job from one time to the next, or take them if there are fewer than 0."""
         for r in range(self.low.resources):
-            self.room[step, node, r] += gpus * self.low.unit[job, r]
+            self.room[step, node * self.low.resources + r] += gpus * self.low.unit[job, r]
 
     def _look(self, job: Int) -> Int:
         """Find where a job fits from the time `at` to that before `past`; return how many nodes it takes, 0 if none."""
@@ -168,12 +170,12 @@ class Calendar:
         self.at = 0
         while self.at < self.steps:
             end = self.time[self.at] + self.low.span[job]
-            self.past = self.at
-            while self.past == self.at or (self.past < self.steps and self.time[self.past] < end):
-                for n in range(self.low.m):
-                    for r in range(self.low.resources):
-                        has = self.room[self.past, n, r]
-                        self.low.free[n, r] = has if self.past == self.at else min(self.low.free[n, r], has)
+            self.past = self.at + 1
+            for x in range(len(self.least)):
+                self.least[x] = self.room[self.at, x]
+            while self.past < self.steps and self.time[self.past] < end:
+                for x in range(len(self.least)):
+                    self.least[x] = min(self.least[x], self.room[self.past, x])
                 self.past += 1
             rows = self.low.find(job, self.low.degree[job])
             if rows:
@@ -188,9 +190,8 @@ class Calendar:
         if self.past == self.steps or self.time[self.past] > end:
             for step in range(self.steps, self.past - 1, -1):
                 self.time[step] = self.time[step - 1] if step > self.past else end
-                for n in range(self.low.m):
-                    for r in range(self.low.resources):
-                        self.room[step, n, r] = self.room[step - 1, n, r]
+                for x in range(len(self.least)):
+                    self.room[step, x] = self.room[step - 1, x]
             self.steps += 1
         for step in range(self.at, self.past):
             for k in range(rows):
