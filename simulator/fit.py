@@ -86,14 +86,11 @@ class Nodes:
             raise IndexError(f"{job} is not one of {self.n} jobs")
         return self.find(job, need)
 
-    def change(self, job: Int, node: Ints, gpus: Ints, sign: Int) -> None:
-        """Take (-1) or give back (1) the GPUs in rows, and what goes with them."""
-        if not 0 <= job < self.n or len(node) != len(gpus):
-            raise IndexError(f"{len(node)} nodes and {len(gpus)} numbers of GPUs are no rows of job {job}")
-        for k in range(len(node)):
-            if not 0 <= node[k] < self.m:
-                raise IndexError(f"{node[k]} is not one of {self.m} nodes")
-            self.give(job, node[k], sign * gpus[k])
+    def change(self, held: Held, job: Int, sign: Int) -> None:
+        """Take (-1) or give back (1) what a job holds: GPUs and what goes with them."""
+        if not 0 <= job < self.n == len(held.first):
+            raise IndexError(f"{job} is not one of {self.n} jobs")
+        self.move(held, job, sign)
 
     def room(self, job: Int, whole: bint) -> NDArray[np.int64]:
         """Return how many GPUs of a job fit on each node, now or if it were `whole`, 0 where none may: int64 (m,)."""

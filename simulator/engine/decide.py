@@ -169,10 +169,10 @@ class Decider:
             job = int(queue.jobs[at])
             rows = s.find(job, int(s.degree[job]))
             assert rows is not None, "it was found to fit"
-            if s.now + s.span[job] > reservation.shadow:
-                reservation.later.change(job, rows.node, rows.gpus, -1)
             queue.remove(at)
             s.start(job, int(s.degree[job]), rows)
+            if s.now + s.span[job] > reservation.shadow:
+                reservation.later.change(s.log.held, job, -1)
             at -= 1
 
     def _over_others(self) -> None:

@@ -131,8 +131,8 @@ class ClusterState:
 
     def start(self, job: int, degree: int, rows: Rows) -> None:
         """Have a job that is in no queue run from now on."""
-        self._occupy(job, rows, -1)
         self.log.write(job, rows, 1.0 if self.sharing is None else float(self.sharing.share[job]))
+        self._occupy(job, -1)
         self.running.add(job)
         self.degree[job] = degree
         self.fresh.append(job)
@@ -274,9 +274,10 @@ class ClusterState:
             times.append((job, first, count, begun, now, rate))
         return times
 
-    def _occupy(self, job: int, rows: Rows, sign: int) -> None:
+    def _occupy(self, job: int, sign: int) -> None:
+        rows = self.log.rows(job)
         if self.sharing is None:
-            self.nodes.change(job, rows.node, rows.gpus, sign)
+            self.nodes.change(self.log.held, job, sign)
             if rows.gpu[0] >= 0:
                 self.idle[self.first[rows.node] + rows.gpu] = sign > 0
         else:
@@ -288,7 +289,7 @@ class ClusterState:
                 self.rates.remove(job)
 
     def _vacate(self, job: int) -> None:
-        self._occupy(job, self.log.rows(job), 1)
+        self._occupy(job, 1)
         self.running.remove(job)
 
     def _unmoved(self, job: int) -> bool:

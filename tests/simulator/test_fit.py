@@ -201,15 +201,14 @@ def test_wrong_sizes_are_refused() -> None:
         for call in (
             lambda job: nodes().place(job, 1),
             lambda job: nodes().room(job, False),
-            lambda job: nodes().change(job, two, two, 1),
+            lambda job: nodes().change(held, job, 1),
             lambda job: reservation.reserve(job, two, ones, nodes(), held),
             lambda job: kernels.Shares(np.ones((2, 4))).find(job, 1, 0.5, nodes()),
         ):
             with pytest.raises((IndexError, ValueError)):
                 call(job)
     for wrong in (
-        lambda: nodes().change(0, three, three, 1),
-        lambda: nodes().change(0, two, three, 1),
+        lambda: nodes().change(fit.Held(two, two, two, two), 0, 1),
         lambda: fit.Held(two, three, two, two),
         lambda: fit.Reservation(nodes(), two),
         lambda: reservation.reserve(0, two, np.ones(2), nodes(), held),
