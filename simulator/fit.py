@@ -247,6 +247,8 @@ def next_spare(queue: Ints, begin: Int, now: Float, nodes: Nodes, reservation: R
     reservation starts, or if what is free then is enough for both. Where nobody waits for anything, the shadow is
     infinite: who fits is the next.
     """
+    if (reservation.later.n, reservation.later.m) != (nodes.n, nodes.m):
+        raise ValueError(f"the reservation is not of {nodes.n} jobs and {nodes.m} nodes")
     total = nodes.total()
     if total < 1:
         return -1

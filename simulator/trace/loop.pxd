@@ -23,7 +23,7 @@ cdef class Levels:
     cdef Int most
     cdef Ints count
     cdef Tree there
-    cdef void give(self, Nodes nodes, Int job, Int node, Int gpus) noexcept nogil
+    cdef void give(self, Nodes nodes, Int node, Int gpus) noexcept nogil
     cdef bint fits(self, Nodes nodes, Int need) noexcept nogil
     cdef Int take(self, Nodes nodes, Int job, Held held, Int used) noexcept nogil
 

@@ -143,11 +143,11 @@ class Levels:
             for node in range(nodes.m):
                 self.there.put(self.most * nodes.m + node, 0.0)
 
-    def give(self, nodes: Nodes, job: Int, node: Int, gpus: Int) -> None:
+    def give(self, nodes: Nodes, node: Int, gpus: Int) -> None:
         """Give back GPUs of a node, or take them if there are fewer than 0."""
         before: Int = int(nodes.free[node, 0])
         after = before + gpus
-        nodes.give(job, node, gpus)
+        nodes.free[node, 0] = after
         self.count[before] -= 1
         self.count[after] += 1
         self.most = max(self.most, after)
@@ -169,7 +169,7 @@ class Levels:
             gpus = min(need, nodes.biggest)
             node: Int = self.there.find(least * nodes.m, 0.0, 0.0) % nodes.m if nodes.consolidate else 0
             held.node[used], held.gpus[used] = node, gpus
-            self.give(nodes, job, node, -gpus)
+            self.give(nodes, node, -gpus)
             need -= gpus
             used += 1
         return used
@@ -207,7 +207,7 @@ def run(  # noqa: PLR0912, PLR0915, one loop read from top to bottom
             while running.size and -running.value[running.items[0]] <= now:
                 job: Int = running.pop()
                 for row in range(held.first[job], held.first[job] + held.count[job]):
-                    levels.give(nodes, job, held.node[row], held.gpus[row])
+                    levels.give(nodes, held.node[row], held.gpus[row])
             while arrived < n and submit[arrivals[arrived]] <= now:
                 lines.join(arrivals[arrived], nodes.span[arrivals[arrived]])
                 arrived += 1

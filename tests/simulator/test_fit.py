@@ -195,7 +195,7 @@ def test_wrong_nodes_are_refused(other: Any) -> None:
 
 def test_wrong_sizes_are_refused() -> None:
     """Whoever calls with jobs, nodes or rows that there are not is told, and nothing is read or written."""
-    two, three, ones = np.arange(2), np.arange(3), np.ones(3)
+    two, three, ones, one = np.arange(2), np.arange(3), np.ones(3), np.ones((1, 1), bool)
     held, reservation = fit.Held(three, 0 * three, two, two), fit.Reservation(nodes(), three)
     for job in (-1, 3):
         for call in (
@@ -213,6 +213,7 @@ def test_wrong_sizes_are_refused() -> None:
         lambda: fit.Reservation(nodes(), two),
         lambda: reservation.reserve(0, two, np.ones(2), nodes(), held),
         lambda: fit.next_claim(three, 0, np.ones(2), three, two, nodes(), held, nodes()),
+        lambda: fit.next_spare(three, 0, 0.0, nodes(free=np.ones((1, 3)), whole=np.ones((1, 3)), ok=one), reservation),
         lambda: fit.occupants(two, held, np.ones(2), 0.0, 2),
         lambda: kernels.Shares(np.ones((3, 4))).find(0, 1, 0.5, nodes()),
         lambda: kernels.Calendar(nodes(), 0.0, 1, two, np.ones(2), np.ones(2), three, two, three),
