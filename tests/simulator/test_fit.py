@@ -221,3 +221,10 @@ def test_wrong_sizes_are_refused() -> None:
     ):
         with pytest.raises((IndexError, ValueError)):
             wrong()
+
+
+def test_a_trace_of_a_core_fits() -> None:
+    """A job that asks for so little that a node has it more often than 64 bits can count is placed."""
+    jobs = Workload(("a", "b"), np.zeros(2), np.array([1, 1]), np.ones(2), cpu=np.array([1e-18, 1.0]))
+    done = simulate(jobs, Fleet.regular(1, 1, 2, cpu=96.0), scheduler("fifo", "head", True))
+    assert done.start.tolist() == [0.0, 0.0]
