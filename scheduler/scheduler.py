@@ -26,6 +26,7 @@ from .explaining.intervals import StartIntervals
 from .explaining.running_now import RunsNow
 from .journal.write import Journal, recorded
 from .policies.asking import ask
+from .policies.lookahead import Lookahead, Worth, worth
 from .policies.policy import Proposes, Ranks, Watchdog
 from .queueing.admission import check_new
 from .queueing.precedence import ByPrecedence
@@ -46,7 +47,6 @@ if TYPE_CHECKING:
     from gangplan.learned.online.policy import GnnPolicy
 
     from .moving.migration import Moves
-    from .policies.lookahead import Lookahead, Worth
     from .policies.network import NetworkTier, NetworkUse
     from .starting.learned_speeds import Learned
 
@@ -340,11 +340,9 @@ class Scheduler(WindowCalls, ChangeCalls, GraceCalls, ConfigureCalls):
             self._intervals.submitted(state, request.name)
 
     def _expect(self, request: Request) -> None:
-        """Load what is slow to load when a job comes that needs it, and not when a decision is due."""
+        """Look ahead from now on if this is the first job that may be stopped."""
         settings = self._state.settings
         if self._ahead is None and settings.ahead and request.price is not None:
-            from .policies.lookahead import Lookahead
-
             self._ahead = Lookahead(settings.order)
 
     @recorded
@@ -699,8 +697,6 @@ class Scheduler(WindowCalls, ChangeCalls, GraceCalls, ConfigureCalls):
             raise InstanceError("what", f"{number!r} is not one of the last {_KEEP}, nor the name of a job")
         found = self._explained[number]
         if number == self._count and self._changes == self._state.changes and self._state.waiting:
-            from .policies.lookahead import worth
-
             # prices of the last decision that was asked for, a good start for those of now
             self._worth = worth(self._state, self._worth)
             found = dataclasses.replace(found, objective=self._worth.objective, bound=self._worth.bound)

@@ -6,283 +6,363 @@ array is indexed by what is free: conservative reservations may have promised mo
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
+import cython
 import numpy as np
+from cython import bint, cast, cclass, cfunc, declare, final, nogil
+from cython.cimports.libc.math import floor
+from numpy.typing import NDArray
 
-from gangplan.solvers.compiled.kernel import Bools, Bools2, Floats, Floats2, Ints, by_reference, inner, kernel, lean
-from gangplan.solvers.compiled.routines import pop, push
+from gangplan.instances.arrays import BoolArray, FloatArray
+from gangplan.solvers.native import Heap
 
-SLACK = 1e-9
+if not cython.compiled:
+    from gangplan.solvers.native import Flags, Float, Floats, Int, Ints
 
-
-class Gangs(NamedTuple):
-    """What n jobs need.
-
-    Attributes:
-        degree: GPUs, int64 (n,).
-        unit: GPUs (1), and cores and bytes if jobs name them, for each GPU, float64 (n, R).
-        kind: class of the job, int64 (n,).
-        span: seconds that it will run, float64 (n,).
-    """
-
-    degree: Ints
-    unit: Floats2
-    kind: Ints
-    span: Floats
+SLACK = declare(Float, 1e-9)
+NEVER = declare(Float, float("inf"))
 
 
-class Nodes(NamedTuple):
-    """What m nodes have.
-
-    Attributes:
-        free, whole: GPUs, cores and bytes that nobody holds, and what there is at all, float64 (m, R).
-        ok: nodes that are up and suit the jobs of a class, bool (classes, m).
-        consolidate: whether jobs go on as few nodes as hold them.
-    """
-
-    free: Floats2
-    whole: Floats2
-    ok: Bools2
-    biggest: int
-    consolidate: bool
-
-
-class Held(NamedTuple):
+@final
+@cclass
+class Held:
     """What running jobs hold: rows ``first[j]`` up to ``first[j] + count[j]``, node and GPUs, are those of job j."""
 
-    first: Ints
-    count: Ints
-    node: Ints
-    gpus: Ints
+    def __init__(self, first: Ints, count: Ints, node: Ints, gpus: Ints) -> None:
+        if len(first) != len(count) or len(node) != len(gpus):
+            raise ValueError(f"{len(first)} and {len(count)} jobs, {len(node)} and {len(gpus)} rows are not as many")
+        self.first, self.count, self.node, self.gpus = first, count, node, gpus
 
 
-def nodes_of(free: Floats2, whole: Floats2, ok: Bools2, consolidate: bool) -> Nodes:
-    """Return the nodes as compiled code takes them."""
-    return Nodes(free, whole, ok, int(whole[:, 0].max()), consolidate)
+@final
+@cclass
+class Nodes:
+    """What m nodes have, and n jobs need of it: R resources, GPUs, and cores and bytes if jobs name them.
 
+    The arrays are the caller's, who may write to them.
 
-@lean
-def able(free: Floats2, unit: Floats, node: int, most: int) -> int:
-    """Return for how many GPUs of a job the node has cores and memory, at most `most`."""
-    for r in range(1, free.shape[1]):
-        if unit[r] > 0:
-            most = min(most, int(np.floor(free[node, r] / unit[r] * (1 + SLACK) + SLACK)))
-    return most
+    Attributes:
+        degree: GPUs of each job, int64 (n,).
+        unit: what a job needs for each GPU, of which 1 GPU, float64 (n, R).
+        kind: class of each job, int64 (n,).
+        span: seconds that each job will run, float64 (n,).
+        free, whole: what nobody holds, and what there is at all, float64 (m, R).
+        ok: nodes that are up and suit the jobs of a class, bool (classes, m).
+        consolidate: whether jobs go on as few nodes as hold them.
+        node, gpus: rows of the job that was found to fit last, int64 (m,).
+    """
 
+    def __init__(
+        self,
+        degree: NDArray[np.int64],
+        unit: FloatArray,
+        kind: NDArray[np.int64],
+        span: FloatArray,
+        free: FloatArray,
+        whole: FloatArray,
+        ok: BoolArray,
+        consolidate: bint,
+    ) -> None:
+        (self.n, self.resources), self.m = unit.shape, len(free)
+        shapes = [x.shape for x in (degree, kind, span, free, whole, ok)]
+        n, m, wide = self.n, self.m, self.resources
+        if not m or shapes != [(n,), (n,), (n,), (m, wide), (m, wide), (len(ok), m)]:
+            raise ValueError(f"{shapes} are not the shapes of {n} jobs and {m} nodes with {wide} resources")
+        if n and not 0 <= kind.min() <= kind.max() < len(ok):
+            raise ValueError(f"jobs are not of {len(ok)} classes")
+        self.degree, self.unit, self.kind, self.span = degree, unit, kind, span
+        self.free, self.whole, self.ok, self.consolidate = free, whole, ok.view(np.uint8), consolidate
+        self.biggest = int(whole[:, 0].max())
+        self.node, self.gpus = np.empty((2, m), np.int64)
 
-@lean
-def held_by_one(nodes: Nodes, unit: Floats, ok: Bools, need: int) -> bool:
-    """Return whether some node would hold the whole job if it were empty; what none would goes on several."""
-    most = 0
-    for n in range(len(nodes.whole)):
-        most = max(most, able(nodes.whole, unit, n, int(nodes.whole[n, 0])) if ok[n] else 0)
-    return most >= need
+    def copy(self) -> Nodes:
+        """Return the same jobs and nodes, which are free as these are now."""
+        degree, unit, kind = np.asarray(self.degree), np.asarray(self.unit), np.asarray(self.kind)
+        span, free, whole = np.asarray(self.span), np.array(self.free), np.asarray(self.whole)
+        return Nodes(degree, unit, kind, span, free, whole, np.asarray(self.ok), self.consolidate)
 
+    def place(self, job: Int, need: Int) -> int:
+        """Write where `need` GPUs of a job go to `node` and `gpus`; return how many nodes that takes, see `find`."""
+        if not 0 <= job < self.n:
+            raise IndexError(f"{job} is not one of {self.n} jobs")
+        return self.find(job, need)
 
-@lean
-def find_in(free: Floats2, nodes: Nodes, gangs: Gangs, job: int, need: int, node: Ints, gpus: Ints) -> int:
-    """Do what `find` does, with `free` in the place of what is free now."""
-    m, unit, ok = len(free), gangs.unit[job], nodes.ok[gangs.kind[job]]
-    if nodes.consolidate and need <= nodes.biggest:
-        best = -1
-        for n in range(m):
-            if free[n, 0] < need or not ok[n] or (best >= 0 and free[n, 0] >= free[best, 0]):
+    def change(self, held: Held, job: Int, sign: Int) -> None:
+        """Take (-1) or give back (1) what a job holds: GPUs and what goes with them."""
+        if not 0 <= job < self.n == len(held.first):
+            raise IndexError(f"{job} is not one of {self.n} jobs")
+        self.move(held, job, sign)
+
+    def room(self, job: Int, whole: bint) -> NDArray[np.int64]:
+        """Return how many GPUs of a job fit on each node, now or if it were `whole`, 0 where none may: int64 (m,)."""
+        if not 0 <= job < self.n:
+            raise IndexError(f"{job} is not one of {self.n} jobs")
+        found = np.zeros(self.m, np.int64)
+        able: Ints = found
+        for n in range(self.m):
+            if self.ok[self.kind[job], n]:
+                gpus = self.whole[n, 0] if whole else self.free[n, 0]
+                able[n] = max(0, self.able(job, n, cast(Int, gpus), whole))
+        return found
+
+    def able(self, job: Int, node: Int, most: Int, whole: bint) -> Int:
+        """Return for how many GPUs of a job a node has cores and memory, now or if it is `whole`, at most `most`."""
+        least: Float = most
+        for r in range(1, self.resources):
+            unit = self.unit[job, r]
+            if unit > 0:
+                has = self.whole[node, r] if whole else self.free[node, r]
+                least = min(least, floor(has / unit * (1 + SLACK) + SLACK))
+        return cast(Int, least)
+
+    def find(self, job: Int, need: Int) -> Int:  # noqa: PLR0912, read from top to bottom
+        """Write where GPUs of a job go to `node` and `gpus`; return how many nodes that takes, 0 if none will do.
+
+        Consolidated: on the node with the fewest free GPUs that fits, lowest index first; a job larger than any node on
+        whole free nodes, as is one that asks for more cores or memory than any has. Otherwise on whatever is free,
+        lowest index first.
+        """
+        kind = self.kind[job]
+        most: Int = 0
+        if self.consolidate and need <= self.biggest:
+            best: Int = -1
+            for n in range(self.m):
+                gpus = self.free[n, 0]
+                if gpus < need or not self.ok[kind, n] or (best >= 0 and gpus >= self.free[best, 0]):
+                    continue
+                if self.resources == 1 or self.able(job, n, cast(Int, gpus), False) >= need:
+                    best = n
+            if best >= 0:
+                self.node[0], self.gpus[0] = best, need
+                return 1
+            if self.resources == 1:
+                return 0
+            for n in range(self.m):  # one that no node would hold if it were empty goes on several
+                if self.ok[kind, n]:
+                    most = max(most, self.able(job, n, cast(Int, self.whole[n, 0]), True))
+            if most >= need:
+                return 0
+        rows: Int = 0
+        for n in range(self.m):
+            gpus = self.free[n, 0]
+            if not self.ok[kind, n] or gpus == 0 or (self.consolidate and gpus < self.whole[n, 0]):
                 continue
-            if free.shape[1] == 1 or able(free, unit, n, int(free[n, 0])) >= need:
-                best = n
-        if best >= 0:
-            node[0], gpus[0] = best, need
-            return 1
-        if free.shape[1] == 1 or held_by_one(nodes, unit, ok, need):
-            return 0
-    left, k = need, 0
-    for n in range(m):
-        if not ok[n] or free[n, 0] == 0:
-            continue
-        if nodes.consolidate and free[n, 0] < nodes.whole[n, 0]:
-            continue
-        here = able(free, unit, n, int(free[n, 0]))
-        if nodes.consolidate and here < min(left, able(nodes.whole, unit, n, int(nodes.whole[n, 0]))):
-            continue
-        if here <= 0:
-            continue
-        node[k], gpus[k] = n, min(left, here)
-        left -= gpus[k]
-        k += 1
-        if left == 0:
-            return k
-    return 0
+            here = self.able(job, n, cast(Int, gpus), False)
+            if self.consolidate and here < min(need, self.able(job, n, cast(Int, self.whole[n, 0]), True)):
+                continue
+            if here <= 0:
+                continue
+            self.node[rows], self.gpus[rows] = n, min(need, here)
+            need -= self.gpus[rows]
+            rows += 1
+            if need == 0:
+                return rows
+        return 0
+
+    def total(self) -> Float:
+        """Return the free GPUs of all nodes."""
+        total: Float = 0.0
+        for n in range(self.m):
+            total += self.free[n, 0]
+        return total
+
+    def give(self, job: Int, node: Int, gpus: Int) -> None:
+        """Give back GPUs of a job, and what goes with them, or take them if there are fewer than 0."""
+        for r in range(self.resources):
+            self.free[node, r] += gpus * self.unit[job, r]
+
+    def move(self, held: Held, job: Int, sign: Int) -> None:
+        """Take (-1) or give back (1) what a running job holds."""
+        for row in range(held.first[job], held.first[job] + held.count[job]):
+            self.give(job, held.node[row], sign * held.gpus[row])
+
+    def follow(self, other: Nodes) -> None:
+        """Be free as others are now."""
+        for n in range(self.m):
+            for r in range(self.resources):
+                self.free[n, r] = other.free[n, r]
 
 
-@kernel
-def find(nodes: Nodes, gangs: Gangs, job: int, need: int, node: Ints, gpus: Ints) -> int:
-    """Write where `need` GPUs of a job go to `node` and `gpus`; return how many nodes that takes, 0 if none will do.
+@final
+@cclass
+class Reservation:
+    """When a job that does not fit does if nobody else starts; to begin with, nobody has one.
 
-    Consolidated: on the node with the fewest free GPUs that fits, lowest index first; a job larger than any node on
-    whole free nodes, as is one that asks for more cores or memory than any has. Otherwise on whatever is free, lowest
-    index first.
+    Attributes:
+        job: who has it.
+        shadow: seconds, infinite without end or without anybody.
+        later: what is free then. Whoever starts a job that runs on takes it from there.
+        ends: room to order running jobs by when they end, ties by `place`, int64 (n,).
     """
-    return find_in(nodes.free, by_reference(nodes), by_reference(gangs), job, need, node, gpus)
+
+    def __init__(self, nodes: Nodes, place: NDArray[np.int64]) -> None:
+        if len(place) != nodes.n:
+            raise ValueError(f"{len(place)} places are not of {nodes.n} jobs")
+        self.job, self.shadow, self.later, self.ends = -1, NEVER, nodes.copy(), Heap(np.zeros(len(place)), place)
+
+    def reserve(self, job: Int, running: Ints, end: Floats, nodes: Nodes, held: Held) -> None:
+        """Find when a job fits; running jobs end at `end`, float64 (n,)."""
+        if not 0 <= job < nodes.n == len(end) == len(self.ends.value) == len(held.first) or len(running) > nodes.n:
+            raise ValueError(f"{len(running)} of {len(end)} jobs run, and {job} waits, of {nodes.n}")
+        self.ends.size = 0
+        with nogil:
+            for i in range(len(running)):
+                self.ends.value[running[i]] = -end[running[i]]
+                self.ends.push(running[i])
+            self.wait(job, nodes, held)
+
+    def clear(self) -> Reservation:
+        """Have nobody wait for anything, and return this."""
+        self.job, self.shadow = -1, NEVER
+        return self
+
+    def wait(self, job: Int, nodes: Nodes, held: Held) -> None:
+        """Find when a job fits, with the running jobs in `ends`, by the negative of when they end."""
+        self.job, self.shadow = job, NEVER
+        self.later.follow(nodes)
+        while self.ends.size:
+            end = self.ends.value[self.ends.items[0]]
+            while self.ends.size and self.ends.value[self.ends.items[0]] >= end:
+                self.later.move(held, self.ends.pop(), 1)
+            if self.later.find(job, nodes.degree[job]):
+                self.shadow = -end
+                return
+
+    def stands(self, nodes: Nodes, other: Int, rows: Int) -> bint:
+        """Return whether the reservation stands if another job holds the rows where it was found to fit."""
+        self.take(nodes, other, rows, -1)
+        fits = self.later.find(self.job, nodes.degree[self.job])
+        self.take(nodes, other, rows, 1)
+        return fits > 0
+
+    def take(self, nodes: Nodes, other: Int, rows: Int, sign: Int) -> None:
+        """Take (-1) from what is free later, or give back (1), the rows where a job was found to fit."""
+        for k in range(rows):
+            self.later.give(other, nodes.node[k], sign * nodes.gpus[k])
 
 
-@kernel
-def change(free: Floats2, unit: Floats, node: Ints, gpus: Ints, sign: int) -> None:
-    """Take (-1) or give back (1) the GPUs in rows, and what goes with them."""
-    shift(free, unit, node, gpus, sign)
+def next_spare(queue: Ints, begin: Int, now: Float, nodes: Nodes, reservation: Reservation) -> int:
+    """Return the first place in the queue from `begin` on whose job fits and delays nobody, -1 if there is none.
 
-
-@lean
-def shift(free: Floats2, unit: Floats, node: Ints, gpus: Ints, sign: int) -> None:
-    """Do what `change` does, for compiled code."""
-    for k in range(len(node)):
-        for r in range(free.shape[1]):
-            free[node[k], r] += sign * gpus[k] * unit[r]
-
-
-@lean
-def move(free: Floats2, gangs: Gangs, held: Held, job: int, sign: int) -> None:
-    """Take or give back what a running job holds."""
-    rows = slice(held.first[job], held.first[job] + held.count[job])
-    shift(free, gangs.unit[job], held.node[rows], held.gpus[rows], sign)
-
-
-@lean
-def total_free(nodes: Nodes) -> float:
-    """Return the free GPUs of all nodes."""
-    total = 0.0
-    for n in range(len(nodes.free)):
-        total += nodes.free[n, 0]
-    return total
-
-
-@kernel
-def reserve(job: int, running: Ints, end: Floats, gangs: Gangs, nodes: Nodes, held: Held) -> tuple[float, Floats2]:
-    """Return when a job fits if nothing else starts, and what is free then; running jobs end at `end`."""
-    cluster, jobs, rows = by_reference(nodes), by_reference(gangs), by_reference(held)
-    later = nodes.free.copy()
-    node, gpus = np.empty(len(later), dtype=np.int64), np.empty(len(later), dtype=np.int64)
-    urgency, order = -end[running], np.arange(len(running))
-    heap, size = np.empty(len(running), dtype=np.int64), 0
-    for i in range(len(running)):
-        size = push(heap, size, i, urgency, order)
-    while size:
-        shadow = -urgency[heap[0]]
-        while size and -urgency[heap[0]] <= shadow:
-            move(later, jobs, rows, running[heap[0]], 1)
-            size = pop(heap, size, urgency, order)
-        if find_in(later, cluster, jobs, job, gangs.degree[job], node, gpus):
-            return shadow, later
-    return np.inf, later
-
-
-@kernel
-def next_spare(
-    queue: Ints, begin: int, job: int, now: float, shadow: float, later: Floats2, gangs: Gangs, nodes: Nodes
-) -> int:
-    """Return the first place in the queue from `begin` on whose job fits and does not delay `job`, -1 if none does.
-
-    This is EASY backfilling (Lifka, JSSPP 1995): who fits starts if it has ended by `shadow`, when `job` starts, or if
-    what is free `later`, then, is enough for both. Whoever starts a job that runs on takes it from `later`. Where
-    nobody waits for anything, `shadow` is infinite: who fits is the next.
+    This is EASY backfilling (Lifka, JSSPP 1995): who fits starts if it has ended by the shadow, when the job with the
+    reservation starts, or if what is free then is enough for both. Where nobody waits for anything, the shadow is
+    infinite: who fits is the next.
     """
-    cluster, jobs = by_reference(nodes), by_reference(gangs)
-    total = total_free(cluster)
+    if (reservation.later.n, reservation.later.m) != (nodes.n, nodes.m):
+        raise ValueError(f"the reservation is not of {nodes.n} jobs and {nodes.m} nodes")
+    total = nodes.total()
     if total < 1:
         return -1
-    node, gpus = np.empty(len(later), dtype=np.int64), np.empty(len(later), dtype=np.int64)
-    alike = nodes.free.shape[1] == 1 and len(nodes.ok) == 1  # then jobs of a size have the same chances
-    never, late = np.zeros(int(total) + 1, dtype=np.bool_), np.zeros(int(total) + 1, dtype=np.bool_)
-    for i in range(begin, len(queue)):
-        other = queue[i]
-        need, early = gangs.degree[other], now + gangs.span[other] <= shadow
-        if need > total or (alike and (never[need] or (late[need] and not early))):
-            continue
-        k = find_in(nodes.free, cluster, jobs, other, need, node, gpus)
-        if k and (early or stands(job, other, node[:k], gpus[:k], later, jobs, cluster)):
-            return i
-        late[need], never[need] = True, not k
-    return -1
+    alike: bint = nodes.resources == 1 and len(nodes.ok) == 1  # then jobs of a size have the same chances
+    tried: Flags = np.zeros(cast(Int, total) + 1, np.uint8)  # 1 if such a job would delay, 2 if it does not fit
+    found: Int = -1
+    with nogil:
+        for i in range(max(begin, 0), len(queue)):
+            other = queue[i]
+            need = nodes.degree[other]
+            early: bint = now + nodes.span[other] <= reservation.shadow
+            if need > total or (alike and (tried[need] == 2 or (tried[need] and not early))):
+                continue
+            rows = nodes.find(other, need)
+            if rows and (early or reservation.stands(nodes, other, rows)):
+                found = i
+                break
+            tried[need] = 1 if rows else 2
+    return found
 
 
-@inner
-def stands(job: int, other: int, node: Ints, gpus: Ints, later: Floats2, gangs: Gangs, nodes: Nodes) -> bool:
-    """Return whether a reservation of `job` stands if `other` holds what is in rows `later`, when it begins."""
-    shift(later, gangs.unit[other], node, gpus, -1)
-    room, some = np.empty(len(later), dtype=np.int64), np.empty(len(later), dtype=np.int64)
-    there = find_in(later, nodes, gangs, job, gangs.degree[job], room, some) > 0
-    shift(later, gangs.unit[other], node, gpus, 1)
-    return bool(there)
-
-
-@inner
-def make_room(job: int, worst: Ints, gangs: Gangs, nodes: Nodes, held: Held) -> Bools:
-    """Return which of the running jobs `worst` must stop for a job to fit: bool (len(worst),), none if it never does.
-
-    They are stopped from the first on until it fits; those of them that turn out to be in nobody's way are spared,
-    the last ones first.
-    """
-    stop = np.zeros(len(worst), dtype=np.bool_)
-    node, gpus = np.empty(len(nodes.free), dtype=np.int64), np.empty(len(nodes.free), dtype=np.int64)
-    total = total_free(nodes)
-    reach = total
-    for other in worst:
-        reach += gangs.degree[other]
-    if reach < gangs.degree[job]:
-        return stop
-    room = nodes.free.copy()
-    last = -1
-    for i in range(len(worst)):
-        move(room, gangs, held, worst[i], 1)
-        stop[i] = True
-        total += gangs.degree[worst[i]]
-        if total >= gangs.degree[job] and find_in(room, nodes, gangs, job, gangs.degree[job], node, gpus):
-            last = i
-            break
-    if last < 0:
-        stop[:] = False
-        return stop
-    for i in range(last - 1, -1, -1):
-        move(room, gangs, held, worst[i], -1)
-        if find_in(room, nodes, gangs, job, gangs.degree[job], node, gpus):
-            stop[i] = False
-        else:
-            move(room, gangs, held, worst[i], 1)
-    return stop
-
-
-@kernel
 def next_claim(
-    queue: Ints, begin: int, key: Floats, rank: Ints, victims: Ints, gangs: Gangs, nodes: Nodes, held: Held
-) -> tuple[int, Bools]:
+    queue: Ints, begin: Int, key: Floats, rank: Ints, victims: Ints, nodes: Nodes, held: Held, room: Nodes
+) -> tuple[int, NDArray[np.bool_]]:
     """Return the first place in the queue from `begin` on whose job fits, or fits once some of `victims` are stopped.
 
     The victims are running jobs, the last in order first; a job may stop those that come after it by key and rank. The
     second thing returned is which of them it needs stopped, bool (len(victims),). The place is -1 if there is none.
+    `room`: nodes to try it on.
     """
-    cluster, jobs, rows = by_reference(nodes), by_reference(gangs), by_reference(held)
-    node, gpus = np.empty(len(nodes.free), dtype=np.int64), np.empty(len(nodes.free), dtype=np.int64)
-    nobody = np.zeros(len(victims), dtype=np.bool_)
-    behind = len(victims)
+    if not nodes.n == len(key) == len(rank) == len(held.first) or nodes.m != room.m:
+        raise ValueError(f"{len(key)} keys and {len(rank)} ranks are not of {nodes.n} jobs")
+    chosen = np.zeros(len(victims), bool)
+    stop: Flags = chosen.view(np.uint8)
     # where jobs of a kind and size are alike, one that comes later has no better chance
-    alike = nodes.free.shape[1] == 1
-    failed = np.zeros((len(nodes.ok), int(nodes.whole[:, 0].sum()) + 1 if alike else 0), dtype=np.bool_)
-    for i in range(begin, len(queue)):
-        job = queue[i]
-        if alike:
-            if failed[gangs.kind[job], gangs.degree[job]]:
+    alike: bint = nodes.resources == 1
+    most: Int = int(np.asarray(nodes.whole)[:, 0].sum())
+    failed: Flags = np.zeros(len(nodes.ok) * (most + 1) if alike else 0, np.uint8)
+    behind: Int = len(victims)
+    found: Int = -1
+    with nogil:
+        for i in range(max(begin, 0), len(queue)):
+            job = queue[i]
+            need = nodes.degree[job]
+            if need > most:
                 continue
-            failed[gangs.kind[job], gangs.degree[job]] = True
-        if find_in(nodes.free, cluster, jobs, job, gangs.degree[job], node, gpus):
-            return i, nobody
-        while behind:
-            last = victims[behind - 1]
-            if key[last] > key[job] or (key[last] == key[job] and rank[last] > rank[job]):
+            if alike:
+                at = nodes.kind[job] * (most + 1) + need
+                if failed[at]:
+                    continue
+                failed[at] = 1
+            if nodes.find(job, need):
+                found = i
                 break
-            behind -= 1
-        if behind:
-            stop = make_room(job, victims[:behind], jobs, cluster, rows)
-            if stop.any():
-                nobody[:behind] = stop
-                return i, nobody
-    return -1, nobody
+            while behind:
+                last = victims[behind - 1]
+                if key[last] > key[job] or (key[last] == key[job] and rank[last] > rank[job]):
+                    break
+                behind -= 1
+            if behind and _make_room(job, victims, behind, stop, nodes, held, room):
+                found = i
+                break
+    return found, chosen
+
+
+@cfunc
+@nogil
+def _make_room(job: Int, victims: Ints, behind: Int, stop: Flags, nodes: Nodes, held: Held, room: Nodes) -> bint:
+    """Mark which of the first victims must stop for a job to fit; return whether it ever does.
+
+    They are stopped from the first on until it fits; those of them that turn out to be in nobody's way are spared,
+    the last ones first.
+    """
+    need = nodes.degree[job]
+    total = nodes.total()
+    reach: Float = total
+    for i in range(behind):
+        reach += nodes.degree[victims[i]]
+    if reach < need:
+        return False
+    room.follow(nodes)
+    last: Int = -1
+    for i in range(behind):
+        room.move(held, victims[i], 1)
+        total += nodes.degree[victims[i]]
+        if total >= need and room.find(job, need):
+            last = i
+            break
+    if last < 0:
+        return False
+    stop[last] = True
+    for i in range(last - 1, -1, -1):
+        room.move(held, victims[i], -1)
+        if not room.find(job, need):
+            room.move(held, victims[i], 1)
+            stop[i] = True
+    return True
+
+
+def occupants(running: Ints, held: Held, end: Floats, now: Float, nodes: Int) -> FloatArray:
+    """Return the running jobs of each node, and how many seconds the first of them has left, float64 (2, nodes)."""
+    if len(held.first) != len(end):
+        raise ValueError(f"{len(end)} ends are not of {len(held.first)} jobs")
+    found = np.zeros((2, nodes))
+    jobs: Floats = found[0]
+    until: Floats = found[1]
+    for i in range(len(running)):
+        first = held.first[running[i]]
+        for k in range(first, first + held.count[running[i]]):
+            n = held.node[k]
+            if k > first and held.node[k - 1] == n:
+                continue  # GPUs that are told apart have a row each
+            left = end[running[i]] - now
+            if jobs[n] == 0 or left < until[n]:
+                until[n] = left
+            jobs[n] += 1
+    return found

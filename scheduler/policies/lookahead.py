@@ -1,4 +1,4 @@
-"""Look ahead: by which order jobs go now, found by playing what is there through with each (compiled rollouts)."""
+"""Look ahead: by which order jobs go now, found by playing what is there through with each (rollouts)."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from gangplan.solvers.compiled.kernel import Bools, Floats, Ints, inner, kernel
+from gangplan.instances.arrays import BoolArray, FloatArray
 from gangplan.solvers.schedule.waiting import GpuPrices, Waiting, bound
 
 from ..explaining.explain import Considered
 from ..queueing.queue_walk import in_order
-from ..settings import EXPENSIVE
 from ..state import SchedulerState
+from .rollouts import rollout
 
 ORDERS = (0.0, 0.25, 0.5, 0.75, 1.0)
 """Exponents of GPUs in the order of jobs: the shortest first with 0, the least work first with 1."""
@@ -40,79 +41,10 @@ class RolloutStart(NamedTuple):
     """
 
     gpus: int
-    left: Floats
-    need: Ints
-    price: Floats
-    running: Bools
-
-
-@kernel
-def rollout(scene: RolloutStart, reserve: bool, order: float) -> Floats:
-    """Return in how many seconds each job is done if nobody else comes, 0 if it never has room, float64 (n,).
-
-    Whenever a job is done, as many jobs as have room together run, those first that have least left times their GPUs
-    to the power `order`, counted in GPUs as if jobs could always be moved. A running job keeps its GPUs unless it has
-    more left than another and `EXPENSIVE` times its price.
-
-    Args:
-        scene: the jobs.
-        reserve: whether jobs that may not be stopped start only if they do not delay the first that does not fit.
-        order: the exponent.
-    """
-    need, price = scene.need, scene.price
-    n = len(scene.left)
-    rest, runs, weight = scene.left.copy(), scene.running.copy(), need.astype(np.float64) ** order
-    jobs, count = np.arange(n), n
-    key, done = np.empty(n), np.zeros(n)
-    time = 0.0
-    while count:
-        for i in range(count):
-            j = jobs[i]
-            key[i] = rest[j] * weight[j]
-            if runs[j]:
-                key[i] = max(rest[j] - EXPENSIVE * price[j], 0.0) * weight[j] if price[j] < np.inf else -1.0
-        room, step = scene.gpus, np.inf
-        shadow, spare = np.inf, scene.gpus  # when the first that does not fit will, and the GPUs that it leaves then
-        for i in np.argsort(key[:count]):
-            j = jobs[i]
-            late = not runs[j] and price[j] == np.inf and rest[j] > shadow
-            if need[j] <= room and not (late and need[j] > spare):
-                room -= need[j]
-                runs[j] = True
-                step = min(step, rest[j])
-                if late:
-                    spare -= need[j]
-            elif runs[j]:
-                runs[j] = False
-                rest[j] += price[j]
-            elif shadow == np.inf and reserve:
-                shadow, spare = _reserve(need[j], room, jobs[:count], runs, rest, need)
-        if step == np.inf:
-            break
-        time += step
-        kept = 0
-        for i in range(count):
-            j = jobs[i]
-            if runs[j]:
-                rest[j] -= step
-                if rest[j] <= 1e-6:
-                    done[j] = time
-                    continue
-            jobs[kept] = j
-            kept += 1
-        count = kept
-    return done
-
-
-@inner
-def _reserve(asked: int, room: int, jobs: Ints, runs: Bools, rest: Floats, need: Ints) -> tuple[float, int]:
-    """Return in how many seconds `asked` GPUs are free if nobody else starts, and how many more there are then."""
-    for j in jobs[np.argsort(rest[jobs])]:
-        if runs[j]:
-            room += need[j]
-            if room >= asked:
-                return rest[j], room - asked
-    return np.inf, room
+    left: FloatArray
+    need: NDArray[np.int64]
+    price: FloatArray
+    running: BoolArray
 
 
 def scene_of(state: SchedulerState, *, full: bool = False) -> RolloutStart:
@@ -162,7 +94,7 @@ def worth(state: SchedulerState, before: Worth | None = None) -> Worth:
     """
     scene = scene_of(state, full=True)
     played = rollout(scene, state.settings.reserve, state.queue.order)
-    jobs = Waiting(max(1, scene.gpus), scene.left, scene.need, scene.running & np.isinf(scene.price))
+    jobs = Waiting(max(1, scene.gpus), scene.left, scene.need.astype(float), scene.running & np.isinf(scene.price))
     prices, since = (None, 0.0) if before is None else (before.prices, state.now - before.now)
     total, found = bound(jobs, COLD if before is None else WARM, float(played.sum()), prices, since)
     never = bool(((played == 0) & (scene.left > 0)).any())
@@ -188,10 +120,6 @@ class Lookahead:
         """Whether there was no time to look ahead."""
         self._took = 0.0
         """Seconds that the longest rollout lately took."""
-        one = np.ones(1)
-        rollout(
-            RolloutStart(1, one, one.astype(np.int64), one, one.astype(bool)), True, 1.0
-        )  # compiled before a deadline
 
     def choose(self, state: SchedulerState, stop: float) -> None:
         """Find the order for a decision, if there is time until `stop` of the machine's clock."""

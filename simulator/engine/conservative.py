@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from gangplan.instances.arrays import BoolArray, FloatArray, offsets, ranges
-from gangplan.solvers.compiled.kernel import Floats, Floats3, Ints, by_reference, inner, kernel
 
-from ..fit import Gangs, Nodes, find_in, nodes_of, shift
+from ..fit import Nodes
 from .jobs import Long, Rows
+from .kernels import Calendar
 from .state import ClusterState
 
 
@@ -107,13 +105,12 @@ class Reservations:
         begin = np.concatenate([np.full(len(running), -np.inf), self._start])
         end = np.concatenate([s.expected[running], self._start + s.span[self._jobs]])
         count, node, gpus, cluster = self._nodes(running) if self._named else self._one_node(running)
-        holder, first = np.concatenate([running, self._jobs]), offsets(count)
-        promises = Promises(holder, begin, end, first, node, gpus)
-        start, row, nodes, counts = reserve_in_turn(jobs, s.now, s.gangs, cluster, promises)
+        holder = np.concatenate([running, self._jobs])
+        calendar = Calendar(cluster, s.now, len(jobs), holder, begin, end, offsets(count), node, gpus)
+        start, row, nodes, counts = calendar.reserve(jobs)
         self._jobs, self._start = np.concatenate([self._jobs, jobs]), np.concatenate([self._start, start])
         self._count = np.concatenate([self._count, np.diff(row)])
-        self._node = np.concatenate([self._node, nodes[: row[-1]]])
-        self._gpus = np.concatenate([self._gpus, counts[: row[-1]]])
+        self._node, self._gpus = np.concatenate([self._node, nodes]), np.concatenate([self._gpus, counts])
 
     def _nodes(self, running: Long) -> tuple[Long, Long, Long, Nodes]:
         """Return the rows of what runs and of what is promised, how many each has, and the cluster."""
@@ -130,99 +127,6 @@ class Reservations:
         s = self.s
         count = np.concatenate([np.ones(len(running), dtype=np.int64), self._count])
         free, whole = (x[s.up].sum(axis=0, keepdims=True) for x in (s.free, s.whole))
-        cluster = nodes_of(free, whole, np.ones((1, 1), dtype=bool), False)
+        cluster = Nodes(s.degree, s.unit, s.kind, s.span, free, whole, np.ones((1, 1), dtype=bool), False)
         gpus = np.concatenate([s.degree[running], self._gpus])
         return count, np.zeros(len(gpus), dtype=np.int64), gpus, cluster
-
-
-class Promises(NamedTuple):
-    """What jobs hold (they begin at minus infinity) or have reserved.
-
-    Attributes:
-        holder: the job of each, int64 (h,).
-        begin, end: seconds, float64 (h,).
-        first: its rows are first[i] up to first[i + 1], int64 (h + 1,).
-        node, gpus: of the rows, int64.
-    """
-
-    holder: Ints
-    begin: Floats
-    end: Floats
-    first: Ints
-    node: Ints
-    gpus: Ints
-
-
-@kernel
-def reserve_in_turn(
-    jobs: Ints, now: float, gangs: Gangs, nodes: Nodes, promises: Promises
-) -> tuple[Floats, Ints, Ints, Ints]:
-    """Return when each of `jobs` starts, float64, and its rows: where they begin, and their nodes and GPUs.
-
-    Each gets the earliest time at which it fits to its end, those before it having theirs.
-    """
-    cluster, sizes = by_reference(nodes), by_reference(gangs)
-    m, resources = nodes.free.shape
-    size = 2 * len(promises.holder) + 2 * len(jobs) + 1
-    time = np.empty(size)  # from time[i] on, room[i] is free
-    room = np.empty((size, m, resources))
-    steps = _promised(now, gangs, nodes, promises, time, room)
-    start = np.full(len(jobs), np.inf)
-    row = np.zeros(len(jobs) + 1, dtype=np.int64)
-    node, gpus = np.empty(m, dtype=np.int64), np.empty(m, dtype=np.int64)
-    out = np.empty((2, 4 * len(jobs) + m), dtype=np.int64)
-    low = np.empty((m, resources))
-    for i in range(len(jobs)):
-        job, span = jobs[i], gangs.span[jobs[i]]
-        k, at, past = 0, 0, 0
-        while at < steps and not k:
-            low[:] = room[at]
-            past = at + 1
-            while past < steps and time[past] < time[at] + span:
-                low[:] = np.minimum(low, room[past])
-                past += 1
-            k = find_in(low, cluster, sizes, job, gangs.degree[job], node, gpus)
-            at += not k
-        row[i + 1] = row[i] + k
-        if not k:
-            continue  # not while nodes are down
-        start[i] = time[at]
-        if row[i + 1] > out.shape[1]:
-            wider = np.empty((2, 2 * row[i + 1]), dtype=np.int64)
-            wider[:, : row[i]] = out[:, : row[i]]
-            out = wider
-        out[0, row[i] : row[i + 1]], out[1, row[i] : row[i + 1]] = node[:k], gpus[:k]
-        # a job of no time takes a step of no time: who comes next may have the one after it, but not run across it
-        if past == steps or time[past] > time[at] + span:
-            time[past + 1 : steps + 1] = time[past:steps].copy()
-            room[past + 1 : steps + 1] = room[past:steps].copy()
-            time[past], room[past] = time[at] + span, room[past - 1]
-            steps += 1
-        for step in range(at, past):
-            shift(room[step], gangs.unit[job], node[:k], gpus[:k], -1)
-    return start, row, out[0], out[1]
-
-
-@inner
-def _promised(now: float, gangs: Gangs, nodes: Nodes, promises: Promises, time: Floats, room: Floats3) -> int:
-    """Write what is free over time, given what holders have and will have; return the number of steps."""
-    begin, end = promises.begin, promises.end
-    marks = np.unique(np.concatenate((np.array([now]), begin[begin > now], end[end > now])))
-    moments = np.maximum(begin[(end <= begin) | (end <= now)], now)  # of jobs of no time: a step of their own
-    steps = 0
-    for mark in marks[np.isfinite(marks)]:
-        for _ in range(2 if (moments == mark).any() else 1):
-            time[steps] = mark
-            room[steps] = nodes.free
-            steps += 1
-    for i in range(len(promises.holder)):
-        rows, unit = slice(promises.first[i], promises.first[i + 1]), gangs.unit[promises.holder[i]]
-        if begin[i] == -np.inf:  # it holds its GPUs now: they are free from its end on
-            for step in range(np.searchsorted(time[:steps], end[i]), steps):
-                shift(room[step], unit, promises.node[rows], promises.gpus[rows], 1)
-        elif begin[i] < np.inf:
-            start = np.searchsorted(time[:steps], max(begin[i], now))
-            stop = max(np.searchsorted(time[:steps], end[i]), start + 1)
-            for step in range(start, stop):
-                shift(room[step], unit, promises.node[rows], promises.gpus[rows], -1)
-    return steps

@@ -9,7 +9,7 @@ import numpy as np
 from gangplan.instances import InstanceError
 
 from ..asking import converted
-from ..fit import change, next_claim, next_spare, reserve
+from ..fit import next_claim, next_spare
 from .conservative import Reservations
 from .jobs import Long, Rows, in_order
 from .policy import EngineScheduler, View
@@ -104,7 +104,7 @@ class Decider:
                 return at
             small = s.degree[s.queue.jobs[at:]] <= s.free[s.up, 0].sum()
             return at + int(np.argmax(small)) if small.any() else -1
-        return int(next_spare(s.queue.jobs, at, -1, s.now, np.inf, s.free, s.gangs, s.nodes))
+        return next_spare(s.queue.jobs, at, s.now, s.nodes, s.reservation.clear())
 
     def _try(self, at: int) -> bool:
         s, job = self.s, int(self.s.queue.jobs[at])
@@ -160,19 +160,19 @@ class Decider:
         """Start those behind the job at `at` that do not delay it (EASY; Lifka, JSSPP 1995)."""
         s = self.s
         s.settle()  # those that have just started have an end too
-        held, queue = int(s.queue.jobs[at]), s.queue
-        shadow, later = reserve(held, s.running.jobs, s.expected, s.gangs, s.nodes, s.log.held)
+        queue, reservation = s.queue, s.reservation
+        reservation.reserve(int(queue.jobs[at]), s.running.jobs, s.expected, s.nodes, s.log.held)
         while True:
-            at = int(next_spare(queue.jobs, at + 1, held, s.now, shadow, later, s.gangs, s.nodes))
+            at = next_spare(queue.jobs, at + 1, s.now, s.nodes, reservation)
             if at < 0:
                 return
             job = int(queue.jobs[at])
             rows = s.find(job, int(s.degree[job]))
             assert rows is not None, "it was found to fit"
-            if s.now + s.span[job] > shadow:
-                change(later, s.unit[job], rows.node, rows.gpus, -1)
             queue.remove(at)
             s.start(job, int(s.degree[job]), rows)
+            if s.now + s.span[job] > reservation.shadow:
+                reservation.later.change(s.log.held, job, -1)
             at -= 1
 
     def _over_others(self) -> None:
@@ -184,7 +184,7 @@ class Decider:
         while at < queue.size:
             if self._plain:
                 seen = queue.jobs[: at + 1] if self.discipline == "head" else queue.jobs
-                at, stop = next_claim(seen, at, s.key, s.rank, victims, s.gangs, s.nodes, s.log.held)
+                at, stop = next_claim(seen, at, s.key, s.rank, victims, s.nodes, s.log.held, s.reservation.later)
                 if at < 0:
                     return
                 stopped, victims = victims[stop].tolist(), victims[~stop]
@@ -212,7 +212,7 @@ class Decider:
         self._mark[s.fresh] = False
         if self._steady:
             self._ask(running)
-        return in_order(running, s.key, s.rank)[::-1]
+        return in_order(running, s.key, s.rank)[::-1].copy()
 
     def _behind(self, victims: Long, job: int) -> Long:
         s, key = self.s, self.s.key[job]

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gangplan.instances.arrays import FloatArray, ranges
 
-if TYPE_CHECKING:
-    from ..fit import Held
+from ..fit import Held
 
 Long = NDArray[np.int64]
 
@@ -124,6 +123,7 @@ class Log:
         node, gpus, gpu: int64, longer than what is used.
         share: float64.
         first, count: int64 (n,), where the rows of each job's present run are.
+        held: the same for compiled code.
         times: (job, first row, rows, start, end, rate) of what has passed.
     """
 
@@ -132,14 +132,17 @@ class Log:
         self.share = np.ones(max(1024, jobs))
         self.used = 0
         self.first, self.count = np.zeros(jobs, dtype=np.int64), np.zeros(jobs, dtype=np.int64)
+        self.held = Held(self.first, self.count, self.node, self.gpus)
         self.times: list[tuple[int, int, int, float, float, float]] = []
 
     def write(self, job: int, rows: Rows, share: float | FloatArray = 1.0) -> None:
         """Make `rows` those that a job holds from now on."""
         k = len(rows.node)
         if self.used + k > len(self.node):
+            most = 2 * len(self.node) + k
             for name in ("node", "gpus", "gpu", "share"):
-                setattr(self, name, np.resize(getattr(self, name), 2 * len(self.node) + k))
+                setattr(self, name, np.resize(getattr(self, name), most))
+            self.held = Held(self.first, self.count, self.node, self.gpus)
         part = slice(self.used, self.used + k)
         self.node[part], self.gpus[part], self.gpu[part] = rows
         self.share[part] = share
@@ -150,13 +153,6 @@ class Log:
         """Return the rows that a running job holds."""
         part = slice(self.first[job], self.first[job] + self.count[job])
         return Rows(self.node[part], self.gpus[part], self.gpu[part])
-
-    @property
-    def held(self) -> Held:
-        """What running jobs hold, for compiled code."""
-        from ..fit import Held  # compiling takes longer than most imports
-
-        return Held(self.first, self.count, self.node, self.gpus)
 
     def table(self) -> dict[str, NDArray[np.int32] | FloatArray]:
         """Return all of it as the columns of an `Outcome`, rows with their times."""

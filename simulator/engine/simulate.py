@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -22,14 +22,12 @@ from ..trace.simulate import DISCIPLINES as PLAIN
 from ..trace.simulate import ORDERS, by_queue
 from ..trace.simulate import simulate as simulate_fast
 from .failures import Outages
+from .loop import Loop
 from .policies import POLICIES, Classes
 from .policies.orders import in_classes
 from .policy import EngineScheduler
+from .state import ClusterState
 from .told import RESERVES, check_told, told_durations
-
-if TYPE_CHECKING:
-    from .loop import Loop
-    from .state import ClusterState
 
 _AMPLE = 1e15
 """Cores or bytes of a node where they are not counted."""
@@ -105,9 +103,6 @@ def prepare(
         raise InstanceError(f"share[{i}]", f"job {workload.names[i]} asks for a share, and GPUs are not shared")
     if scheduler.shared and isinstance(speeds, Proximity):
         raise InstanceError("speeds", "are of GPUs that are not shared, and the scheduler shares them")
-    from .loop import Loop  # compiling takes longer than most imports
-    from .state import ClusterState
-
     state = ClusterState(
         workload,
         fleet,
@@ -186,8 +181,6 @@ def fitting(workload: Workload, nodes: int, gpus: int, rules: Rules) -> BoolArra
     fits: BoolArray = least <= nodes * gpus
     if rules.degrees or (rules.cpu is None and rules.memory is None) or not fits.any():
         return fits
-    from .state import ClusterState
-
     jobs, consolidate = workload.take(np.flatnonzero(fits)), rules.consolidate
     shared = bool((np.asarray(jobs.share) < 1).any())
     rigid, fleet = DegreeOptions.rigid(jobs), _fleet(nodes, gpus, rules)

@@ -12,7 +12,7 @@ from gangplan.instances.placement import Fleet, SpeedModel
 from gangplan.instances.placement.proximity import Proximity
 from gangplan.instances.workload import Workload
 
-from ..fit import Gangs, change, find, nodes_of
+from ..fit import Nodes, Reservation
 from ..options import DegreeOptions
 from .jobs import Log, Long, Queue, Rows, Running
 from .rates import ApartRates, Rates
@@ -39,7 +39,7 @@ class ClusterState:
         key: by which jobs are ordered, float64 (n,).
         span: seconds that waiting jobs will run, alone, float64 (n,).
         fresh: jobs started since the last `settle`.
-        gangs, nodes: the same for compiled code.
+        nodes: the same for compiled code, and `reservation` of the first that waits.
         told: seconds that policies are told each job takes, float64 (n,), and `excess` what that is more; or `None`.
         expected: when running jobs will be done by what is told, float64 (n,); `end` if that is the truth.
     """
@@ -93,17 +93,17 @@ class ClusterState:
         self._ends: list[tuple[float, int]] = []
         self._stopped: dict[int, tuple[Any, ...]] = {}
         self.fresh: list[int] = []
-        self.gangs = Gangs(self.degree, self.unit, self.kind, self.span)
-        self.nodes = nodes_of(self.free, self.whole, self.ok, consolidate)
-        self._node, self._gpus = np.zeros(fleet.n_nodes, dtype=np.int64), np.zeros(fleet.n_nodes, dtype=np.int64)
+        jobs = (self.degree, self.unit, self.kind, self.span)
+        self.nodes = Nodes(*jobs, self.free, self.whole, self.ok, consolidate)
+        self.reservation = Reservation(self.nodes, self.running.place)
+        self._node, self._gpus = np.asarray(self.nodes.node), np.asarray(self.nodes.gpus)
 
     def find(self, job: int, degree: int) -> Rows | None:
         """Return where a waiting job of that degree fits by default."""
         if self.sharing is not None:
-            return self.sharing.find(job, degree, self.nodes, self.gangs)
-        node, gpus = self._node, self._gpus
-        k = find(self.nodes, self.gangs, job, degree, node, gpus)
-        return Rows(node[:k].copy(), gpus[:k].copy(), np.full(k, -1)) if k else None
+            return self.sharing.find(job, degree, self.nodes)
+        k = self.nodes.place(job, degree)
+        return Rows(self._node[:k].copy(), self._gpus[:k].copy(), np.full(k, -1)) if k else None
 
     def has_room(self, job: int, rows: Rows) -> bool:
         """Return whether a job fits on these GPUs beside what is there."""
@@ -131,8 +131,8 @@ class ClusterState:
 
     def start(self, job: int, degree: int, rows: Rows) -> None:
         """Have a job that is in no queue run from now on."""
-        self._occupy(job, rows, -1)
         self.log.write(job, rows, 1.0 if self.sharing is None else float(self.sharing.share[job]))
+        self._occupy(job, -1)
         self.running.add(job)
         self.degree[job] = degree
         self.fresh.append(job)
@@ -274,9 +274,10 @@ class ClusterState:
             times.append((job, first, count, begun, now, rate))
         return times
 
-    def _occupy(self, job: int, rows: Rows, sign: int) -> None:
+    def _occupy(self, job: int, sign: int) -> None:
+        rows = self.log.rows(job)
         if self.sharing is None:
-            change(self.free, self.unit[job], rows.node, rows.gpus, sign)
+            self.nodes.change(self.log.held, job, sign)
             if rows.gpu[0] >= 0:
                 self.idle[self.first[rows.node] + rows.gpu] = sign > 0
         else:
@@ -288,7 +289,7 @@ class ClusterState:
                 self.rates.remove(job)
 
     def _vacate(self, job: int) -> None:
-        self._occupy(job, self.log.rows(job), 1)
+        self._occupy(job, 1)
         self.running.remove(job)
 
     def _unmoved(self, job: int) -> bool:

@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 
 from gangplan.instances.placement import Fleet, SpeedModel
 from gangplan.instances.placement.proximity import Proximity
-from gangplan.solvers.compiled.kernel import Floats, Ints, kernel
 
 from ..engine.jobs import Long
 from ..engine.state import ClusterState
-from ..fit import Held
+from ..fit import occupants
 
 Float32 = NDArray[np.float32]
 
@@ -76,7 +75,7 @@ class Observer:
         """Return the nodes; `staged` GPUs of them are set aside."""
         out = self._blank.copy()
         out[:, 1:4] = state.spare()
-        _occupants(state.running.jobs, state.log.held, state.end, state.now, out[:, 6], out[:, 7])
+        out[:, 6:8] = occupants(state.running.jobs, state.log.held, state.end, state.now, len(out)).T
         if staged is not None:
             out[:, 8] = staged
         return _within(out, 0.0, self._node_high)
@@ -106,20 +105,6 @@ class Observer:
 
 def _within(values: NDArray[np.float64], low: Any, high: NDArray[np.float64]) -> Float32:
     return np.asarray(np.minimum(np.maximum(values, low), high), dtype=np.float32)
-
-
-@kernel
-def _occupants(running: Ints, held: Held, end: Floats, now: float, jobs: Floats, until: Floats) -> None:
-    """Add up the running jobs of each node, and write how many seconds the first of them has left."""
-    for job in running:
-        for k in range(held.first[job], held.first[job] + held.count[job]):
-            n = held.node[k]
-            if k > held.first[job] and held.node[k - 1] == n:
-                continue  # GPUs that are told apart have a row each
-            left = end[job] - now
-            if jobs[n] == 0 or left < until[n]:
-                until[n] = left
-            jobs[n] += 1
 
 
 def _box(low: NDArray[np.float64], high: NDArray[np.float64]) -> Box:

@@ -13,14 +13,13 @@ from gymnasium.spaces import Box, Dict, Discrete
 from numpy.typing import NDArray
 
 from gangplan.instances import InstanceError
-from gangplan.instances.arrays import FloatArray, require_number
+from gangplan.instances.arrays import require_number
 from gangplan.instances.placement import Fleet, SpeedModel
 from gangplan.instances.placement.proximity import Proximity
 
 from ..engine import POLICIES, EngineScheduler
 from ..engine.jobs import Long, Rows
 from ..engine.state import ClusterState
-from ..fit import SLACK
 from ..metrics import summary
 from ..outcome import Outcome
 from .episode import Cases, Episode, Reward, Synthetic, completion_time, plain
@@ -251,8 +250,7 @@ class Gang:
         m = len(state.free)
         self.staged: Long = np.zeros(m, dtype=np.int64)
         self._order: list[int] = []
-        self._may = state.ok[state.kind[job]]
-        self._able, self._whole = self._count(state.free), self._count(state.whole)
+        self._able, self._whole = (state.nodes.room(job, whole) for whole in (False, True))
         self._many = state.consolidate and degree > int(self._whole.max())
         self._idle = state.free[:, 0] == state.whole[:, 0]
 
@@ -288,14 +286,6 @@ class Gang:
     def rows(self) -> Rows:
         """Return where it is."""
         return Rows.whole([(node, int(self.staged[node])) for node in self._order])
-
-    def _count(self, free: FloatArray) -> Long:
-        unit = self._s.unit[self.job]
-        able = free[:, 0].astype(np.int64)
-        for r in range(1, free.shape[1]):
-            if unit[r] > 0:
-                able = np.minimum(able, np.floor(free[:, r] / unit[r] * (1 + SLACK) + SLACK).astype(np.int64))
-        return np.asarray(np.where(self._may, np.maximum(able, 0), 0))
 
 
 class PlaceEnv(ClusterEnv):

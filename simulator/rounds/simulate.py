@@ -14,9 +14,9 @@ from gangplan.instances.arrays import FloatArray, require_choice, require_number
 
 from ..check import assert_sound
 from .jobs import RoundJobs, RoundsCluster
+from .loop import Rounds
 from .outcome import RoundOutcome, check_rounds, outcome_of
 from .policies import ROUND_POLICIES, RoundsPolicy
-from .state import ACTIVE, HELD, LEASES, LENGTH, NOW, RESET, ROUNDS, STALE, TRIED, Rounds, initial
 
 
 def simulate_rounds(
@@ -49,8 +49,9 @@ def simulate_rounds(
     jobs = _ready(jobs, cluster, length - overhead)
     decide = (ROUND_POLICIES[policy] if isinstance(policy, str) else policy)(jobs, cluster, seed)
     chunk = min(1024, max(16, 200_000 // cluster.gpus))
-    s = initial(jobs, cluster, (length, gap, overhead), decide.strict, chunk)
-    allocations, leases = _run(s, decide, random.Random(seed + 5), chunk)  # Gavel's generator: its figures come out
+    s = Rounds(jobs, cluster, length, gap, overhead, decide.strict, chunk)
+    generator = random.Random(seed + 5)  # Gavel's generator: its figures come out
+    allocations, leases = _run(s, decide, generator, chunk, len(cluster.types))
     begins, lease, span, held = (np.concatenate(part) for part in zip(*leases, strict=True))
     span[:, :2], begins = _absolute(span[:, :2], jobs), _absolute(begins, jobs)
     outcome = outcome_of(jobs, cluster, begins, allocations, overhead, (lease, span, held))
@@ -83,28 +84,23 @@ def _ready(jobs: RoundJobs, cluster: RoundsCluster, time: float) -> RoundJobs:
 
 
 def _run(
-    s: Rounds, decide: RoundsPolicy, types: random.Random, chunk: int
+    s: Rounds, decide: RoundsPolicy, generator: random.Random, chunk: int, types: int
 ) -> tuple[int, list[tuple[FloatArray, NDArray[np.int64], FloatArray, NDArray[np.int64]]]]:
-    from .loop import ALLOCATE, DONE, STUCK, advance  # compiling takes longer than most imports
-
-    k = len(s.room)
-    orders = np.tile(np.arange(k), (chunk, 1))
+    orders = np.tile(np.arange(types), (chunk, 1))
     allocations, leases, fresh = 0, [], True
     while True:
         if fresh and not decide.in_order:
-            orders = np.array([_shuffled(types, k) for _ in range(chunk)])
-        why = advance(s, orders)
-        fresh = why != ALLOCATE
-        if why == STUCK:
+            orders = np.array([_shuffled(generator, types) for _ in range(chunk)])
+        why = s.advance(orders)
+        fresh = why != "allocate"
+        if why == "stuck":
             raise RuntimeError("no job runs and none is to come: the policy gives no share to those that are left")
-        if why == ALLOCATE:
+        if why == "allocate":
             _allocate(s, decide)
             allocations += 1
             continue
-        rounds, rows, gpus = s.counts[ROUNDS], s.counts[LEASES], s.counts[HELD]
-        leases.append((s.begins[:rounds].copy(), s.lease[:rows].copy(), s.span[:rows].copy(), s.held[:gpus].copy()))
-        s.counts[[ROUNDS, LEASES, HELD, TRIED]] = 0
-        if why == DONE:
+        leases.append(s.written())
+        if why == "done":
             return allocations, leases
 
 
@@ -116,15 +112,14 @@ def _shuffled(types: random.Random, k: int) -> list[int]:
 
 def _allocate(s: Rounds, decide: RoundsPolicy) -> None:
     """Settle what jobs are owed under the shares so far, and ask the policy for new ones."""
-    active = np.sort(s.ranking[0, : s.counts[ACTIVE]])
-    now, half = float(s.times[NOW]), float(s.times[LENGTH]) / 2
-    s.deficit[active] += s.share[active] * (now - s.times[RESET]) - (s.received[active] - half)
-    s.received[active] = half
-    s.share[active] = decide.shares(active, s.left[active], now - s.submit[active])
-    s.known[active] = True
-    s.times[RESET] = now
-    s.counts[STALE] = 0
-    s.priority[active] = np.where(s.speed[active] > 0, s.share[active], 0.0) / half
-    for j in range(len(s.room)):
-        keys = (-s.share[active, j], -s.deficit[active, j], -s.priority[active, j])
-        s.ranking[j, : len(active)] = active[np.lexsort(keys)]
+    share, owed, received, priority = map(np.asarray, (s.share, s.deficit, s.received, s.priority))
+    ranking, left, submit, speed = map(np.asarray, (s.ranking, s.left, s.submit, s.speed))
+    active, half = np.sort(ranking[0, : s.active]), s.length / 2
+    owed[active] += share[active] * (s.now - s.reset) - (received[active] - half)
+    received[active] = half
+    share[active] = decide.shares(active, left[active], s.now - submit[active])
+    np.asarray(s.known)[active] = True
+    s.reset, s.stale = s.now, False
+    priority[active] = np.where(speed[active] > 0, share[active], 0.0) / half
+    for row, key in zip(ranking, zip(share.T, owed.T, priority.T, strict=True), strict=True):
+        row[: len(active)] = active[np.lexsort([-x[active] for x in key])]

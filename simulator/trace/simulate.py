@@ -13,7 +13,9 @@ from gangplan.instances.arrays import FloatArray, require, require_choice, requi
 from gangplan.instances.workload import Workload
 
 from ..check import assert_sound, check
+from ..fit import Nodes
 from ..outcome import Outcome
+from .loop import run
 
 DISCIPLINES = ("head", "overtake", "easy")
 
@@ -59,20 +61,14 @@ def simulate(
     if (workload.gpus > room).any():
         i = int(np.argmax(workload.gpus > room))
         raise InstanceError(f"gpus[{i}]", f"job {workload.names[i]} needs {workload.gpus[i]}, the cluster has {room}")
-    from ..fit import Gangs, nodes_of  # compiling takes longer than most imports
-    from .loop import levels_of, lines_of, run
-
     n = workload.n_jobs
-    need, alike = workload.gpus.astype(np.int64), np.zeros(n, dtype=np.int64)
-    gangs = Gangs(need, np.ones((n, 1)), alike, np.array(workload.duration))
     whole = np.full((nodes, 1), float(gpus)) if consolidate else np.full((1, 1), float(room))
-    cluster = nodes_of(whole.copy(), whole, np.ones((1, len(whole)), dtype=bool), consolidate)
+    jobs = (workload.gpus.astype(np.int64), np.ones((n, 1)), np.zeros(n, dtype=np.int64), np.array(workload.duration))
+    cluster = Nodes(*jobs, whole.copy(), whole, np.ones((1, len(whole)), dtype=bool), consolidate)
     arrivals = np.argsort(workload.submit, kind="stable")
     keys = ORDERS[policy](workload) if order is None else order
-    lines = lines_of(need, arrivals[np.argsort(keys[arrivals], kind="stable")])
-    start, rows = run(
-        np.array(workload.submit), arrivals, lines, levels_of(cluster), gangs, cluster, DISCIPLINES.index(discipline)
-    )
+    queue = arrivals[np.argsort(keys[arrivals], kind="stable")]
+    start, rows = run(np.array(workload.submit), arrivals, queue, cluster, DISCIPLINES.index(discipline))
     rooms, finish = np.full(nodes, gpus, dtype=np.int32), start + workload.duration
     if consolidate:
         outcome = Outcome.unbroken(workload, rooms, start, finish, rows[1], rows[2], rows[0])
