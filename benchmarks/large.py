@@ -17,6 +17,7 @@ import numpy as np
 
 import gangplan
 from gangplan.hybrid import portfolio, processes
+from gangplan.hybrid.portfolio import can_run_here
 from gangplan.hybrid.processes import guarded
 from gangplan.hybrid.table import ENTRIES, import_libraries, methods
 from gangplan.hybrid.timetable import PROCESS, SHORT
@@ -91,10 +92,10 @@ def _use_processor_time() -> None:
     """Let the clock of a solve be the processor time of this process, which runs all methods itself."""
 
     def run(solve: Any, entry: Any, prepared: Any) -> None:
-        if entry.quick or entry.heeds_clock or solve.remaining() >= PROCESS:  # else it would have no process
+        if entry.quick or can_run_here(entry.method) or solve.remaining() >= PROCESS:  # else it would have no process
             guarded(solve, entry, prepared)
 
-    portfolio.can_fork = lambda: False
+    portfolio.can_serve = lambda: False
     processes.guarded = run
     time.perf_counter = time.process_time
 

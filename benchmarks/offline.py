@@ -214,7 +214,7 @@ def _searched(task: Task, problem: Any, prepared: Any, limit: float, shared: flo
     """Return what the rule and annealing, or `auto`, find in so many seconds."""
     objective = task.case.split(", ")[0]
     if task.policy == AUTO:
-        portfolio.can_fork = lambda: False  # type: ignore[attr-defined]
+        portfolio.can_serve = lambda: False  # type: ignore[attr-defined]
         done = gangplan.solve(problem, time_limit=limit + shared, workers=1)
         return {"seconds": done.wall_seconds - shared, "value": done.objective}
     plan, clock = _classic(objective, int(task.case.split(", ")[1]), task.seed)[2], time.perf_counter

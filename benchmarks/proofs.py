@@ -18,6 +18,7 @@ import gangplan
 from gangplan.hybrid.bench.rows import ONLINE
 from gangplan.hybrid.bench.suite import SIZES, Instance, make, suite
 from gangplan.hybrid.table import import_libraries
+from gangplan.hybrid.workers import fork_only
 from gangplan.instances import InstanceError
 from gangplan.instances.certificates import verify_bound
 from gangplan.solvers.processes import forked
@@ -107,6 +108,7 @@ def _ready(objective: str) -> None:
 
 
 def _solved(problem: Any, seconds: float, certify: bool) -> Mapping[str, float | None]:
+    fork_only()
     x = gangplan.solve(problem, time_limit=seconds, workers=1, certify=certify)
     spent = x.phases.get("certify", 0.0)
     found: dict[str, float | None] = {"seconds": x.wall_seconds - spent, "value": x.objective, "bound": x.bound}

@@ -20,6 +20,7 @@ from gangplan.hybrid import witness
 from gangplan.hybrid.bench.rows import ONLINE
 from gangplan.hybrid.bench.suite import SIZES, Instance, make, specified
 from gangplan.hybrid.table import import_libraries
+from gangplan.hybrid.workers import fork_only
 from gangplan.instances.placement.problem import GOALS
 from gangplan.solvers.method import OBJECTIVES
 from gangplan.solvers.processes import forked
@@ -97,6 +98,7 @@ def _ready(objective: str) -> None:
 
 
 def _solved(problem: Any, stretch: float) -> Mapping[str, float | None]:
+    fork_only()
     witness.LEAST *= stretch
     x = gangplan.solve(problem, time_limit=stretch * MORE * LIMIT, workers=1)
     print(f"    {x.standing}")

@@ -1,46 +1,24 @@
-"""Carry out a timetable under one deadline: searches here, solvers in processes; renew it with what is left."""
+"""Carry out a timetable under one deadline: what is quick here, the others in workers; renew it with what is left."""
 
 from __future__ import annotations
 
-import sys
-import time
-from collections.abc import Sequence
-from contextlib import suppress
-from dataclasses import replace
-from importlib import import_module
-from itertools import takewhile
+from itertools import groupby
 from typing import Any
 
-from gangplan.solvers.method import suite
-from gangplan.solvers.processes import POLL, can_fork, can_thread
+from gangplan.solvers.method import Method, suite
 from gangplan.solvers.run import Run, in_time
 
 from .processes import Process, listen, run_here
 from .table import Entry, installed, method_for, parts, suited
-from .timetable import (
-    ALONE,
-    BESIDE,
-    HERE,
-    NO_PROCESS,
-    PROCESS,
-    QUICK,
-    REGISTERED,
-    SHORT,
-    Situation,
-    Timetable,
-    TimetableSlot,
-    timetable,
-)
+from .timetable import ALONE, HERE, SHORT, WORKER, Situation, Timetable, TimetableSlot, timetable
+from .worker import draw_on
+from .workers import can_serve
 
 _LARGE = 100_000
 """Parts of a problem from which on a draft comes first: preparing may take all of the time, and a draft some of it.
 
 Drawn up after the time is up, the draft of 150,000 ops makes an answer due after 1 s come at 1.6 s instead of 1.3.
 """
-_SOON = 2.0
-"""Seconds left below which solvers' libraries are imported before the searches, which would leave no time for it."""
-_EXHAUSTED = 1e-3
-"""Seconds of a round of searches below which another round, with other random numbers, is not worth its start."""
 
 
 def run_methods(run: Run, method: str) -> None:
@@ -52,12 +30,14 @@ def run_methods(run: Run, method: str) -> None:
             if parts(run.problem) > _LARGE and not run.bare:
                 with run.phase("draft"):
                     tools.draft(run, None)
+            if not crew.first:
+                crew.ask()
             with run.phase("prepare"):
                 prepared = tools.prepared(run)
             if not run.infeasible:
                 crew.carry_out(prepared)
     except KeyboardInterrupt:
-        crew.last_words(interrupted=True)
+        crew.interrupt()
         if run.plan is None and not run.infeasible:
             tools.draft(run, prepared)
         raise
@@ -68,137 +48,134 @@ def run_methods(run: Run, method: str) -> None:
             tools.draft(run, prepared)
 
 
+def can_run_here(method: Method) -> bool:
+    """Return whether `method` can begin at once and looks at the clock all the time, as solvers do not."""
+    return not method.exact and not method.library
+
+
 def unfit(entry: Entry, prepared: Any) -> str:
     """Return why a method cannot run at all, nothing if it can."""
     if not entry.does.suits(prepared):
         return "it does not model all of the problem, or its model would be too large"
-    if entry.added and not can_fork():
+    if entry.added and not can_serve():
         return "no process of its own on this system, and this one is not to be risked"
     return "" if installed(entry.does) else f"{entry.does.library} is not installed"
 
 
 class Crew:
-    """Who works on one problem: this process, and others beside it or in its stead."""
+    """Who works on one problem: this process, a worker for the searches, others beside it.
+
+    The worker is asked for before anything else, and prepares while this process does and makes a quick plan.
+    """
 
     def __init__(self, run: Run, name: str) -> None:
         self.run, self.named = run, name != "auto"
-        self.entries, method = suited(run.problem), method_for(run.problem, name)
+        self.entries = suited(run.problem)
+        self.timetable = Timetable(())
+        method = method_for(run.problem, name)
         if method is not None:
             added = [entry for entry in self.entries if entry.added and entry.name == name]
             self.entries = added or [Entry(run.problem.objective, name, method)]
-        self.timetable, self.why = Timetable(()), dict[str, str]()
-        self._processes, self._next = list[Process](), 0.0
+        self.first = any(entry.alone for entry in self.entries)
+        """Whether a worker is asked for only after what runs alone."""
+        self._main: Process | None = None
+        self._others: list[Process] = []
+
+    def ask(self) -> None:
+        """Ask for a worker if there is time and use for one."""
+        if can_serve() and self.run.remaining() >= SHORT:
+            self._main = Process(self.run, named=self.entries[0] if self.named else None)
 
     def survey(self, prepared: Any) -> Situation:
         """Return what the timetable depends on; note which methods cannot run, quick ones aside."""
-        self.why = {entry.name: words for entry in self.entries if (words := unfit(entry, prepared))}
+        why = {entry.name: words for entry in self.entries if (words := unfit(entry, prepared))}
         for entry in self.entries:
-            if entry.name in self.why and not entry.quick:
-                self.run.leave_out(entry.name, self.why[entry.name])
-        return Situation(self.entries, self.run.workers, self.why, can_fork(), self.named)
+            if entry.name in why and not entry.quick:
+                self.run.leave_out(entry.name, why[entry.name])
+        return Situation(
+            self.entries,
+            cores=self.run.workers,
+            unfit=why,
+            local=frozenset(
+                x.name for x in self.entries if x.name not in why and (can_run_here(x.does) or (x.alone and self.first))
+            ),
+            serves=can_serve(),
+            asked=self._main is not None,
+            named=self.named,
+        )
 
     def carry_out(self, prepared: Any) -> None:
-        """Run the slots in turn, and renew the timetable after quick and after registered ones, not amid the others.
+        """Run what runs here or alone, renew the timetable after each kind of slots, not amid one; hand the rest over.
 
-        There, what had time enough when it was planned would lose its turn with the time that the others take.
+        Amid searches, what had time enough when they were planned would lose its turn with the time that they take.
         """
-        run, situation, done = self.run, self.survey(prepared), list[Entry]()
-        early = drawn = tuple[TimetableSlot, ...]()
-        while not run.stopped:
+        run, here, done = self.run, list[TimetableSlot](), list[Entry]()
+        if self._main is not None:
+            self._main.listen()  # it may be ready
+        situation = self.survey(prepared)
+        while True:
             self.timetable = timetable(situation, run.seconds(), run.deadline - run.started, done)
-            slots = self.timetable.slots
-            early = tuple(takewhile(lambda x: x.why == slots[0].why in (QUICK, REGISTERED), slots))  # noqa: B023
-            if not early:
-                for name, words in self.timetable.late.items():
-                    run.leave_out(name, words, late=True)
-                if run.remaining() < _SOON:
-                    for slot in slots:
-                        self._import(slot)
-            for slot in early or slots:
-                if not run.stopped:
-                    done.append(slot.entry)
-                    self._run(slot, prepared)
-            drawn += early or slots
-            if not early:
+            (where, _), slots = next(groupby(self.timetable.slots, lambda x: (x.where, x.why)), (("", ""), iter(())))
+            if run.stopped or where not in (HERE, ALONE):
                 break
-        if not self.named:
-            self._draw_on([slot for slot in drawn if slot.entry.does.draws], prepared)
-        self._attend(self._processes)
-
-    def _run(self, slot: TimetableSlot, prepared: Any) -> None:
-        """Run a method, here or in a process; here too where no process can be had, if it can be stopped."""
-        run, named, entry, library = self.run, self.named, slot.entry, slot.entry.does.library
-        if slot.where != HERE:
-            self._import(slot)
-            if run.remaining() < PROCESS:
-                run.leave_out(entry.name, NO_PROCESS, late=True)
-                return
-            try:
-                self._processes.append(Process(run, slot, prepared, named=self.named))
-            except OSError as error:
-                why = (error.strerror or str(error)).lower()
-                run.note(f"no process could be begun ({why}): methods run in this one")
-            else:
-                if slot.where == ALONE:
-                    self._attend(self._processes[-1:])
-                return
-            if entry.added or slot.where == BESIDE:
-                run.leave_out(entry.name, "no process of its own, and this one is not to be risked", late=True)
-                return
-            if library and not can_thread(run.workers + 1):
-                run.leave_out(entry.name, f"no threads for {library} to start", late=True)
-                return
-            slot, named = replace(slot, where=HERE, why="no process to be had"), False
-        run.beside = self._look
-        run_here(run, slot, prepared, named=named)
-        run.beside = None
-
-    def _import(self, slot: TimetableSlot) -> None:
-        """Import the library of one of our methods here, where the next solve finds it too, if there is time."""
-        library = slot.entry.does.library
-        wanted = slot.where == ALONE and not slot.entry.added and library not in ("", *sys.modules)
-        if wanted and self.run.remaining() > SHORT:
-            with self.run.phase("import"), suppress(Exception):  # the method will say the same
-                import_module(library)
-
-    def _draw_on(self, slots: list[TimetableSlot], prepared: Any) -> None:
-        """Run searches that draw again and again, with other random numbers, until the run has stopped."""
-        run, seed, spent = self.run, self.run.seed, 1.0
-        while slots and not run.stopped and spent >= _EXHAUSTED * len(slots):
-            since = time.perf_counter()
-            run.seed = (run.seed + 1) % 2**31
             for slot in slots:
-                if not run.stopped:
-                    self._run(slot, prepared)
-            spent = time.perf_counter() - since
-        run.seed = seed
+                if run.stopped:
+                    break
+                done.append(slot.entry)
+                if where == HERE:
+                    here.append(slot)
+                    run_here(run, slot, slot.given, prepared, named=self.named)
+                else:
+                    self._others.append(Process(run, [slot], prepared))
+                    self._attend(self._others[-1])
+            if self.first and not run.stopped:
+                self.first = False
+                self.ask()
+                situation = self.survey(prepared)
+        if not run.stopped:
+            for name, why in self.timetable.late.items():
+                run.leave_out(name, why, late=True)
+            self._hand_over(prepared)
+        if self._main is None and not self.named:
+            draw_on(run, enumerate(x.given for x in here), lambda i, entry: run_here(run, here[i], entry, prepared))
+        self._attend()
 
-    def _look(self) -> None:
-        """Hear what processes say while a method is at work here, now and then."""
-        if (now := time.perf_counter()) >= self._next:
-            self._next, self.run.beside = now + POLL, None  # who listens looks at the clock too
-            listen(self._processes, 0.0)
-            self.run.beside = self._look
-
-    def _attend(self, awaited: Sequence[Process]) -> None:
-        """Listen to all who are at work until some are done, as long as the run has not stopped."""
-        while not self.run.stopped and not all(x.done for x in awaited):
-            listen(self._processes)
-        if self.run.stopped and self.run.stop_reason != "callback":
-            self.last_words()
-
-    def last_words(self, *, interrupted: bool = False) -> None:
-        """Let those who are at work say what they have in the end."""
-        for process in self._processes:
-            process.last_words(interrupted=interrupted)
+    def interrupt(self) -> None:
+        """Have the searches stop and tell what they have."""
+        if self._main is not None:
+            self._main.interrupt()
 
     def end(self) -> None:
-        """End all processes, and say why who has not begun did not."""
-        self.run.beside = None
-        for process in self._processes:
+        """End all workers, and say why who has not begun did not."""
+        for process in [*([self._main] if self._main else ()), *self._others]:
             process.end()
         ran = {turn.method for turn in self.run.turns.values()}
         waiting = dict.fromkeys((slot.entry.name for slot in self.timetable.slots), "the solve ended before its turn")
-        for name, why in {**self.why, **self.timetable.late, **waiting}.items():
+        for name, why in {**self.timetable.left_out, **self.timetable.late, **waiting}.items():
             if name not in ran:
                 self.run.left_out.setdefault(name, why)
+
+    def _hand_over(self, prepared: Any) -> None:
+        """Have workers run what is left of the timetable."""
+        run, slots = self.run, [slot for slot in self.timetable.slots if slot.where == WORKER]
+        self._others += [Process(run, [slot], prepared) for slot in self.timetable.slots if slot.where != WORKER]
+        if slots:
+            self._main = self._main or Process(run)
+            self._main.order(slots, prepared)
+            if run.plan is None and not self._main.ready and not self.named:
+                with run.phase("draft"):
+                    suite(run.problem.objective).draft(run, prepared)
+
+    def _attend(self, until: Process | None = None) -> None:
+        """Listen to all who are at work, or until one is done, as long as the run has not stopped."""
+        run = self.run
+        while not run.stopped:
+            working = [x for x in (self._main, *self._others) if x is not None and not x.done]
+            if not working or (until is not None and until.done):
+                return
+            listen(working)
+        if self._main is None or run.stop_reason == "callback":
+            return
+        self._main.last_words()
+        if run.stop_reason == "time limit" and not self._main.done and not self._main.ready:
+            run.no_time("no time to load the searches: that goes on, for the solves to come")

@@ -1,73 +1,54 @@
 """Run methods so that what one does wrong costs its own share of the time and nothing else.
 
-Searches run in this process. Solvers, and methods that others have registered, run in a fork of it each: one that
-crashes, hangs or sleeps is killed. What it finds is verified again here. Should another thread hold a lock that it
-needs just as it is forked, it hangs and is killed too.
+Most run in a worker: one that crashes, hangs or sleeps is killed, and the rest go on in another. What it finds is
+verified again here. What cannot be sent to a worker runs in a fork of this process: should another thread hold a lock
+just then, it hangs and is killed. So does everything after `fork_only`: GapBench counts and limits forks with it.
 """
 
 from __future__ import annotations
 
-import gc
-import os
 import pickle
-import signal
-import socket
-import struct
-import sys
+import threading
 import time
 import warnings
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import suppress
+from dataclasses import replace
 from math import inf
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from gangplan.instances.errors import InstanceError
-from gangplan.solvers.processes import POLL, Child, one_thread
-from gangplan.solvers.run import Run, Turn, in_time
+from gangplan.solvers.processes import POLL, Child, can_fork
+from gangplan.solvers.run import Run, Turn
 
 from .table import Entry
-from .timetable import BESIDE, TimetableSlot
+from .timetable import HERE, TimetableSlot
+from .worker import Tell, WorkerOrders, execute, ours, reason, serve
+from .workers import Worker, begin, connected, forks
 
 _GRACE, _LEAST_GRACE = 0.25, 0.2
 """A method may overrun what it was given by this share of it, and so many seconds, before it is killed."""
 _INTERRUPTED = 0.5
 """Seconds that a method may take to stop on Ctrl-C."""
-_MESSAGE = 1
-"""Seconds without a byte after which whoever began a message does not end it any more."""
-_WORD, _WORD_SHARE = 0.05, 0.02
-"""Seconds, and share of the time left, that a process stops early at most: a solver's last bound is to be in time."""
-_FILES = 2**16
-"""File descriptors that the caller may have open."""
-_GIVES_WAY = 10
-"""By how much nicer (nice(2)) a process is that only proves bounds: it takes what the search leaves of busy cores."""
-
 _MESSAGES: dict[str, tuple[Any, ...]] = {
+    "ready": (),
+    "begin": (int, int | float),
     "plan": (object, str),
     "bound": (int | float, str),
     "failed": (str, object),
     "infeasible": (str,),
-    "end": (tuple, dict, dict, bool),
+    "end": (int, tuple, dict, dict, bool),
+    "done": (),
 }
-"""What a process says: kinds, and types of what follows.
+"""What a worker says: kinds, and types of what follows.
 
-That is of ``end`` its notes, who was left out, its phases, and whether time was short.
+That is of ``end`` the method if it is over, its notes, who was left out, its phases, and whether time was short.
 """
 
 
 class MethodFailed(RuntimeWarning):
     """A method was left out because it failed; the answer is that of the others."""
-
-
-def execute(run: Run, entry: Entry, prepared: Any) -> None:
-    """Run a method within its share of the time."""
-    with (
-        run.phase(entry.name),
-        run.share(entry.share),
-        in_time(run),
-        one_thread() if entry.learned else nullcontext(),
-    ):
-        entry.does.run(run, prepared)
 
 
 def guarded(run: Run, entry: Entry, prepared: Any) -> None:
@@ -87,86 +68,244 @@ def failed(run: Run, name: str, why: str, *, late: bool = False) -> None:
     warnings.warn(words, MethodFailed, stacklevel=2)
 
 
-def reason(error: BaseException) -> str:
-    """Return what a note says of a failure."""
-    return f"it failed with {type(error).__name__}: {' '.join(str(error).split())[:300]}"
-
-
-def book(run: Run, slot: TimetableSlot, since: float) -> None:
-    """Book the time of a slot from `since` on."""
+def book(run: Run, slot: TimetableSlot, since: float) -> float:
+    """Book the time of a slot from `since` on, and return it."""
+    spent = time.perf_counter() - since
     before = run.turns.get(slot)
-    ran = time.perf_counter() - since + (before.ran if before else 0.0)
+    ran = spent + (before.ran if before else 0.0)
     run.turns[slot] = Turn(slot.entry.name, slot.where, slot.why, slot.begin, slot.end, ran)
+    return spent
 
 
-def run_here(run: Run, slot: TimetableSlot, prepared: Any, *, named: bool = False) -> None:
+def run_here(run: Run, slot: TimetableSlot, entry: Entry, prepared: Any, *, named: bool = False) -> None:
     """Run a method in this process and book its time; what it raises is the caller's who has asked for it by name."""
     since = time.perf_counter()
     try:
-        (execute if named else guarded)(run, slot.given, prepared)
+        (execute if named else guarded)(run, entry, prepared)
     finally:
         book(run, slot, since)
 
 
-def listen(processes: Sequence[Process], seconds: float = POLL) -> None:
-    """Wait so long at most for what any of the processes says, and take it."""
+def listen(processes: Sequence[Process]) -> None:
+    """Wait a moment for what any of the processes says, and take it."""
     heard = [process for process in processes if not process.done]
     if heard:
-        wait([process.inbox for process in heard], max(0.0, min(seconds, heard[0].run.remaining())))
+        wait([process.inbox for process in heard], max(0.0, min(POLL, heard[0].run.remaining())))
     for process in heard:
         process.listen()
 
 
 class Process:
-    """A method at work in a fork of this process.
+    """Methods at work in a process of their own; what one fails at costs it its process and the rest nothing.
 
     Args:
         run: the solve.
-        slot: the method's.
-        prepared: what the suite has made of the problem.
-        named: whether the caller has asked for the method by name: what it raises is the caller's.
-
-    Raises:
-        OSError: if the system has no process to give.
+        slots: what to run, in this order; `None` if that is not decided yet: the process prepares.
+        prepared: what the suite has made of the problem, for a method that runs in this process after all.
+        named: the one method, where the caller has asked for it by name: what it raises is the caller's, and the
+            process finds its library imported.
     """
 
-    def __init__(self, run: Run, slot: TimetableSlot, prepared: Any, *, named: bool = False) -> None:
-        self.run, self.slot, self.named, self.done = run, slot, named, False
-        self._since = time.perf_counter()
-        self._until = self._since + run.remaining() * slot.share * (1 + _GRACE) + _LEAST_GRACE
-        ours, theirs = socket.socketpair()
-        for end in (ours, theirs):
-            end.setblocking(True)  # whatever the program's own sockets are by default
-        ours.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", _MESSAGE, 0))
-        self.inbox, outbox = Connection(ours.detach()), Connection(theirs.detach())
+    def __init__(
+        self,
+        run: Run,
+        slots: Sequence[TimetableSlot] | None = None,
+        prepared: Any = None,
+        *,
+        named: Entry | None = None,
+    ) -> None:
+        self.run, self.named = run, named
+        self.ready = False
+        self.done = slots is None
+        self._silent, self._at = 0, -1
+        self._since: float | None = None
+        self._until = inf
+        self._child: Worker | Child | None = None
+        self._slots: Sequence[TimetableSlot] | None = None
+        if slots is None:
+            self._begin()
+        else:
+            self.order(slots, prepared)
+
+    def order(self, slots: Sequence[TimetableSlot], prepared: Any) -> None:
+        """Decide what the process runs."""
+        self._slots, self._prepared = slots, prepared
+        self._left = {i: slot.given for i, slot in enumerate(slots)}
+        self.done = not slots
+        if self.ready:
+            self._send()
+        elif self._child is None and not self.done:
+            self._begin()
+
+    def listen(self) -> None:
+        """Take what the process has said; begin another one where it has failed."""
+        child = self._child
+        if child is None:
+            return
+        waits = self._slots is None
         try:
-            self._child = Child(lambda: _work(run, slot, prepared, Tell(run, outbox), named))
+            while not self.run.stopped and (waits or not self.done) and self.inbox.poll():
+                self.take(*self._message())
+            if not self.done and not child.alive() and not self.inbox.poll():
+                raise EOFError
+            gone = self.overrun()
+        except (EOFError, OSError):
+            gone = not self.run.stopped
+            if gone and self._entry is not None:
+                child.join(1.0)
+                self._give_up(f"its process ended with code {child.exitcode}")
+            elif gone:  # it has begun nothing
+                self._silent += 1
+        if gone or (self.done and not waits):
+            self.end()
+            self._child = None
+            if (waits or not self.done) and not self.run.stopped:
+                self._begin()
+
+    def take(self, kind: str, *what: Any) -> None:
+        """Do what a message says; plans and bounds are believed no more than anybody's."""
+        if kind == "ready":
+            self.ready = True
+            if self._slots is not None:
+                self._send()
+        elif kind == "done":
+            self.done = True
+        elif kind == "begin":
+            self._at, seconds = what
+            if self._entry is not None and self._entry.added:  # it might take its time
+                seconds = min(seconds, self.run.remaining() * self._entry.share) if self._since is None else 0.0
+            self._since = time.perf_counter()
+            self._until = self._since + seconds * (1 + _GRACE) + _LEAST_GRACE
+        elif kind == "end":
+            over, *books = what
+            self._left.pop(over, None)
+            self._take_books(*books)
+            self.done = not self._left and all(slot.entry.added for slot in self._slots or ())
+        elif self._entry is not None:
+            self._believe(self._entry, kind, *what)
+
+    def overrun(self) -> bool:
+        """Return whether the method at work has had its time; it is given up then."""
+        if time.perf_counter() <= self._until:
+            return False
+        self._give_up("it did not stop when its time was up, and was killed", late=True)
+        return True
+
+    def last_words(self, seconds: float = POLL) -> None:
+        """Wait a moment for what the method at work says in the end: its bound, how it spent its time."""
+        until = time.perf_counter() + seconds
+        with suppress(EOFError, OSError):
+            while self._since is not None and self.inbox.poll(max(0.0, until - time.perf_counter())):
+                self.take(*self._message())
+
+    def interrupt(self) -> None:
+        """Ask the method at work to stop, and wait a moment for what it has found."""
+        if isinstance(self._child, Worker):
+            self._child.interrupt()
+            self.last_words(_INTERRUPTED)
+
+    def end(self) -> None:
+        """End the process, and book the time of the method that was at work."""
+        if self._child is not None and not self.inbox.closed:
+            self._child.kill()
+            self.inbox.close()
+            self._book()
+
+    def _message(self) -> Any:
+        """Return what the process says; one that talks nonsense has left.
+
+        Raises:
+            EOFError, OSError: if it says nothing any more.
+        """
+        try:
+            message = self.inbox.recv()
+        except OSError:
+            raise
+        except Exception:  # what unpickling raises where somebody has written into the connection
+            message = None
+        if not isinstance(message, tuple) or not message or not _makes_sense(*message):
+            raise EOFError
+        return message
+
+    @property
+    def _entry(self) -> Entry | None:
+        """The method at work."""
+        return self._slots[self._at].given if self._slots and 0 <= self._at < len(self._slots) else None
+
+    def _begin(self) -> None:
+        self._at, self._until = -1, inf
+        self._since, self.ready = None, False
+        try:
+            if self._silent > 1:
+                raise OSError("it ends at once")
+            alone = forks()
+            if self._slots is not None and (alone or self._packed() is None):
+                self._fork()
+            elif not alone:
+                library = self.named.does.library if self.named else ""
+                self._child = begin(self.run, library=library)
+                self.inbox = self._child.inbox
+        except OSError as error:
+            self._child = None
+            if self._slots is not None:
+                self._stay(self._slots, error)
+
+    def _packed(self) -> bytes | None:
+        """Return the orders as they are sent, `None` if they cannot be: others' methods are here alone."""
+        if all(map(ours, self._left.values())):
+            orders = WorkerOrders.of(self.run, self._left, once=self.named is not None)
+            return pickle.dumps(orders, pickle.HIGHEST_PROTOCOL)
+        if not can_fork():
+            raise OSError("what it consists of cannot be sent to one")
+        return None
+
+    def _send(self) -> None:
+        orders = self._packed()
+        if orders is None:
+            self.end()
+            self._fork()
+        else:
+            with suppress(OSError):  # its end is seen when it is listened to
+                self.inbox.send_bytes(orders)
+
+    def _fork(self) -> None:
+        ours, theirs = connected()
+        inbox, outbox = Connection(ours.detach()), Connection(theirs.detach())
+        self.inbox = inbox
+
+        def work() -> None:
+            inbox.close()
+            tell = Tell(outbox)
+            tell.plan, tell.bound = self.run.plan, self.run.bound
+            serve(self.run, self._left, self._prepared, tell, once=self.named is not None)
+
+        try:
+            self._child = Child(work)
         except OSError:
             self.inbox.close()
             raise
         finally:
             outbox.close()
 
-    def listen(self) -> None:
-        """Take what the process has said; give it up where it has failed or had its time."""
-        name = self.slot.entry.name
-        while not self.done and not self.run.stopped and (message := self._heard()) != ():
-            if message is None:
-                self._child.join(1.0)
-                failed(self.run, name, f"its process ended with code {self._child.exitcode}")
-                self.end()
+    def _stay(self, slots: Sequence[TimetableSlot], error: OSError) -> None:
+        """Run methods in this process when no other one can be had, if they can be stopped without one."""
+        run = self.run
+        self.done = True
+        run.note(f"no process could be begun ({(error.strerror or str(error)).lower()}): methods run in this one")
+        threads = _can_thread(run.workers + 1)
+        for i, entry in self._left.items():
+            if run.stopped:
+                break
+            if entry.added:
+                run.leave_out(entry.name, "no process of its own, and this one is not to be risked", late=True)
+            elif not threads and entry.does.library:
+                run.leave_out(entry.name, f"no threads for {entry.does.library} to start", late=True)
             else:
-                self.take(*message)
-        if not self.done and time.perf_counter() > self._until:
-            failed(self.run, name, "it did not stop when its time was up, and was killed", late=True)
-            self.end()
-        elif self.done:
-            self.end()
+                run_here(run, replace(slots[i], where=HERE, why="no process to be had"), entry, self._prepared)
 
-    def take(self, kind: str, *what: Any) -> None:
-        """Do what a message says; plans, bounds and proofs of strangers are believed no more than anybody's."""
-        run, entry = self.run, self.slot.entry
-        name = entry.name
+    def _believe(self, entry: Entry, kind: str, *what: Any) -> None:
+        """Take a plan, a bound, a proof or an error of a method; claims of strangers are noted, and no more."""
+        run, name = self.run, entry.name
         if kind == "plan":
             try:
                 run.offer(*what)
@@ -181,129 +320,64 @@ class Process:
             if self.named and raised is not None:
                 raise raised
             failed(run, name, words)
-        elif kind == "end":
-            notes, left_out, phases, hurried = what
-            for note in notes:
-                run.note(note)
-            run.left_out.update(left_out)
-            run.hurried |= hurried
-            self._book(phases)
         elif entry.added and not entry.trusted:
             claim = f"the bound {what[0]:.9g}" if kind == "bound" else "that there is no plan"
             if not any(note.startswith(f"{name} claimed") for note in run.notes):
                 run.note(f"{name} claimed {claim}: not counted, since it is not registered as trusted")
         elif kind == "bound":
             run.raise_bound(*what)
-        else:
+        elif kind == "infeasible":
             run.prove_infeasible(*what)
 
-    def last_words(self, *, interrupted: bool = False) -> None:
-        """Wait a moment for what the method says in the end, told to stop or not: its bound, how it spent its time."""
-        if interrupted:
-            with suppress(OSError):
-                os.kill(self._child.pid, signal.SIGINT)
-        until = time.perf_counter() + (_INTERRUPTED if interrupted else POLL)
-        while not self.done and (message := self._heard(max(0.0, until - time.perf_counter()))):
-            self.take(*message)
+    def _give_up(self, why: str, *, late: bool = False) -> None:
+        if self._entry is not None:
+            failed(self.run, self._entry.name, why, late=late)
+        self._left.pop(self._at, None)
+        self.done = not self._left
+        self._book()
 
-    def end(self) -> None:
-        """End the process, and book its time, as a phase if it has not told how it spent it."""
-        if not self.inbox.closed:
-            self._child.kill()
-            self.inbox.close()
-        if not self.done:
-            self._book({self.slot.entry.name: time.perf_counter() - self._since})
-
-    def _book(self, phases: Mapping[str, float]) -> None:
-        book(self.run, self.slot, self._since)
+    def _take_books(
+        self, notes: Sequence[str], left_out: Mapping[str, str], phases: Mapping[str, float], hurried: bool
+    ) -> None:
+        run = self.run
+        run.hurried |= hurried
+        run.left_out.update(left_out)
+        for note in notes:
+            run.note(note)
         for phase, seconds in phases.items():
-            self.run.phases[phase] = self.run.phases.get(phase, 0.0) + seconds
-        self.done = True
+            run.phases[phase] = run.phases.get(phase, 0.0) + seconds
+        self._book(told=True)
+        self._until = inf
 
-    def _heard(self, seconds: float = 0.0) -> Any:
-        """Return what the process says within so many seconds, `()` if nothing, `None` if it says nothing any more.
-
-        One that talks nonsense has left.
-        """
-        alive = self._child.alive()
-        try:
-            if not self.inbox.poll(seconds):
-                return () if alive else None
-            message = self.inbox.recv()
-        except Exception:  # its end, or what unpickling raises where somebody has written into the connection
-            return None
-        return message if isinstance(message, tuple) and _makes_sense(*message) else None
-
-
-def _work(run: Run, slot: TimetableSlot, prepared: Any, tell: Tell, named: bool) -> None:
-    """Run a method in a process of its own, and tell what it finds."""
-
-    def interrupt(*_: object) -> None:
-        run.stop_reason = run.stop_reason or "interrupted"
-
-    signal.signal(signal.SIGINT, interrupt)
-    gc.freeze()  # a collection would copy all memory that is shared with the caller
-    if slot.where == BESIDE:
-        os.nice(_GIVES_WAY)
-    if "torch" in sys.modules:
-        sys.modules["torch"].set_num_threads(1)  # the threads of its pool are not in a fork
-    if slot.entry.added:  # what is the caller's, it cannot write to
-        os.closerange(3, tell.outbox.fileno())
-        os.closerange(tell.outbox.fileno() + 1, _FILES)
-    process, run.callbacks, run.beside, run.hurried = os.getpid(), (tell,), None, False
-    run.deadline -= min(_WORD, _WORD_SHARE * run.remaining())
-    run.notes, run.left_out, run.phases = [], {}, {}
-    try:
-        execute(run, slot.given, prepared)
-    except BaseException as error:  # whatever it is, it is the method's: nobody presses Ctrl-C here
-        tell.failed(error, named)
-    if os.getpid() != process:  # the method has forked, and both of it have come back
-        os._exit(0)
-    if run.infeasible:
-        tell.send("infeasible", run.bound_by or slot.entry.name)
-    # a solver's own clock may run out a moment before ours
-    hurried = run.hurried or run.stop_reason == "time limit"
-    tell.send("end", tuple(run.notes), dict(run.left_out), dict(run.phases), hurried)
-
-
-class Tell:
-    """Send every new plan and bound to who has begun this process."""
-
-    def __init__(self, run: Run, outbox: Connection) -> None:
-        self.outbox, self.plan, self.bound = outbox, run.plan, run.bound
-
-    def send(self, *message: Any) -> None:
-        """Send a message; with nobody to read it there is nothing left to do."""
-        try:
-            self.outbox.send(message)
-        except OSError:
-            os._exit(1)
-
-    def failed(self, error: BaseException, whole: bool) -> None:
-        """Tell that the method has failed, with the error itself if the caller is to have it, and it can be sent."""
-        try:
-            pickle.loads(pickle.dumps(error))
-        except Exception:
-            whole = False
-        self.send("failed", reason(error), error if whole else None)
-
-    def __call__(self, run: Run) -> None:
-        """Tell what is new."""
-        if run.plan is not self.plan:
-            self.plan = run.plan
-            self.send("plan", run.plan, run.trace[-1].by)
-        if run.bound is not None and run.bound != self.bound:
-            self.bound = run.bound
-            self.send("bound", run.bound, run.bound_by)
+    def _book(self, *, told: bool = False) -> None:
+        """Book the time of the method at work, also as a phase if it has not told how it spent it."""
+        if self._since is not None and self._slots and self._entry is not None:
+            name, spent = self._entry.name, book(self.run, self._slots[self._at], self._since)
+            if not told:
+                self.run.phases[name] = self.run.phases.get(name, 0.0) + spent
+        self._since = None
 
 
 def _makes_sense(kind: Any = None, *what: Any) -> bool:
-    """Return whether a message is one of those that a process sends."""
+    """Return whether a message is one of those that a worker sends."""
     kinds = _MESSAGES.get(kind) if isinstance(kind, str) else None
     if kinds is None or len(what) != len(kinds) or not all(map(isinstance, what, kinds)):
         return False
     if kind != "end":
         return True
-    notes, left_out, phases, _ = what
+    _, notes, left_out, phases, _ = what
     seconds = all(isinstance(x, float) and 0 <= x < inf for x in phases.values())
     return seconds and all(isinstance(text, str) for text in (*notes, *left_out, *left_out.values(), *phases))
+
+
+def _can_thread(count: int) -> bool:
+    """Return whether this process can start so many threads."""
+    release = threading.Event()
+    try:
+        for _ in range(count):
+            threading.Thread(target=release.wait, daemon=True).start()
+    except (RuntimeError, MemoryError):
+        return False
+    finally:
+        release.set()
+    return True

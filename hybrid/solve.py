@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from gangplan.instances.schedule import SchedulePlan, ScheduleProblem
     from gangplan.instances.verify import Answer
 
+    from .display import Display
+
 _COLLECTS = 1.0
 """Seconds of a limit below which no garbage is collected: with OR-Tools loaded that takes a tenth."""
 _HASHED, _LATE = 2e-6, 0.1
@@ -125,12 +127,8 @@ def solve(
         raise InstanceError("certify", "needs the folder solvers/certificates, which is not installed")
     instance = _checked(instance, objective, time_limit, seed, workers, gap, callbacks)
     run = Run(instance, time_limit=time_limit, seed=seed, workers=workers, gap=gap, started=started)
-    run.callbacks, log = callbacks, None
-    if display:
-        from .display import Display
-
-        log = Display(run, method)
-        run.callbacks = (log, *callbacks)
+    log = _display(run, method) if display else None
+    run.callbacks = (log, *callbacks) if log else callbacks
     proved, witnesses = None, tuple[str, ...]()
     try:
         with _uncollected(time_limit):
@@ -159,11 +157,6 @@ def solve(
 def warm_up(*objectives: str, **options: Any) -> None:
     """Do nothing: nothing has to be compiled or loaded before a solve. It goes with the next release."""
     warnings.warn("warm_up does nothing: kernels are compiled when gangplan is built", DeprecationWarning, stacklevel=2)
-
-
-def close_workers() -> None:
-    """Do nothing: no process outlives a solve. It goes with the next release."""
-    warnings.warn("close_workers does nothing: no process outlives a solve", DeprecationWarning, stacklevel=2)
 
 
 def _work(run: Run, method: str, initial: Answer | None) -> None:
@@ -218,6 +211,12 @@ def _certified(run: Run, seconds: float) -> Proved | None:
         elif proved is not None:
             run.prove_infeasible(proved.certificate.argument)
         return proved
+
+
+def _display(run: Run, method: str) -> Display:
+    from .display import Display
+
+    return Display(run, method)
 
 
 @contextmanager

@@ -50,8 +50,8 @@ class Entry:
         least: seconds left with which it is of use; with less it goes last, and a network is left out.
         fewest, most: parts of the problems, ops say, that `auto` runs it on.
         each: the same for each part of the problem, see `parts`, besides.
-        quick: it takes milliseconds: it runs first.
-        alone: it is quick whatever its library, and runs in the caller's process.
+        quick: it takes milliseconds and stops when told: it runs first, in the caller's process.
+        alone: it is quick whatever its library: no worker is asked for before it is over.
         beside: it only proves bounds: with a second worker it is at work beside the others from the start.
         learned: it decides by a network, whose library takes seconds to import.
         added: by `register`.
@@ -74,11 +74,6 @@ class Entry:
     learned: bool = False
     added: bool = False
     trusted: bool = False
-
-    @property
-    def heeds_clock(self) -> bool:
-        """Whether the method looks at the clock all the time, as ours do, but solvers do not."""
-        return not (self.added or self.does.exact or self.does.library)
 
     @property
     def does(self) -> Method:
@@ -131,7 +126,7 @@ ENTRIES = (
     Entry("latency", "local_search"),
     Entry("stages", "ideals", share=0.9),
     Entry("stages", "chain"),
-    # of few ops on machines of their own it is over in no time
+    # of few ops on machines of their own it is over before another process has begun
     Entry("step", "cpsat", variants=("shop",), share=0.3, least=2.0, most=_SHOP, quick=True, alone=True),
     # bounds take tens of milliseconds
     Entry("step", "bounds", share=0.2, least=0.2, each=0.002, quick=True),
@@ -271,9 +266,14 @@ def installed(method: Method) -> bool:
     return not package or sys.modules.get(package) is not None or find_spec(package) is not None
 
 
+def libraries(objective: str) -> list[str]:
+    """Return the heavy libraries of an objective's methods, in an order that every process has."""
+    return sorted({method.library for method in suite(objective).methods.values() if method.library})
+
+
 def import_libraries(objective: str) -> None:
     """Import the heavy libraries of an objective's methods that are installed, so that no solve has to."""
-    for library in {method.library for method in suite(objective).methods.values() if method.library}:
+    for library in libraries(objective):
         with suppress(ImportError):
             import_module(library)
 

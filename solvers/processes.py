@@ -40,19 +40,6 @@ def can_fork() -> bool:
     return sys.platform.startswith("linux")
 
 
-def can_thread(count: int) -> bool:
-    """Return whether this process can start so many threads; solvers end the process where they cannot."""
-    release = Event()
-    try:
-        for _ in range(count):
-            Thread(target=release.wait, daemon=True).start()
-    except (RuntimeError, MemoryError):
-        return False
-    finally:
-        release.set()
-    return True
-
-
 @contextmanager
 def one_thread() -> Iterator[None]:
     """Let PyTorch, if it is loaded, use one thread: a small network gains nothing by more, and waits for busy cores."""

@@ -31,7 +31,7 @@ OPTIMAL_GAP = 1e-6
 
 _PLACES = 8
 """Last places of sums of times that are no gap."""
-_IMPORT_SECONDS = {"torch": 4.0, "highspy": 0.1}
+_IMPORT_SECONDS = {"torch": 4.0}
 _IMPORT_AT_MOST = 0.5
 """What libraries take to import on a slow or cold machine, and all others."""
 _OFTEN = 256
@@ -71,7 +71,7 @@ class Turn:
     """A method's time in a solve, as planned, and what it took of it.
 
     Attributes:
-        where, why: ``here`` in the caller's process, in another one ``beside`` it, or in one ``alone``.
+        where, why: ``here`` in the caller's process, in the ``worker``, ``beside`` it, or ``alone``.
         begin, end, ran: as planned, seconds since the call; seconds at work.
     """
 
@@ -235,8 +235,6 @@ class Run:
         self.left_out, self.notes = dict[str, str](), list[str]()
         self.stop_reason: str | None = None
         self.failure: Exception | None = None
-        self.beside: Callable[[], None] | None = None
-        """Hears what is found beside a method, each time that this looks at the clock."""
 
     def seconds(self) -> float:
         """Return the seconds since the user's call."""
@@ -255,8 +253,6 @@ class Run:
     @property
     def stopped(self) -> bool:
         """Whether methods should return: at the optimum, good enough, out of time or told to."""
-        if self.stop_reason is None and self.beside is not None:
-            self.beside()
         if self.stop_reason is None and time.perf_counter() >= self.deadline:
             self.stop_reason = "time limit"
         return self.stop_reason is not None
@@ -297,6 +293,16 @@ class Run:
             self.claimants.add(by)
             self._changed()
 
+    def adopt(self, plan: Any, objective: float | None, bound: float | None, trace: Sequence[Incumbent]) -> None:
+        """Go on from the best that another process knows, where that is better than what this one does."""
+        if objective is not None and (self.objective is None or objective <= self.objective):
+            self.plan, self.objective, self.trace = plan, objective, [*trace]
+        if bound is not None and (self.bound is None or bound > self.bound):
+            self.bound, self.bound_by = bound, ""
+        if self.stop_reason != "time limit":
+            self.stop_reason = None
+        self._changed()
+
     def prove_infeasible(self, by: str = "", why: str = "") -> None:
         """Record that `by` claims that there is no plan at all, and note why; refuse it beside a verified plan."""
         if why:
@@ -320,6 +326,11 @@ class Run:
         """Leave a remark for the reader of the result."""
         if text not in self.notes:
             self.notes.append(text)
+
+    def no_time(self, text: str) -> None:
+        """Note that something was left out for want of time: the result says that it ran out."""
+        self.hurried = True
+        self.note(text)
 
     def leave_out(self, name: str, why: str, *, late: bool = False) -> None:
         """Note why a method did not run, or not to its end; `late` if for want of time."""

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from gangplan.hybrid.workers import close_workers
 from gangplan.solvers import processes
 
 from . import seeds
@@ -103,7 +104,7 @@ def spent() -> Iterator[Callable[[], float]]:
     """
 
     def total() -> float:
-        # the system counts what processes have taken when they have ended
+        close_workers()  # the system counts what they have taken when they have ended
         for child in processes._left:
             child.join(60.0)
         times = os.times()

@@ -42,6 +42,7 @@ KEEPS = {
         "interference.md": "Harmony's and MARL's, by their papers",
         "marl.md": "MARL's, by its paper",
         "harmony.md": "Harmony's, by its paper",
+        "hybrid.md": "the process that forks workers",
         "decisions/workers.md": "the process that forks workers",
     },
     "instance": {

@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
@@ -42,6 +42,7 @@ from gangplan.solvers.run import Run
 
 from ..solve import solve
 from ..table import ENTRIES, import_libraries
+from ..workers import command, fork_only
 from .leftovers import descendants, end, subreaper
 from .rows import FAILED, ONLINE, SKIPPED
 
@@ -53,12 +54,6 @@ _GRACE = 5.0
 """Seconds after that in which a server must have said so."""
 _PARTS = ("", "instances", "solvers", "simulator", "learned", "scheduler", "systems", "hybrid")
 """Of the package."""
-_MAIN = """
-import json, sys
-sys.path[:] = json.loads(sys.argv[1])
-from gangplan.hybrid.bench.plugins import main
-main()
-"""
 ENDED, KILLED = "its process ended: a crash, or a limit", "did not stop in time and was killed"
 
 
@@ -81,14 +76,6 @@ class Plugin:
         """A digest of its file, if it is one."""
         path = Path(self.place.partition(":")[0])
         return sha256(read_bytes(path)).hexdigest()[:12] if path.is_file() else ""
-
-
-def command(*arguments: str, path: Sequence[str]) -> list[str]:
-    """Return what runs `main` in a fresh process.
-
-    By ``-P`` no file of the folder that the user is in is taken for a module before ``sys.path`` is ours.
-    """
-    return [sys.executable, "-P", "-c", _MAIN, json.dumps(path), *arguments]
 
 
 def ours(objective: str, name: str) -> bool:
@@ -177,7 +164,7 @@ class _Server:
         self.line, theirs = Pipe()
         with theirs:
             self.process = subprocess.Popen(
-                command(place, str(theirs.fileno()), path=path), pass_fds=[theirs.fileno()],
+                command("bench.plugins", place, str(theirs.fileno()), path=path), pass_fds=[theirs.fileno()],
                 start_new_session=True, cwd=tree.with_name("work"), stdout=subprocess.DEVNULL,
                 env={**os.environ, "PYTHONPATH": str(tree)},
             )  # fmt: skip
@@ -269,6 +256,7 @@ def _attempt(
 ) -> dict[str, Any]:
     """Solve, in a process of its own, and say each better plan and bound when it is there."""
     limit(memory, cpu)
+    fork_only()  # so that the limits, and the time that is counted, are those of all that it begins
     last: list[Any] = [None, None]
 
     def follow(run: Run) -> None:

@@ -24,6 +24,7 @@ from gangplan.solvers.run import OPTIMAL_GAP, Run, Status
 
 from ..solve import solve, versions
 from ..table import named, parts
+from ..workers import fork_only
 from .makers import GroundDraw
 from .plugins import ENDED, KILLED, Plugin, ask, children, function_of, limit, patience, prepare, used
 from .rows import FAILED, ONLINE, SKIPPED, UNSUITED, BenchRow, Key
@@ -211,6 +212,7 @@ def _solved(problem: Any, task: SolveTask) -> tuple[Any, dict[str, Any]]:
     """Solve, in a process of its own; return the plan, and what the row says of the solve."""
     settings = task.settings
     limit(settings.memory, settings.cpu)
+    fork_only()  # so that the limits, and the time that is counted, are those of all that it begins
     told, last = None, None
 
     def follow(run: Run) -> None:

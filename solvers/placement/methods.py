@@ -87,7 +87,7 @@ def _one_by_one(name: str, policy: Policy) -> Callable[[Run, Any], None]:
 METHODS: dict[str, Method] = {
     **{name: Method(_one_by_one(name, policy)) for name, policy in BATCH_POLICIES.items()},
     "local_search": Method(local_search.local_search, suits=suits_local_search, draws=True),
-    "bounds": Method(pattern_bound.bounds, suits=suits_bounds, library="highspy"),
+    "bounds": Method(pattern_bound.bounds, suits=suits_bounds),
     "patterns": Method(patterns.patterns, suits=suits_patterns, library=CPSAT),
     "cpsat": Method(cpsat.cpsat, exact=True, suits=suits_cpsat, library=CPSAT),
     **plain_methods(plain, start=without_plan(quick)),

