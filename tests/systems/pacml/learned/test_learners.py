@@ -20,7 +20,8 @@ from gangplan.systems.pacml.learned.network import BlockNetwork
 from gangplan.systems.pacml.learned.policy import RampPolicy
 from gangplan.systems.pacml.learned.recipe import RECIPE, PacmlSettings
 from gangplan.systems.pacml.learned.teacher import label, teacher
-from gangplan.systems.pacml.learned.values import SHAPE, Scenario, published
+from gangplan.systems.pacml.learned.values import Scenario, published
+from gangplan.systems.pacml.learned.worth import SHAPE
 
 TINY = PacmlSettings(width=16, minibatch=64, imitation_rate=5e-3)
 
