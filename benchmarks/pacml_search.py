@@ -7,13 +7,12 @@ from pathlib import Path
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray
-from gangplan.solvers.native import Random
 from gangplan.systems.pacml.learned.features import MOST
 from gangplan.systems.pacml.learned.hindsight import Futures
 from gangplan.systems.pacml.learned.policy import RampDecider, RampObservation
-from gangplan.systems.pacml.learned.teacher import AHEAD, teacher
+from gangplan.systems.pacml.learned.teacher import AHEAD
 from gangplan.systems.pacml.learned.values import ArrivalEpisode, published, value_table
-from gangplan.systems.pacml.learned.worth import SHAPE
+from gangplan.systems.pacml.learned.worth import SHAPE, Teacher
 from gangplan.systems.pacml.simulate import Acceptance, RampState
 from gangplan.systems.pacml.step import Units
 
@@ -61,9 +60,10 @@ class Searched:
         # plans do without a table
         table = np.zeros(SHAPE) if planned else value_table(world, draw, rng, choose=blocks)
         ahead = world.draw(units, distribution, SEEDS + seed, AHEAD)
-        self._teacher = teacher(world, table, ahead, planned=planned, choose=blocks)
+        jobs, how = (ahead.kind, ahead.beta), {"planned": planned, "choose": blocks, "seed": seed}
+        self._teacher = Teacher(world.tables, world.times, table, *jobs, **how)
         self._decision, self._value = world.decision(choose=blocks), np.zeros(MOST)
-        self._blocks, self._random = blocks, Random(seed)
+        self._blocks = blocks
 
     def decide(self, state: RampState) -> Acceptance | None:
         """Return the block or degree after which most jobs are accepted."""
@@ -71,7 +71,7 @@ class Searched:
         gap = float(case.submit[1] - case.submit[0]) if case.n_jobs > 1 else 1.0
         turn, m = gap * world.tables.n / 32, int(case.model[state.index])
         k = decision.look(state.ends, state.now, turn, world.times, m, state.fraction)
-        self._teacher.judge(decision, k, value, self._random)
+        self._teacher.judge(decision, k, value)
         choice = int(decision.choice[int(np.argmax(value[:k]))])
         if choice < 0:
             return None

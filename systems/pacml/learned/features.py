@@ -198,7 +198,7 @@ def candidates(d: Decision) -> Int:
         for q in range(len(d.at.placed)):
             time = place(d.at, d.times, d.kind, q)
             if time <= limit:
-                _begin(d)
+                d.at.mark += 1
                 for j in range(len(d.at.placed)):
                     if d.at.placed[j] >= 0:
                         _take(d, d.at.placed[j], level_of(d, time / d.turn))
@@ -210,7 +210,7 @@ def candidates(d: Decision) -> Int:
     for b in range(len(d.allowed)):
         if d.allowed[b] and k < len(d.choice):
             time = d.times.jct[d.kind, d.tables.shape[b]]
-            _begin(d)
+            d.at.mark += 1
             _take(d, b, level_of(d, time / d.turn))
             d.block[k] = b
             _leave(d, k, b, time)
@@ -278,12 +278,6 @@ def _spare(d: Decision, shape: Int) -> None:
         d.allowed[d.found[d.spoils.order[i]]] = False
 
 
-def _begin(d: Decision) -> None:
-    d.at.mark += 1
-    for c in range(len(d.taken)):
-        d.taken[c] = 0
-
-
 def _take(d: Decision, block: Int, until: Int) -> None:
     """Count what a candidate takes: blocks that share a server with it and are available before level `until`."""
     levels: Int = len(d.levels)
@@ -308,6 +302,7 @@ def _leave(d: Decision, k: Int, choice: Int, time: Float) -> None:
     _accumulate(d.taken, len(d.levels))
     for c in range(len(d.count)):
         d.left[k, c] = d.count[c] - d.taken[c]
+        d.taken[c] = 0
 
 
 def _known(d: Decision, k: Int) -> bint:
@@ -324,44 +319,35 @@ def _known(d: Decision, k: Int) -> bint:
 
 def _rows(d: Decision, k: Int) -> None:
     """Write the features: counts by density and presence, then what is known of the past, the job, the candidate."""
-    sequential = d.times.sequential[d.kind]
-    limit, work = d.beta * sequential, 32.0 * d.turn
-    context: Int = len(d.features) - 8
-    _context(d)
-    d.features[context - 3], d.features[context - 2] = d.beta, log1p(sequential / work)
-    d.features[context - 1] = 0.3 * log1p(limit / d.turn)
-    for c in range(context, len(d.features)):
-        d.features[c] = 0.0
+    n, at = d.past.jobs, len(d.past.needs)
+    for c in range(len(d.features)):
+        d.features[c] = (d.past.needs[c] + 0.5) / (n + 1.0) if c < at else 0.0
+    busy: Int = 0
+    for s in range(d.tables.n):
+        busy += d.at.ends[0, s] > d.now
+    beta, work, unit, sequential = d.past.beta / n, d.past.work / n, 32.0 * d.turn, d.times.sequential[d.kind]
+    d.features[at], d.features[at + 1] = beta, 2 * sqrt(max(d.past.beta2 / n - beta * beta, 0.0))
+    d.features[at + 2] = min(work / unit, 3.0)
+    d.features[at + 3] = sqrt(max(d.past.work2 / n - work * work, 0.0)) / work
+    d.features[at + 4], d.features[at + 5] = d.past.efficient4 / n, d.past.efficient16 / n
+    d.features[at + 6], d.features[at + 7] = 1.0 * busy / d.tables.n, log2(d.tables.n / 32.0) / 4
+    limit = d.beta * sequential
+    d.features[at + 8], d.features[at + 9] = d.beta, log1p(sequential / unit)
+    d.features[at + 10] = 0.3 * log1p(limit / d.turn)
+    at += 11
     for i in range(k):
         b = d.block[i]
         if b >= 0:
             time, size = d.time[i], d.tables.size[b]
-            d.features[context], d.features[context + 1] = 1.0, log2(size) / 4
-            d.features[context + 2], d.features[context + 3] = 0.3 * log1p(time / d.turn), time * size / work
-            d.features[context + 4], d.features[context + 5] = time / limit, sequential / (time * size)
-            d.features[context + 6] = d.tables.fast[d.tables.shape[b]]
-            d.features[context + 7] = ceil(time / d.turn - EPSILON) - time / d.turn
+            d.features[at], d.features[at + 1], d.features[at + 2] = 1.0, log2(size) / 4, 0.3 * log1p(time / d.turn)
+            d.features[at + 3], d.features[at + 4] = time * size / unit, time / limit
+            d.features[at + 5], d.features[at + 6] = sequential / (time * size), d.tables.fast[d.tables.shape[b]]
+            d.features[at + 7] = ceil(time / d.turn - EPSILON) - time / d.turn
         for c in range(len(d.count)):
             d.row[i, 2 * c], d.row[i, 2 * c + 1] = d.density[d.left[i, c]], d.left[i, c] > 0
-        at: Int = 2 * len(d.count)
+        behind: Int = 2 * len(d.count)
         for c in range(len(d.features)):
-            d.row[i, at + c] = d.features[c]
-        at += len(d.features)
-        for c in range(at, d.row.shape[1]):
-            d.row[i, c] = c == at + d.kind
-
-
-def _context(d: Decision) -> None:
-    """Write the features named in `CONTEXT`."""
-    n, k = d.past.jobs, len(d.past.needs)
-    busy: Int = 0
-    for s in range(d.tables.n):
-        busy += d.at.ends[0, s] > d.now
-    for i in range(k):
-        d.features[i] = (d.past.needs[i] + 0.5) / (n + 1.0)
-    beta, work = d.past.beta / n, d.past.work / n
-    d.features[k], d.features[k + 1] = beta, 2 * sqrt(max(d.past.beta2 / n - beta * beta, 0.0))
-    d.features[k + 2] = min(work / (32.0 * d.turn), 3.0)
-    d.features[k + 3] = sqrt(max(d.past.work2 / n - work * work, 0.0)) / work
-    d.features[k + 4], d.features[k + 5] = d.past.efficient4 / n, d.past.efficient16 / n
-    d.features[k + 6], d.features[k + 7] = 1.0 * busy / d.tables.n, log2(d.tables.n / 32.0) / 4
+            d.row[i, behind + c] = d.features[c]
+        behind += len(d.features)
+        for c in range(behind, d.row.shape[1]):
+            d.row[i, c] = c == behind + d.kind

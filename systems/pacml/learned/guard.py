@@ -56,7 +56,7 @@ class CaseGuard:
     def __init__(self, tables: BlockTables, rules: Long) -> None:
         self.tables, self.rules = tables, rules
         self._case: Any = None
-        self._index, self._leader, self._real = -1, 0, Clusters(tables)
+        self._index, self._leader, self._real = -1, 0, Clusters(tables, 2)
 
     def decide(self, state: RampState, own: Own) -> int:
         """Return the block for the job that arrives, or -1 to reject it."""
@@ -70,9 +70,10 @@ class CaseGuard:
             return block
         if not self._leader:
             return own(state)
-        np.asarray(self._real.ends)[0] = state.ends
-        rule, kind = self.rules[self._leader - 1].tolist(), state.case.model[state.index]
-        return self._real.by_rule(0, state.now, self._times, kind, state.limit, *rule)
+        np.asarray(self._real.ends)[1], found = state.ends, np.full(2, -1)
+        rule, kind = self.rules[self._leader - 1 : self._leader], state.case.model[state.index]
+        self._real.go_on(found, state.now, self._times, kind, state.limit, rule)
+        return int(found[1])
 
     def begin(self, case: ArrivalCase) -> None:
         """Forget what another case has been like."""

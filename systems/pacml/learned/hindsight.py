@@ -46,16 +46,15 @@ class Futures:
     def begin(self, state: RampState, cluster: BlockTables) -> None:
         """Prepare for the case of a state, unless it goes on from that of the last one."""
         if self._case is not state.case or state.index < self._index:
-            self._case, self._random = state.case, Random(self._seed)
-            self.times, self._plans = times_of(state.case.types), Plans(cluster, self._count)
+            self._case, self.times = state.case, times_of(state.case.types)
+            self._plans = Plans(cluster, self.times, Random(self._seed), self._count)
         self._index = state.index
 
     def value(self, block: Long, state: RampState) -> FloatArray:
         """Return the jobs accepted after each candidate with its block, the first of which is none, float64 (k,)."""
         case, i = state.case, state.index
         self._plans.draw_from(case.model[: i + 1], case.fraction[: i + 1])
-        kind = int(case.model[i])
-        return self._plans.values(state.ends, state.now, gap(state), self.times, kind, block, self._random)
+        return self._plans.values(state.ends, state.now, gap(state), case.model[i], block)
 
     def choose(self, state: RampState, cluster: BlockTables, block: Long, score: FloatArray) -> int:
         """Return the best of a policy's two best candidates and rejection, by its score and the jobs accepted.

@@ -122,7 +122,8 @@ class RampDecider:
         for i in range(self._index + 1, state.index + 1):
             kind = case.types[case.model[i]]
             gap = case.submit[i] - case.submit[i - 1] if i else 0.0
-            self._past.add(case.fraction[i], kind.sequential, *self._times_of(kind).efficiency[0], gap)
+            efficiency = self._times_of(kind).efficiency
+            self._past.add(case.fraction[i], kind.sequential, efficiency[0, 0], efficiency[0, 1], gap)
         self._index = state.index
 
 

@@ -152,11 +152,6 @@ class Clusters:
             raise ValueError(f"degree {degree} of {len(self.placed)}")
         return fitted(self, row, now, now, degree, times, kind, limit)
 
-    def by_rule(self, row: Int, now: Float, times: TypeTimes, kind: Int, limit: Float, degree: Int, way: Int) -> int:
-        """Return the block that a rule of `.guard` gives a job, or -1."""
-        self.check(times, kind, row)
-        return ruled(self, row, now, times, kind, limit, degree, way)
-
     def go_on(self, block: Ints, now: Float, times: TypeTimes, kind: Int, limit: Float, rules: Ints2) -> None:
         """Let a job arrive at clusters of which the first gives it `block[0]`, and each other goes by a rule.
 
@@ -212,10 +207,10 @@ def place(at: Clusters, times: TypeTimes, kind: Int, degree: Int) -> Float:
                 return NEVER
             if j > 0:
                 sizes += 1
-    time: Float = NEVER
-    if sizes == 1 and at.tables.degree[last] == degree:
+    time: Float = times.spread[kind, degree]
+    if sizes == 1 and at.tables.degree[last] == degree and times.jct[kind, at.tables.shape[last]] < NEVER:
         time = times.jct[kind, at.tables.shape[last]]
-    return time if time < NEVER else times.spread[kind, degree]
+    return time
 
 
 def start(at: Clusters, row: Int, now: Float, choice: Int, times: TypeTimes, kind: Int, published: bint) -> Float:
@@ -223,7 +218,7 @@ def start(at: Clusters, row: Int, now: Float, choice: Int, times: TypeTimes, kin
     if published:
         since = now + EPSILON * times.sequential[kind]
         return now + fitted(at, row, since, now, choice, times, kind, NEVER)
-    until = now + times.jct[kind, at.tables.shape[choice]]
+    until: Float = now + times.jct[kind, at.tables.shape[choice]]
     hold(at, row, choice, until)
     return until
 

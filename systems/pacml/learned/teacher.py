@@ -16,7 +16,6 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from gangplan.instances.arrays import FloatArray
-from gangplan.solvers.native import Random
 
 from ..arrivals import DISTRIBUTIONS
 from .features import MOST
@@ -47,28 +46,20 @@ class TeacherLabels(NamedTuple):
     value: NDArray[np.float32]
 
 
-def teacher(
-    scenario: Scenario, table: FloatArray, ahead: ArrivalEpisode | None, *, planned: bool, choose: bool
-) -> Teacher:
-    """Return who knows a table and, to look ahead, jobs like those to come."""
-    jobs = () if ahead is None else (ahead.kind, ahead.beta)
-    return Teacher(scenario.tables, scenario.times, table, *jobs, planned=planned and ahead is not None, choose=choose)
-
-
 def label(
-    scenario: Scenario, episode: ArrivalEpisode, knows: Teacher, keep: float, seed: int, student: Weights | None = None
+    scenario: Scenario, episode: ArrivalEpisode, knows: Teacher, keep: float, student: Weights | None = None
 ) -> TeacherLabels:
     """Let a teacher play an episode, now and then at random, and label about a share `keep` of its decisions.
 
     A student, if any, takes every other decision, so that the states are those it comes to.
     """
-    size, share, random = round(len(episode.kind) * keep * 45) + MOST, SHARE if student else 0.0, Random(seed)
+    size, share, random = round(len(episode.kind) * keep * 45) + MOST, SHARE if student else 0.0, knows.random
     decision, value = scenario.decision(choose=not knows.published), np.zeros(MOST)
     row, rows, values, first = np.asarray(decision.row), [], [], [0]
     decision.begin(scenario.times)
     for job in episode.jobs():
         k = decision.arrive(*job)
-        knows.judge(decision, k, value, random)
+        knows.judge(decision, k, value)
         asked = random.uniform() < share
         kept = k > 1 and first[-1] + k <= size and random.uniform() < keep
         if asked or kept:
@@ -127,8 +118,10 @@ class Taught:
             # what was looked ahead from is kept: that is what takes long
             keep, n = (1.0, min(EPISODE, left + 50)) if looks else (0.4, EPISODE)
             episode = self.draw(rng, n)
-            knows = teacher(self.scenario, self.table, ahead, planned=self.planned, choose=settings.blocks)
-            found.append(label(self.scenario, episode, knows, keep, int(rng.integers(2**31)), student))
+            seed, jobs = int(rng.integers(2**31)), (ahead.kind, ahead.beta) if ahead else ()
+            how = {"planned": self.planned, "choose": settings.blocks, "seed": seed}
+            knows = Teacher(self.scenario.tables, self.scenario.times, self.table, *jobs, **how)
+            found.append(label(self.scenario, episode, knows, keep, student))
             left -= max(len(found[-1].first) - 1, 1)
         return tuple(found)
 

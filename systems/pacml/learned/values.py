@@ -25,7 +25,7 @@ from ..step import Units
 from .features import MOST, N_LEVELS, Decision
 from .recipe import TRAINING
 from .tables import BlockTables, Long, TypeTimes, tables, times_of
-from .worth import COUNTED, GAMMA, SHAPE, STEPS, ValueTable
+from .worth import COUNTED, SHAPE, STEPS, Teacher, add_equations
 
 EPISODE = 2000
 """Jobs of an episode to train on."""
@@ -126,7 +126,7 @@ def published(profiles: str | Path, units: Sequence[Units], shorter: int = 0, se
 Draw = Callable[[np.random.Generator], ArrivalEpisode]
 """Draws an episode."""
 
-LAMBDA, RIDGE = 0.7, 1e-4
+RIDGE = 1e-4
 EXPLORE = 0.03
 
 
@@ -145,9 +145,9 @@ def value_table(
         a, b, n = np.zeros((size, size)), np.zeros(size), 0
         for _ in range(rounds):
             columns, reward = watch(draw(rng), scenario.times, table, decision, int(rng.integers(2**31)))
-            _lstd(columns, reward, a, b)
+            add_equations(columns, reward, a, b)
             n += len(reward)
-        solved = np.linalg.solve(a.T + RIDGE * n * np.eye(size), b)[:-1].reshape(SHAPE)
+        solved = np.linalg.solve(a + RIDGE * n * np.eye(size), b)[:-1].reshape(SHAPE)
         table = solved if i == 0 else (table + solved) / 2
     return table
 
@@ -160,13 +160,14 @@ def watch(
     Returns:
         The columns of each state after a decision, and the rewards.
     """
-    n, values, random = len(episode.kind), ValueTable(table), Random(max(seed, 0))
+    n, random = len(episode.kind), Random(max(seed, 0))
+    values = Teacher(decision.tables, times, table, choose=not decision.published)
     left, counted = np.asarray(decision.left), (np.arange(SHAPE[0])[:, None] * N_LEVELS + COUNTED).ravel()
     columns, reward, out = np.zeros((n, len(counted)), np.int64), np.zeros(n), np.zeros(MOST)
     decision.begin(times)
     for i, job in enumerate(episode.jobs()):
         k = decision.arrive(*job)
-        values.weigh(decision, k, out)
+        values.judge(decision, k, out)
         a = int(np.argmax(out[:k]))
         if seed >= 0 and random.uniform() < EXPLORE:
             a = random.below(k)
@@ -175,17 +176,3 @@ def watch(
             decision.accept(a)
         columns[i] = left[a, counted]
     return STEPS[np.minimum(columns, len(STEPS) - 1)] + SHAPE[2] * np.arange(len(counted)), reward
-
-
-def _lstd(columns: Long, reward: FloatArray, a: FloatArray, b: FloatArray) -> None:
-    """Add an episode to the equations, a row of `a` for each unknown; the last unknown is a constant."""
-    trace = np.zeros(len(b))
-    for here, after, gained in zip(columns, columns[1:], reward[1:].tolist(), strict=False):
-        trace *= GAMMA * LAMBDA
-        trace[here] += 1.0
-        trace[-1] += 1.0
-        z = np.where(trace < 1e-6, 0.0, trace)
-        a[here] += z
-        a[after] -= GAMMA * z
-        a[-1] += z * (1 - GAMMA)
-        b += z * gained

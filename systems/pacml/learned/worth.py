@@ -20,7 +20,7 @@ from .features import LEVELS, MOST, Decision
 from .tables import DEGREES
 
 if not cython.compiled:
-    from gangplan.solvers.native import Float, Floats, Int, Ints, Word
+    from gangplan.solvers.native import Float, Floats, Floats2, Int, Ints2, Word
 
     from .features import candidates, see
     from .tables import BlockTables, TypeTimes, start
@@ -33,6 +33,8 @@ SHAPE = len(DEGREES), len(COUNTED), 8
 """Of a table: degrees, levels, columns."""
 GAMMA = 0.98
 """What a job accepted is worth, of one accepted an arrival before."""
+LAMBDA = declare(Float, 0.7)
+"""How much of it each state before that is told of."""
 
 TRIED, PLAYED = 6, 24
 """Rows played on, and futures of each."""
@@ -55,31 +57,15 @@ NEVER = declare(Float, float("inf"))
 
 @final
 @cclass
-class ValueTable:
-    """What free blocks are worth by degree, level and column, float64 `SHAPE`; see `.values`."""
-
-    def __init__(self, table: Any) -> None:
-        if table.shape != SHAPE:
-            raise ValueError(f"{table.shape} is no table of {SHAPE}")
-        self.table, self.counted, self.column = np.array(table), COUNTED, STEPS
-
-    def weigh(self, d: Decision, k: Int, out: Floats) -> None:
-        """Write what each of the k candidates of a decision is worth, the acceptance of the job included."""
-        if not 0 <= k <= min(MOST, len(out)):
-            raise ValueError(f"{k} candidates of {len(out)}")
-        _weigh(self, d, k, out)
-
-
-@final
-@cclass
 class Plans:
     """Partial plans of futures on one cluster of n servers, 64 at most, and b blocks.
 
     Attributes:
+        tables, times, random: of the cluster, of job types, and what futures are drawn by.
         futures, kind, beta: how many, of what jobs they are drawn: type and acceptable share of its sequential time.
         drawn: jobs of one future, int64 (HORIZON,).
         mask: servers of each block as bits, uint64 (b,).
-        start: arrival at which each server is free, int64 (n,).
+        start, block: arrival at which each server is free, int64 (n,); of each candidate, int64 (b + 1,).
         ways, until, gain: blocks that a job may have, arrival at which it ends there, what that is worth, (b,).
         held: arrival at which each server is free in each plan, now and next, int64 (2, KEPT, n).
         done, root: jobs accepted and the row begun with, int64 (2, KEPT).
@@ -88,13 +74,14 @@ class Plans:
         value: of each candidate in one future, float64 (MOST,).
     """
 
-    def __init__(self, tables: BlockTables, futures: Int = FUTURES) -> None:
-        if tables.n > 64:
-            raise ValueError(f"plans are for at most 64 servers, not {tables.n}")
+    def __init__(self, tables: BlockTables, times: TypeTimes, random: Random, futures: Int = FUTURES) -> None:
+        if tables.n > 64 or len(tables.fast) != times.jct.shape[1]:
+            raise ValueError(f"{times.jct.shape[1]} shapes on {tables.n} servers, not 64 at most")
+        self.tables, self.times, self.random, self.futures = tables, times, random, futures
         b: Int = len(tables.size)
         room, servers = KEPT * (b + 1), np.asarray(tables.servers)
         bits = np.uint64(1) << np.maximum(servers, 0).astype(np.uint64)
-        self.tables, self.futures, self.mask = tables, futures, np.where(servers < 0, np.uint64(0), bits).sum(axis=1)
+        self.mask, self.block = np.where(servers < 0, np.uint64(0), bits).sum(axis=1), np.zeros(b + 1, np.int64)
         self.drawn, self.start = np.zeros(HORIZON, np.int64), np.zeros(tables.n, np.int64)
         self.ways, self.until, self.gain = np.zeros(b, np.int64), np.zeros(b, np.int64), np.zeros(b)
         self.held, self.value = np.zeros((2, KEPT, tables.n), np.int64), np.zeros(MOST)
@@ -102,15 +89,13 @@ class Plans:
         self.score, self.best = np.zeros(room), Sorting(room)
         self.parent, self.chosen = np.zeros((2, room), np.int64)
 
-    def draw_from(self, kind: NDArray[np.int64], beta: FloatArray) -> None:
-        """Draw futures from jobs of these types and shares, int64 (p,) and float64 (p,), from now on."""
-        if len(kind) != len(beta) or not len(kind):
-            raise ValueError(f"{len(kind)} types and {len(beta)} shares are no jobs")
+    def draw_from(self, kind: NDArray[np.integer], beta: FloatArray) -> None:
+        """Draw futures from jobs of these types and shares, integers (p,) and float64 (p,), from now on."""
+        if not 0 < len(kind) == len(beta) or kind.min() < 0 or kind.max() >= len(self.times.sequential):
+            raise ValueError(f"{len(beta)} shares are not of {len(kind)} jobs of {len(self.times.sequential)} types")
         self.kind, self.beta = np.array(kind, np.int64), np.array(beta)
 
-    def values(
-        self, end: FloatArray, now: Float, gap: Float, times: TypeTimes, kind: Int, block: Ints, random: Random
-    ) -> FloatArray:
+    def values(self, end: FloatArray, now: Float, gap: Float, kind: Int, block: NDArray[np.int64]) -> FloatArray:
         """Return the jobs accepted after each candidate, in the mean over futures, float64 (k,).
 
         Args:
@@ -119,17 +104,15 @@ class Plans:
             kind: type of the job.
             block: of each candidate, int64 (k,); the first rejects the job.
         """
-        k, chosen = len(block), np.asarray(block)[1:]
-        if len(end) != self.tables.n or not 1 <= k <= min(len(self.ways) + 1, MOST):
-            raise ValueError(f"{k} candidates of {len(self.ways)} blocks on {len(end)} servers")
-        if max(kind, np.asarray(self.kind).max()) >= len(times.sequential):
-            raise ValueError(f"type {kind} of {len(times.sequential)}")
-        if k > 1 and (chosen.min() < 0 or chosen.max() >= len(self.ways)):
-            raise ValueError(f"{chosen.max()} is no block of {len(self.ways)}")
-        out, left = np.zeros(k), np.asarray(end) - now
+        blocks, k = len(self.ways), len(block)
+        if len(end) != self.tables.n or not 0 < k <= min(blocks + 1, MOST) or (block[1:] < 0).any():
+            raise ValueError(f"{k} candidates of {blocks} blocks on {len(end)} servers")
+        if block.max() >= blocks or not 0 <= kind < len(self.times.sequential):
+            raise ValueError(f"type {kind} on block {block.max()} of {blocks}")
+        out, left, np.asarray(self.block)[:k] = np.zeros(k), np.asarray(end) - now, block
         for s in range(self.tables.n):
             self.start[s] = _arrivals(left[s], gap)
-        _hindsight(self, k, block, gap, times, kind, out, random)
+        _hindsight(self, k, gap, kind, out)
         return out
 
 
@@ -139,69 +122,107 @@ class Teacher:
     """Who knows the distribution in one cluster.
 
     Attributes:
-        values: of states.
+        table, counted, column: what free blocks are worth, float64 `SHAPE`; its levels and columns.
         kind, beta: jobs of which futures are drawn, as of `Plans`; none to go by the table alone, which is 500 times
             faster.
         planned: whether futures are planned; else played on by the table.
         published: whether candidates are degrees, see `Decision`.
-        plans, ahead: in which they are.
+        plans, ahead, random: in which and by which they are.
         drawn, played, found: jobs of `PLAYED` futures, what comes of the rows that are played on, what rows are worth.
         best: the order of the rows.
     """
 
     def __init__(
         self, tables: BlockTables, times: TypeTimes, table: FloatArray, kind: Any = (), beta: Any = (), *,
-        planned: bool = False, choose: bool = True,
+        planned: bool = False, choose: bool = True, seed: int = 0,
     ) -> None:  # fmt: skip
-        self.values, self.futures, self.discount = ValueTable(table), PLAYED, GAMMA
-        self.planned, self.published = planned, not choose
-        self.kind, self.beta = np.array(kind, np.int64), np.array(beta, np.float64)
+        if table.shape != SHAPE:
+            raise ValueError(f"{table.shape} is no table of {SHAPE}")
+        self.table, self.counted, self.column = np.array(table), COUNTED, STEPS
+        self.futures, self.discount, self.random = PLAYED, GAMMA, Random(seed)
+        self.planned, self.published = planned and len(kind) > 0, not choose
         self.drawn, self.played, self.found = np.zeros(PLAYED * HORIZON, np.int64), np.zeros(TRIED), np.zeros(MOST)
         self.ahead, self.best = Decision(tables, choose=choose), Sorting(MOST)
         self.ahead.begin(times)
-        if planned:
-            self.plans = Plans(tables)
+        self.kind, self.beta = np.array(kind, np.int64), np.array(beta, np.float64)
+        if len(kind):
+            self.plans = Plans(tables, times, self.random)
             self.plans.draw_from(kind, beta)
 
-    def judge(self, d: Decision, k: Int, out: Floats, random: Random) -> None:
+    def judge(self, d: Decision, k: Int, out: Floats) -> None:
         """Write what each of the k candidates of a decision is worth to the teacher."""
         if not 0 <= k <= min(MOST, len(out)) or d.tables.n != self.ahead.tables.n or d.published != self.published:
             raise ValueError(f"{k} candidates of {len(out)} on {d.tables.n} servers, not {self.ahead.tables.n}")
         with nogil:
-            _judge(self, d, k, out, random)
+            _judge(self, d, k, out)
 
 
-def _worth(values: ValueTable, d: Decision, i: Int) -> Float:
+def add_equations(columns: Ints2, reward: Floats, a: Floats2, b: Floats) -> None:
+    """Add an episode to the least squares of a table's entries (LSTD); the last unknown is a constant.
+
+    Args:
+        columns: of each state, int64 (n, width), below u.
+        reward: float64 (n,).
+        a, b: float64 (u + 1, u + 1) and (u + 1,); are written.
+    """
+    last: Int = len(b) - 1
+    if a.shape[0] != last + 1 or a.shape[1] != last + 1 or len(columns) != len(reward):
+        raise ValueError(f"{a.shape[0]} equations of {len(b)}, or {len(columns)} states of {len(reward)}")
+    if len(columns) and (np.min(columns) < 0 or np.max(columns) >= last):
+        raise ValueError(f"states have columns beyond {last}")
+    trace: Floats = np.zeros(len(b))
+    discount: Float = GAMMA
+    with nogil:
+        for i in range(len(reward) - 1):
+            for k in range(last + 1):
+                trace[k] *= discount * LAMBDA
+            for j in range(columns.shape[1]):
+                trace[columns[i, j]] += 1.0
+            trace[last] += 1.0
+            for k in range(last + 1):
+                z = trace[k]
+                if z >= 1e-6:
+                    for j in range(columns.shape[1]):
+                        a[k, columns[i, j]] += z
+                    for j in range(columns.shape[1]):
+                        a[k, columns[i + 1, j]] -= discount * z
+                    a[k, last] += z * (1 - discount)
+                    b[k] += z * reward[i + 1]
+
+
+def _worth(t: Teacher, d: Decision, i: Int) -> Float:
     """Return what a state is worth by the numbers of blocks available that a candidate leaves."""
     total: Float = 0.0
-    levels, last = len(d.levels), len(values.column) - 1
-    for q in range(values.table.shape[0]):
-        for level in range(values.table.shape[1]):
-            count = d.left[i, q * levels + values.counted[level]]
-            total += values.table[q, level, values.column[count if count < last else last]]
+    levels, last = len(d.levels), len(t.column) - 1
+    for q in range(t.table.shape[0]):
+        for level in range(t.table.shape[1]):
+            count = d.left[i, q * levels + t.counted[level]]
+            total += t.table[q, level, t.column[count if count < last else last]]
     return total
 
 
-def _weigh(values: ValueTable, d: Decision, k: Int, out: Floats) -> None:
+def _weigh(t: Teacher, d: Decision, k: Int, out: Floats) -> None:
     for i in range(k):
-        out[i] = _worth(values, d, i) + (1.0 if i > 0 else 0.0)
+        out[i] = _worth(t, d, i) + (1.0 if i > 0 else 0.0)
 
 
-def _judge(t: Teacher, d: Decision, k: Int, out: Floats, random: Random) -> None:
-    _weigh(t.values, d, k, out)
+def _judge(t: Teacher, d: Decision, k: Int, out: Floats) -> None:
+    _weigh(t, d, k, out)
     if k > 1 and len(t.kind) > 0:
         if not t.planned:
-            _look_ahead(t, d, k, out, random)
+            _look_ahead(t, d, k, out)
             return
         gap = d.turn * 32 / d.tables.n
         for s in range(d.tables.n):
             t.plans.start[s] = _arrivals(d.at.ends[0, s] - d.now, gap)
-        _hindsight(t.plans, k, d.block, gap, d.times, d.kind, out, random)
+        for i in range(k):
+            t.plans.block[i] = d.block[i]
+        _hindsight(t.plans, k, gap, d.kind, out)
         for i in range(k):
             out[i] *= VOTE
 
 
-def _look_ahead(t: Teacher, d: Decision, k: Int, out: Floats, random: Random) -> None:
+def _look_ahead(t: Teacher, d: Decision, k: Int, out: Floats) -> None:
     """Play on from the most promising rows by the table, and write what comes of them in place of what they seem worth.
 
     All are played on with the same futures. Rows that are not played on are worth no more than before, and less than
@@ -212,7 +233,7 @@ def _look_ahead(t: Teacher, d: Decision, k: Int, out: Floats, random: Random) ->
         t.best.keys[i] = -out[i]
     t.best.sort(k, False)
     for i in range(len(t.drawn)):
-        t.drawn[i] = random.below(len(t.kind))
+        t.drawn[i] = t.random.below(len(t.kind))
     least: Float = NEVER
     for a in range(tried):
         t.played[a] = 0.0
@@ -240,7 +261,7 @@ def _played(t: Teacher, ahead: Decision, d: Decision, choice: Int, first: Int) -
         ahead.now += d.turn * 32 / d.tables.n
         ahead.kind, ahead.beta = t.kind[t.drawn[h]], t.beta[t.drawn[h]]
         k = candidates(ahead)
-        _weigh(t.values, ahead, k, t.found)
+        _weigh(t, ahead, k, t.found)
         best: Int = 0
         for i in range(1, k):
             if t.found[i] > t.found[best]:
@@ -250,28 +271,27 @@ def _played(t: Teacher, ahead: Decision, d: Decision, choice: Int, first: Int) -
             start(ahead.at, 0, ahead.now, ahead.choice[best], ahead.times, ahead.kind, ahead.published)
         worth *= t.discount
     see(ahead)
-    return total + worth * _worth(t.values, ahead, 0)
+    return total + worth * _worth(t, ahead, 0)
 
 
 def _arrivals(time: Float, gap: Float) -> Int:
     """Return how many arrivals it takes until a time has passed."""
-    return cast(Int, max(0.0, min(FAR, ceil(time / gap - EPSILON))))
+    arrivals: Int = cast(Int, max(0.0, min(FAR, ceil(time / gap - EPSILON))))
+    return arrivals
 
 
-def _hindsight(
-    p: Plans, k: Int, block: Ints, gap: Float, times: TypeTimes, kind: Int, out: Floats, random: Random
-) -> None:
+def _hindsight(p: Plans, k: Int, gap: Float, kind: Int, out: Floats) -> None:
     for i in range(k):
         out[i] = 0.0
     for _ in range(p.futures):
         for h in range(len(p.drawn)):
-            p.drawn[h] = random.below(len(p.kind))
-        _plan(p, k, block, gap, times, kind, random)
+            p.drawn[h] = p.random.below(len(p.kind))
+        _plan(p, k, gap, kind)
         for i in range(k):
             out[i] += p.value[i] / p.futures
 
 
-def _plan(p: Plans, k: Int, block: Ints, gap: Float, times: TypeTimes, kind: Int, random: Random) -> None:
+def _plan(p: Plans, k: Int, gap: Float, kind: Int) -> None:
     """Write the most jobs accepted after each candidate, by a beam search over the jobs of one future."""
     now: Int = 0
     count: Int = 1
@@ -284,14 +304,14 @@ def _plan(p: Plans, k: Int, block: Ints, gap: Float, times: TypeTimes, kind: Int
         if i > 0:
             kind = p.kind[p.drawn[i - 1]]
         for b in range(k - 1 if i == 0 else len(p.ways)):
-            p.ways[ways] = block[b + 1] if i == 0 else b
-            time = times.jct[kind, p.tables.shape[p.ways[ways]]]
-            if i == 0 or time <= p.beta[p.drawn[i - 1]] * times.sequential[kind]:
+            p.ways[ways] = p.block[b + 1] if i == 0 else b
+            time = p.times.jct[kind, p.tables.shape[p.ways[ways]]]
+            if i == 0 or time <= p.beta[p.drawn[i - 1]] * p.times.sequential[kind]:
                 p.until[ways] = i + max(1, _arrivals(time, gap))
                 rest = min(p.until[ways], steps) - i - 1
                 p.gain[ways] = 1.0 - PRICE * rest * p.tables.size[p.ways[ways]]
                 ways += 1
-        count = _keep(p, i, now, 1 - now, _trim(p, _extend(p, i, now, count, ways, random)))
+        count = _keep(p, i, now, 1 - now, _trim(p, _extend(p, i, now, count, ways)))
         now = 1 - now
     for r in range(k):
         p.value[r] = -NEVER
@@ -307,7 +327,7 @@ def _plan(p: Plans, k: Int, block: Ints, gap: Float, times: TypeTimes, kind: Int
             p.value[r] = least - 1.0
 
 
-def _extend(p: Plans, i: Int, now: Int, count: Int, ways: Int, random: Random) -> Int:
+def _extend(p: Plans, i: Int, now: Int, count: Int, ways: Int) -> Int:
     """Write every way to go on from every partial plan, the first to reject the job, and return their number."""
     c: Int = 0
     steps: Int = len(p.drawn) + 1
@@ -321,11 +341,11 @@ def _extend(p: Plans, i: Int, now: Int, count: Int, ways: Int, random: Random) -
                 bits |= one << s
                 rest += min(h, steps) - (i + 1)
         base = p.done[now, plan] - PRICE * rest
-        p.score[c], p.parent[c], p.chosen[c] = base + TIE * random.uniform(), plan, -1
+        p.score[c], p.parent[c], p.chosen[c] = base + TIE * p.random.uniform(), plan, -1
         c += 1
         for a in range(ways):
             if p.mask[p.ways[a]] & bits == 0:
-                p.score[c], p.parent[c], p.chosen[c] = base + p.gain[a] + TIE * random.uniform(), plan, a
+                p.score[c], p.parent[c], p.chosen[c] = base + p.gain[a] + TIE * p.random.uniform(), plan, a
                 c += 1
     return c
 

@@ -21,13 +21,14 @@ class Rule:
     """Decides by a compiled rule."""
 
     def __init__(self, case: ArrivalCase, rule: tuple[int, int]) -> None:
-        self._clusters, self._times, self._rule = Clusters(tables(case.blocks)), times_of(case.types), rule
+        self._clusters, self._times, self._rule = Clusters(tables(case.blocks), 2), times_of(case.types), rule
 
     def decide(self, state: RampState) -> Acceptance | None:
         """Return the rule's choice."""
-        np.asarray(self._clusters.ends)[0] = state.ends
+        np.asarray(self._clusters.ends)[1], found = state.ends, np.full(2, -1)
         kind = state.case.model[state.index]
-        block = self._clusters.by_rule(0, state.now, self._times, kind, state.limit, *self._rule)
+        self._clusters.go_on(found, state.now, self._times, kind, state.limit, np.array([self._rule]))
+        block = int(found[1])
         return None if block < 0 else Acceptance(int(state.blocks.degree[block]), block)
 
 

@@ -26,10 +26,10 @@ def valued(
     times: TypeTimes, scenario: Scenario, end: FloatArray, gap: float, kind: int, beta: float, later: tuple[int, float]
 ) -> FloatArray:
     """Return what the candidates of a decision are worth where there is but one job to draw."""
-    decision, plans = Decision(scenario.tables), Plans(scenario.tables)
+    decision, plans = Decision(scenario.tables), Plans(scenario.tables, times, Random(0))
     k = decision.look(end, 0.0, gap, times, kind, beta)
     plans.draw_from(np.full(9, later[0]), np.full(9, later[1]))
-    return plans.values(end, 0.0, gap, times, kind, np.asarray(decision.block)[:k], Random(0))
+    return plans.values(end, 0.0, gap, kind, np.asarray(decision.block)[:k])
 
 
 @pytest.mark.parametrize("seed", [0, 1])

@@ -24,9 +24,9 @@ from gangplan.systems.pacml.learned.hindsight import Futures, PastPlans
 from gangplan.systems.pacml.learned.learners import run_episode
 from gangplan.systems.pacml.learned.network import Variant
 from gangplan.systems.pacml.learned.tables import BlockTables, Clusters, TypeTimes
-from gangplan.systems.pacml.learned.teacher import label, teacher
-from gangplan.systems.pacml.learned.values import Scenario, _lstd, watch
-from gangplan.systems.pacml.learned.worth import MOST, SHAPE, Plans, Teacher, ValueTable
+from gangplan.systems.pacml.learned.teacher import label
+from gangplan.systems.pacml.learned.values import Scenario, watch
+from gangplan.systems.pacml.learned.worth import MOST, SHAPE, Plans, Teacher, add_equations
 from gangplan.systems.pacml.published.learners import Arriving
 from gangplan.systems.pacml.simulate import simulate
 
@@ -84,17 +84,17 @@ def watched(w: Scenario, choose: bool) -> Iterator[str]:
         episode = w.draw(name, "ABCD"[seed % 4], seed + 10, 300, load=1.3)
         columns, reward = watch(episode, w.times, table, w.decision(choose=choose), seed)
         a, b = np.zeros((table.size + 1, table.size + 1)), np.zeros(table.size + 1)
-        _lstd(columns, reward, a, b)
-        yield digest(columns, reward, a.T, b)
+        add_equations(columns, reward, a, b)
+        yield digest(columns, reward, a, b)
 
 
 def labelled(w: Scenario, choose: bool, how: str) -> Iterator[str]:
     """Yield labels by a table of random values, by playing on, by plans, and of states that a student comes to."""
     (name,), table = w.sets, np.random.default_rng(1).normal(size=SHAPE) * 0.1
     episode, ahead = (w.draw(name, "D", seed, 60, load=1.4) for seed in (0, 1))
-    looks = how in ("rollouts", "plans")
-    knows = teacher(w, table, ahead if looks else None, planned=how == "plans", choose=choose)
-    x = label(w, episode, knows, 0.8, 3, network().weights() if how == "student" else None)
+    jobs = (ahead.kind, ahead.beta) if how in ("rollouts", "plans") else ()
+    knows = Teacher(w.tables, w.times, table, *jobs, planned=how == "plans", choose=choose, seed=3)
+    x = label(w, episode, knows, 0.8, network().weights() if how == "student" else None)
     yield f"{len(x.first)} {digest(x.rows, x.first, x.value)}"
 
 
@@ -118,7 +118,7 @@ def planned(w: Scenario) -> Iterator[str]:
 
 def valued(w: Scenario) -> Iterator[str]:
     """Yield what plans say of candidates."""
-    rng, d, plans, random = np.random.default_rng(3), w.decision(choose=True), Plans(w.tables, 3), Random(11)
+    rng, d, plans = np.random.default_rng(3), w.decision(choose=True), Plans(w.tables, w.times, Random(11), 3)
     plans.draw_from(rng.integers(len(w.types), size=30), rng.uniform(0.05, 1.0, 30))
     for past, now, forever in moments(w):
         end = np.minimum(forever, 1e9)
@@ -126,7 +126,7 @@ def valued(w: Scenario) -> Iterator[str]:
         gap = np.mean(w.times.sequential) / w.tables.n
         k = d.look(end, now, gap, w.times, m, beta)
         if k > 1:
-            yield f"{k} {digest(plans.values(end, now, gap, w.times, m, d.block[:k], random))}"
+            yield f"{k} {digest(plans.values(end, now, gap, m, np.asarray(d.block)[:k]))}"
 
 
 def ruled(w: Scenario) -> Iterator[str]:
@@ -227,8 +227,8 @@ def test_arrays_of_another_shape_are_refused(small: Scenario) -> None:
     servers, degree, shape, fast = (np.asarray(x) for x in (of.servers, of.degree, of.shape, of.fast))
     jct, alone, efficiency = (np.asarray(x) for x in (times.jct, times.sequential, times.efficiency))
     other = TypeTimes(jct[:, 1:].copy(), alone, efficiency)
-    end, block, rules, random = np.zeros(n), np.zeros(3, np.int64), np.zeros((2, 2), np.int64), Random(0)
-    clusters, decision, plans, far = Clusters(of, 3), Decision(of), Plans(of), np.full(3, len(shape))
+    end, block, rules = np.zeros(n), np.zeros(3, np.int64), np.zeros((2, 2), np.int64)
+    clusters, decision, plans, far = Clusters(of, 3), Decision(of), Plans(of, times, Random(0)), np.full(3, len(shape))
     plans.draw_from(np.zeros(1), np.ones(1))
     table, out = np.zeros(SHAPE), np.zeros(MOST)
     one = Teacher(of, times, table)
@@ -244,8 +244,8 @@ def test_arrays_of_another_shape_are_refused(small: Scenario) -> None:
         lambda: clusters.fit(3, 0.0, 0, times, 0, 1.0),
         lambda: clusters.fit(0, 0.0, 6, times, 0, 1.0),
         lambda: clusters.fit(0, 0.0, 0, times, 2, 1.0),
-        lambda: clusters.by_rule(-1, 0.0, times, 0, 1.0, 0, 1),
-        lambda: clusters.by_rule(0, 0.0, other, 0, 1.0, 0, 1),
+        lambda: clusters.fit(-1, 0.0, 0, times, 0, 1.0),
+        lambda: clusters.go_on(block, 0.0, other, 0, 1.0, rules),
         lambda: clusters.go_on(block[1:], 0.0, times, 0, 1.0, rules),
         lambda: clusters.go_on(block, 0.0, times, 0, 1.0, rules[1:]),
         lambda: clusters.go_on(far, 0.0, times, 0, 1.0, rules),
@@ -255,15 +255,20 @@ def test_arrays_of_another_shape_are_refused(small: Scenario) -> None:
         lambda: decision.write(MOST + 1),
         lambda: decision.accept(MOST),
         lambda: decision.accept(0),
-        lambda: ValueTable(table[1:]),
-        lambda: ValueTable(table).weigh(decision, 3, out[:2]),
-        lambda: one.judge(decision, 3, out[:2], random),
-        lambda: one.judge(Decision(of, choose=False), 1, out, random),
-        lambda: Plans(BlockTables(servers, degree, shape, fast, 65)),
+        lambda: Teacher(of, times, table[1:]),
+        lambda: one.judge(decision, 3, out[:2]),
+        lambda: one.judge(Decision(of, choose=False), 1, out),
+        lambda: Teacher(of, times, table, np.full(1, 2), np.ones(1)),
+        lambda: Plans(BlockTables(servers, degree, shape, fast, 65), times, Random(0)),
+        lambda: Plans(of, other, Random(0)),
         lambda: plans.draw_from(np.zeros(2), np.ones(1)),
-        lambda: plans.values(end[1:], 0.0, 1.0, times, 0, block, random),
-        lambda: plans.values(end, 0.0, 1.0, times, 2, block, random),
-        lambda: plans.values(end, 0.0, 1.0, times, 0, far, random),
+        lambda: plans.values(end[1:], 0.0, 1.0, 0, block),
+        lambda: plans.values(end, 0.0, 1.0, 2, block),
+        lambda: plans.values(end, 0.0, 1.0, 0, far),
+        lambda: plans.values(end, 0.0, 1.0, 0, block - 1),
+        lambda: add_equations(rules, end[:2], np.zeros((3, 2)), end[:3]),
+        lambda: add_equations(rules, end[:3], np.zeros((3, 3)), end[:3]),
+        lambda: add_equations(rules + 2, end[:2], np.zeros((3, 3)), end[:3]),
     ):
         with pytest.raises(ValueError, match=r"\d"):
             call()

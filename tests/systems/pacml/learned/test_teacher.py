@@ -7,13 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gangplan.solvers.native import Random
 from gangplan.systems.pacml.learned import values
 from gangplan.systems.pacml.learned.features import CLASSES, MOST, N_LEVELS, Decision
 from gangplan.systems.pacml.learned.network import BlockNetwork
-from gangplan.systems.pacml.learned.teacher import label, teacher
+from gangplan.systems.pacml.learned.teacher import label
 from gangplan.systems.pacml.learned.values import Scenario, value_table
-from gangplan.systems.pacml.learned.worth import COUNTED, GAMMA, HORIZON, PLAYED, SHAPE, STEPS, Teacher, ValueTable
+from gangplan.systems.pacml.learned.worth import COUNTED, GAMMA, HORIZON, PLAYED, SHAPE, STEPS, Teacher, add_equations
 
 from .test_features import past_of
 from .test_hindsight import one_server
@@ -31,7 +30,7 @@ def test_weighs_the_same_rows(scenario: Scenario, choose: bool) -> None:
         end = np.where(rng.random(32) < busy, rng.uniform(0, 20, 32) * turn, -1.0)
         k = decision.look(end, 0.0, turn, scenario.times, 0, 1.0, past)
         decision.write(k)
-        ValueTable(table).weigh(decision, k, out)
+        Teacher(scenario.tables, scenario.times, table, choose=choose).judge(decision, k, out)
         count = np.expm1(np.asarray(decision.row)[:k, : 2 * CLASSES * N_LEVELS : 2] / 0.3).round().astype(int)
         count = count.reshape(k, CLASSES, N_LEVELS)[:, : SHAPE[0], COUNTED]
         column = STEPS[np.minimum(count, len(STEPS) - 1)]
@@ -44,8 +43,8 @@ def test_least_squares() -> None:
     reward = np.array([0.0, 1.0, 0.5])
     columns, n = np.arange(300)[:, None] % 3, 3
     a, b = np.zeros((n + 1, n + 1)), np.zeros(n + 1)
-    values._lstd(columns, np.tile(reward, 100), a, b)
-    solved = np.linalg.lstsq(a.T, b)[0]
+    add_equations(columns, np.tile(reward, 100), a, b)
+    solved = np.linalg.lstsq(a, b)[0]
     step = np.roll(np.eye(n), 1, axis=1)  # from each state to the next
     value = np.linalg.solve(np.eye(n) - GAMMA * step, step @ reward)
     assert np.allclose(solved[:-1] + solved[-1], value, rtol=1e-3)
@@ -76,9 +75,9 @@ def test_looks_ahead(scenario: Scenario) -> None:
     times, decision, out, none = one_server(scenario), Decision(scenario.tables), np.zeros(MOST), np.zeros(SHAPE)
     for accept, after in ((1.0, True), (0.01, False)):  # whether those to come can be done in time at all
         k = decision.look(end, 0.0, 1.0, times, 0, 1.0)
-        Teacher(scenario.tables, times, none).judge(decision, k, out, Random(0))
+        Teacher(scenario.tables, times, none).judge(decision, k, out)
         assert k == 2 and out[:2].tolist() == [0.0, 1.0]
-        Teacher(scenario.tables, times, none, np.ones(10), np.full(10, accept)).judge(decision, k, out, Random(0))
+        Teacher(scenario.tables, times, none, np.ones(10), np.full(10, accept)).judge(decision, k, out)
         assert out[1] == pytest.approx(1.0)
         assert out[0] == pytest.approx(sum(GAMMA**h for h in range(HORIZON)) if after else 0.0)
     assert PLAYED > 1
@@ -92,9 +91,9 @@ def test_labels(small: Scenario, how: str) -> None:
     student = BlockNetwork(8).weights() if how == "student" else None
 
     def labels() -> Any:
-        futures = None if how == "table" else ahead
-        knows = teacher(small, START, futures, planned=how in ("plans", "student"), choose=True)
-        return label(small, episode, knows, 1.0, 3, student)
+        futures = () if how == "table" else (ahead.kind, ahead.beta)
+        knows = Teacher(small.tables, small.times, START, *futures, planned=how in ("plans", "student"), seed=3)
+        return label(small, episode, knows, 1.0, student)
 
     found = labels()
     length = np.diff(found.first)
