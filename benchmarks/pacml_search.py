@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray
-from gangplan.systems.pacml.learned.features import MOST
+from gangplan.systems.pacml.learned.features import MOST, Past
 from gangplan.systems.pacml.learned.hindsight import Futures
 from gangplan.systems.pacml.learned.policy import RampDecider, RampObservation
 from gangplan.systems.pacml.learned.teacher import AHEAD
@@ -70,7 +70,7 @@ class Searched:
         case, world, decision, value = state.case, self._world, self._decision, self._value
         gap = float(case.submit[1] - case.submit[0]) if case.n_jobs > 1 else 1.0
         turn, m = gap * world.tables.n / 32, int(case.model[state.index])
-        k = decision.look(state.ends, state.now, turn, world.times, m, state.fraction)
+        k = decision.look(state.ends, state.now, turn, world.times, m, state.fraction, Past())
         self._teacher.judge(decision, k, value)
         choice = int(decision.choice[int(np.argmax(value[:k]))])
         if choice < 0:

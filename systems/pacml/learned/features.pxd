@@ -32,6 +32,5 @@ cdef void _accumulate(Ints count, Int levels) noexcept nogil
 cdef void _allow(Decision d, Float limit) noexcept nogil
 cdef void _spare(Decision d, Int shape) noexcept nogil
 cdef void _take(Decision d, Int block, Int until) noexcept nogil
-cdef void _leave(Decision d, Int k, Int choice, Float time) noexcept nogil
-cdef bint _known(Decision d, Int k) noexcept nogil
+cdef bint _leave(Decision d, Int k, Int choice, Float time) noexcept nogil
 cdef void _rows(Decision d, Int k) noexcept nogil

@@ -116,27 +116,19 @@ class Decision:
     def __init__(self, tables: BlockTables, *, choose: bool = True, kinds: Int = 0) -> None:
         b: Int = len(tables.size)
         self.tables, self.at, self.published, self.past = tables, Clusters(tables), not choose, Past()
-        self.level, self.found, self.choice, self.block = (np.zeros(k, np.int64) for k in (b, b, MOST, MOST))
-        self.own, self.per = np.zeros(tables.n, np.int64), np.zeros(len(tables.fast), np.int64)
-        self.count, self.taken = np.zeros((2, CLASSES * N_LEVELS), np.int64)
-        self.left, self.row = (
-            np.zeros((MOST, CLASSES * N_LEVELS), np.int64),
-            np.zeros((MOST, WIDTH + kinds), np.float32),
-        )
-        self.levels, self.time, self.within, self.density = LEVELS, np.zeros(MOST), np.zeros(tables.n), np.zeros(b + 1)
-        self.features, self.allowed, self.spoils = (
-            np.zeros(len(CONTEXT) + len(JOB) + len(CANDIDATE)),
-            np.zeros(b, np.uint8),
-            Sorting(b),
-        )
+        counts, told, longs = CLASSES * N_LEVELS, len(CONTEXT) + len(JOB) + len(CANDIDATE), (b, b, MOST, MOST, tables.n)
+        self.level, self.found, self.choice, self.block, self.own = (np.zeros(k, np.int64) for k in longs)
+        self.count, self.taken, self.per = (np.zeros(k, np.int64) for k in (counts, counts, len(tables.fast)))
+        self.left, self.row = np.zeros((MOST, counts), np.int64), np.zeros((MOST, WIDTH + kinds), np.float32)
+        self.time, self.within, self.density, self.features = (np.zeros(k) for k in (MOST, tables.n, b + 1, told))
+        self.levels, self.allowed, self.spoils = LEVELS, np.zeros(b, np.uint8), Sorting(b)
         for i in range(b + 1):
             self.density[i] = 0.3 * log1p(i * (32.0 / tables.n))
 
     def begin(self, times: TypeTimes) -> None:
         """Empty the cluster, on which jobs of some types will arrive."""
         self.past, self.times, self.now = Past(), times, 0.0
-        for s in range(self.tables.n):
-            self.at.ends[0, s] = -1.0
+        self.at.ends[0, :] = -1.0
 
     def arrive(self, kind: Int, beta: Float, gap: Float) -> int:
         """Let a job arrive `gap` after the one before; return how many candidates there are: 0 rejects it."""
@@ -148,34 +140,26 @@ class Decision:
         return candidates(self)
 
     def look(
-        self, end: FloatArray, now: Float, turn: Float, times: TypeTimes, kind: Int, beta: Float,
-        past: Past | None = None,
-    ) -> int:  # fmt: skip
-        """Do the same for a job that arrives at a state.
-
-        Args:
-            end: when each server is free, float64 (n,).
-            past: jobs so far, this one included.
-        """
+        self, end: FloatArray, now: Float, turn: Float, times: TypeTimes, kind: Int, beta: Float, past: Past
+    ) -> int:
+        """Do the same for a job that arrives where servers are free at `end`, float64 (n,), after a past with it."""
         self.at.check(times, kind, 0)
         if len(end) != self.tables.n:
             raise ValueError(f"{len(end)} servers, not {self.tables.n}")
         np.asarray(self.at.ends)[0] = end
-        self.now, self.turn, self.times, self.kind, self.beta = now, turn, times, kind, beta
-        if past is not None:
-            self.past = past
+        self.now, self.turn, self.times, self.kind, self.beta, self.past = now, turn, times, kind, beta, past
         return candidates(self)
 
     def write(self, k: Int) -> None:
         """Write the rows of the first k candidates."""
-        if not 0 <= k <= len(self.choice):
+        if self.times is None or not 0 <= k <= len(self.choice):
             raise ValueError(f"{k} candidates of {len(self.choice)}")
         with nogil:
             _rows(self, k)
 
     def accept(self, candidate: Int) -> float:
         """Let the job hold the servers that a candidate gives it, and return until when."""
-        if not 0 < candidate < len(self.choice):
+        if self.times is None or not 0 < candidate < len(self.choice):
             raise ValueError(f"{candidate} is no candidate that takes servers")
         return start(self.at, 0, self.now, self.choice[candidate], self.times, self.kind, self.published)
 
@@ -203,8 +187,7 @@ def candidates(d: Decision) -> Int:
                     if d.at.placed[j] >= 0:
                         _take(d, d.at.placed[j], level_of(d, time / d.turn))
                         d.block[k] = d.at.placed[j]
-                _leave(d, k, q, time)
-                k += 1
+                k += _leave(d, k, q, time)
         return k
     _allow(d, limit)
     for b in range(len(d.allowed)):
@@ -213,9 +196,7 @@ def candidates(d: Decision) -> Int:
             d.at.mark += 1
             _take(d, b, level_of(d, time / d.turn))
             d.block[k] = b
-            _leave(d, k, b, time)
-            if not _known(d, k):
-                k += 1
+            k += _leave(d, k, b, time)
     return k
 
 
@@ -223,8 +204,7 @@ def see(d: Decision) -> None:
     """Find when each block is available, and count them by class and level, as candidate 0 leaves them."""
     levels: Int = len(d.levels)
     half: Int = len(d.count) // 2
-    for c in range(len(d.count)):
-        d.count[c] = 0
+    d.count[:] = 0
     # a block is available with the last of its servers, and so are levels
     for s in range(d.tables.n):
         d.own[s] = level_of(d, max(0.0, d.at.ends[0, s] - d.now) / d.turn)
@@ -242,17 +222,15 @@ def see(d: Decision) -> None:
 
 
 def _accumulate(count: Ints, levels: Int) -> None:
-    for c in range(1, len(count)):
-        if c % levels > 0:
+    for q in range(len(count) // levels):
+        for c in range(q * levels + 1, (q + 1) * levels):
             count[c] += count[c - 1]
 
 
 def _allow(d: Decision, limit: Float) -> None:
     """Find which blocks are free and would do; of shapes with many, those that spoil the fewest free blocks."""
-    for s in range(len(d.per)):
-        d.per[s] = 0
-    for s in range(d.tables.n):
-        d.within[s] = 0.0
+    d.per[:] = 0
+    d.within[:] = 0.0
     for b in range(len(d.level)):
         s = d.tables.shape[b]
         d.allowed[b] = d.level[b] == 0 and d.times.jct[d.kind, s] <= limit
@@ -297,24 +275,21 @@ def _take(d: Decision, block: Int, until: Int) -> None:
                         d.taken[at + until] -= 1
 
 
-def _leave(d: Decision, k: Int, choice: Int, time: Float) -> None:
+def _leave(d: Decision, k: Int, choice: Int, time: Float) -> bint:
+    """Note a candidate, and return whether no block before has the same shape and leaves the same."""
     d.choice[k], d.time[k] = choice, time
     _accumulate(d.taken, len(d.levels))
     for c in range(len(d.count)):
         d.left[k, c] = d.count[c] - d.taken[c]
-        d.taken[c] = 0
-
-
-def _known(d: Decision, k: Int) -> bint:
-    """Return whether a candidate before has the same shape and leaves the same."""
-    for i in range(1, k):
+    d.taken[:] = 0
+    for i in range(k if d.published else 1, k):
         if d.tables.shape[d.block[i]] == d.tables.shape[d.block[k]]:
             at: Int = 0
             while at < len(d.count) and d.left[i, at] == d.left[k, at]:
                 at += 1
             if at == len(d.count):
-                return True
-    return False
+                return False
+    return True
 
 
 def _rows(d: Decision, k: Int) -> None:

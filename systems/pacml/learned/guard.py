@@ -21,7 +21,7 @@ import numpy as np
 
 from ..arrivals import ArrivalCase
 from ..simulate import RampState
-from .tables import DEGREES, BlockTables, Clusters, Long, times_of
+from .tables import DEGREES, BlockTables, Clusters, Long, TypeTimes
 
 RULES = np.array([(i, constant) for i in range(1, len(DEGREES)) for constant in (1, 0)])
 """A degree as an index into `DEGREES`, and whether it is constant: then the job gets the first block of that degree, as
@@ -62,7 +62,7 @@ class CaseGuard:
         """Return the block for the job that arrives, or -1 to reject it."""
         if self._case is not state.case or state.index <= self._index:
             self._case, self._index, self._leader = state.case, -1, 0
-            self._times = times_of(state.case.types)
+            self._times = TypeTimes(state.case.types)
             self.begin(state.case)
         block = self.watch(state, own)
         self._index = state.index
@@ -138,7 +138,7 @@ class LookAhead(CaseGuard):
     def _best(self, state: RampState, own: Own) -> int:
         """Return who has most of the jobs to come done: 0 for the policy, or a rule and one."""
         case = jobs_to_come(state, min(LENGTH * self.tables.n, MOST))
-        times, limit, clusters = times_of(case.types), case.limit, Clusters(self.tables, len(WIDE_RULES) + 1)
+        times, limit, clusters = TypeTimes(case.types), case.limit, Clusters(self.tables, len(WIDE_RULES) + 1)
         ends, jct = np.asarray(clusters.ends), np.asarray(times.jct)[:, np.asarray(self.tables.shape)]
         ends[:] = state.ends
         block, count = (np.zeros(len(WIDE_RULES) + 1, np.int64) for _ in range(2))

@@ -17,9 +17,9 @@ from gangplan.solvers.native import Random
 
 from ..arrivals import ArrivalCase
 from ..simulate import Acceptance, RampState
-from .features import Decision
+from .features import Decision, Past
 from .parts import WHOLE
-from .tables import BlockTables, Long, tables, times_of
+from .tables import BlockTables, Long, TypeTimes, tables
 from .worth import FUTURES, Plans
 
 NAMED = 2
@@ -46,7 +46,7 @@ class Futures:
     def begin(self, state: RampState, cluster: BlockTables) -> None:
         """Prepare for the case of a state, unless it goes on from that of the last one."""
         if self._case is not state.case or state.index < self._index:
-            self._case, self.times = state.case, times_of(state.case.types)
+            self._case, self.times = state.case, TypeTimes(state.case.types)
             self._plans = Plans(cluster, self.times, Random(self._seed), self._count)
         self._index = state.index
 
@@ -98,7 +98,7 @@ class PastPlans:
             self._case, self._decision = state.case, Decision(tables(state.blocks))
         decision, m = self._decision, int(state.case.model[state.index])
         self._futures.begin(state, decision.tables)
-        k = decision.look(state.ends, state.now, gap(state), self._futures.times, m, state.fraction)
+        k = decision.look(state.ends, state.now, gap(state), self._futures.times, m, state.fraction, Past())
         block = np.asarray(decision.block)[:k]
         best = int(block[np.argmax(self._futures.value(block, state))]) if k > 1 else -1
         return None if best < 0 else Acceptance(int(state.blocks.degree[best]), best)

@@ -20,7 +20,7 @@ from .guard import LookAhead, LookBack
 from .hindsight import Futures
 from .parts import parts
 from .recipe import NAME, PacmlSettings
-from .tables import tables, times_of
+from .tables import TypeTimes, tables
 
 if TYPE_CHECKING:
     from .network import BlockNetwork
@@ -59,7 +59,7 @@ class RampDecider:
     def __init__(self, *, choose: bool = True, guarded: bool = True, futures: Futures | None = None) -> None:
         self._choose, self._guarded, self._futures = choose, guarded and choose, futures
         self._parts_of = cache(partial(parts, choose=choose))
-        self._times_of = cache(lambda kind: times_of([kind], published=not choose))
+        self._times_of = cache(lambda kind: TypeTimes([kind], published=not choose))
         self._guard_of = cache(lambda of: (LookBack if len(self._parts_of(of)) == 1 else LookAhead)(tables(of)))
         self._case: ArrivalCase | None = None
         self._index, self._past = -1, Past()

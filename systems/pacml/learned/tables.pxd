@@ -21,14 +21,9 @@ cdef class Clusters:
 cdef void free_blocks(Clusters at, Int row, Float now) noexcept nogil
 cdef void hold(Clusters at, Int row, Int block, Float until) noexcept nogil
 cdef Float place(Clusters at, TypeTimes times, Int kind, Int degree) noexcept nogil
-cdef Float start(
-    Clusters at, Int row, Float now, Int choice, TypeTimes times, Int kind, bint published
-) noexcept nogil
+cdef Float start(Clusters at, Int row, Float now, Int choice, TypeTimes times, Int kind, bint spread) noexcept nogil
 cdef Float fitted(
     Clusters at, Int row, Float since, Float now, Int degree, TypeTimes times, Int kind, Float limit
 ) noexcept nogil
-cdef Int ruled(
-    Clusters at, Int row, Float now, TypeTimes times, Int kind, Float limit, Int degree, Int way
-) noexcept nogil
-cdef Int _degree(Clusters at, TypeTimes times, Int kind, Float limit, Int least, Int way) noexcept nogil
+cdef Int ruled(Clusters at, Int row, Float now, TypeTimes times, Int kind, Float limit, Int degree, Int way) noexcept nogil
 cdef Int _lost(Clusters at, Int block) noexcept nogil

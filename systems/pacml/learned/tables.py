@@ -71,12 +71,24 @@ class TypeTimes:
         spread: completion time by published first fit on an empty cluster, float64 (k, degrees), inf where it fails.
     """
 
-    def __init__(self, jct: Any, sequential: Any, efficiency: Any, uses: Any = None, spread: Any = None) -> None:
-        k, degrees = len(sequential), len(DEGREES)
-        uses = np.zeros((k, degrees, degrees), np.int64) if uses is None else uses
-        spread = np.full((k, degrees), np.inf) if spread is None else spread
-        if [len(jct), *efficiency.shape, *uses.shape, *spread.shape] != [k, k, 2, k, degrees, degrees, k, degrees]:
-            raise ValueError(f"{jct.shape} times are not of {k} types")
+    def __init__(self, types: Sequence[JobType], *, published: bool = False) -> None:
+        """Copy the times of job types, all on one cluster; without `published` nothing of first fit."""
+        jct, sequential = (np.array([getattr(kind, name) for kind in types]) for name in ("jct", "sequential"))
+        of = np.array([i for i, _ in types[0].blocks.shapes])
+        efficiency = np.zeros((len(types), 2))
+        for column, degree in enumerate((4, 16)):
+            here = of == DEGREES.index(degree)
+            if here.any():
+                efficiency[:, column] = sequential / (degree * jct[:, here].min(axis=1))
+        uses = np.zeros((len(types), len(DEGREES), len(DEGREES)), np.int64)
+        spread = np.full((len(types), len(DEGREES)), np.inf)
+        free = np.ones(types[0].blocks.n_servers, dtype=bool)
+        for k, kind in enumerate(types if published else ()):
+            for i, sizes in enumerate(kind.sizes):
+                found = kind.published(i, free) if set(sizes) <= set(DEGREES) else None
+                if found is not None:
+                    spread[k, i] = found.jct
+                    uses[k, i, [DEGREES.index(size) for size in sizes]] = 1
         self.jct, self.sequential, self.efficiency, self.uses, self.spread = jct, sequential, efficiency, uses, spread
 
 
@@ -92,28 +104,6 @@ def tables(blocks: Blocks) -> BlockTables:
     degree = np.array([i for i, _ in blocks.shapes])
     least = np.array([slope[degree == i].min() for i in degree])
     return BlockTables(blocks.servers, blocks.degree, blocks.shape, slope <= NEAR * least, blocks.n_servers)
-
-
-def times_of(types: Sequence[JobType], *, published: bool = False) -> TypeTimes:
-    """Return the arrays of some job types, all on one cluster; without `published` nothing of first fit."""
-    jct = np.array([kind.jct for kind in types])
-    sequential = np.array([kind.sequential for kind in types])
-    of = np.array([i for i, _ in types[0].blocks.shapes])
-    efficiency = np.zeros((len(types), 2))
-    for column, degree in enumerate((4, 16)):
-        here = of == DEGREES.index(degree)
-        if here.any():
-            efficiency[:, column] = sequential / (degree * jct[:, here].min(axis=1))
-    uses = np.zeros((len(types), len(DEGREES), len(DEGREES)), np.int64)
-    spread = np.full((len(types), len(DEGREES)), np.inf)
-    free = np.ones(types[0].blocks.n_servers, dtype=bool)
-    for k, kind in enumerate(types if published else ()):
-        for i, sizes in enumerate(kind.sizes):
-            found = kind.published(i, free) if set(sizes) <= set(DEGREES) else None
-            if found is not None:
-                spread[k, i] = found.jct
-                uses[k, i, [DEGREES.index(size) for size in sizes]] = 1
-    return TypeTimes(jct, sequential, efficiency, uses, spread)
 
 
 @final
@@ -132,11 +122,8 @@ class Clusters:
     def __init__(self, tables: BlockTables, count: Int = 1) -> None:
         b = len(tables.size)
         self.tables, self.ends, self.mark = tables, np.full((count, tables.n), -1.0), 0
-        self.free, self.placed, self.stamp = (
-            np.zeros(b, np.uint8),
-            np.zeros(len(DEGREES), np.int64),
-            np.zeros(b, np.int64),
-        )
+        self.placed, self.stamp = np.zeros(len(DEGREES), np.int64), np.zeros(b, np.int64)
+        self.free = np.zeros(b, np.uint8)
 
     def check(self, times: TypeTimes, kind: Int, row: Int) -> None:
         """Raise an error unless a type is one of those and the cluster one of these."""
@@ -174,8 +161,7 @@ class Clusters:
 
 def free_blocks(at: Clusters, row: Int, now: Float) -> None:
     """Find which blocks of a cluster are free."""
-    for b in range(len(at.free)):
-        at.free[b] = True
+    at.free[:] = True
     for s in range(at.tables.n):
         if at.ends[row, s] > now:
             for j in range(at.tables.first[s], at.tables.first[s + 1]):
@@ -195,8 +181,7 @@ def place(at: Clusters, times: TypeTimes, kind: Int, degree: Int) -> Float:
     """
     sizes: Int = 0
     last: Int = -1
-    for j in range(len(at.placed)):
-        at.placed[j] = -1
+    at.placed[:] = -1
     for j in range(len(at.placed)):
         if times.uses[kind, degree, j]:
             for b in range(len(at.free)):
@@ -213,9 +198,9 @@ def place(at: Clusters, times: TypeTimes, kind: Int, degree: Int) -> Float:
     return time
 
 
-def start(at: Clusters, row: Int, now: Float, choice: Int, times: TypeTimes, kind: Int, published: bint) -> Float:
-    """Let a job hold the servers that a choice gives it, and return until when."""
-    if published:
+def start(at: Clusters, row: Int, now: Float, choice: Int, times: TypeTimes, kind: Int, spread: bint) -> Float:
+    """Let a job hold the servers that a choice gives it, and return until when; `spread` is by first fit."""
+    if spread:
         since = now + EPSILON * times.sequential[kind]
         return now + fitted(at, row, since, now, choice, times, kind, NEVER)
     until: Float = now + times.jct[kind, at.tables.shape[choice]]
@@ -239,35 +224,30 @@ def fitted(
 def ruled(at: Clusters, row: Int, now: Float, times: TypeTimes, kind: Int, limit: Float, degree: Int, way: Int) -> Int:
     """Return the block that a rule gives a job, or -1."""
     free_blocks(at, row, now)
-    best: Int = len(at.free) + 1
-    found: Int = -1
-    degree = _degree(at, times, kind, limit, degree, way)
-    for b in range(len(at.free)):
-        if at.tables.degree[b] != degree or not at.free[b] or times.jct[kind, at.tables.shape[b]] > limit:
-            continue
-        if way:
-            return b
-        lost = _lost(at, b)
-        if lost < best:
-            best, found = lost, b
-    return found
-
-
-def _degree(at: Clusters, times: TypeTimes, kind: Int, limit: Float, least: Int, way: Int) -> Int:
-    """Return the degree that a rule chooses of those that would do, -1 for none."""
     most: Int = len(at.placed)
     up: Int = most
     down: Int = -1
-    for b in range(len(at.free)):
+    for b in range(len(at.free)):  # of the degrees that would do, those about that of the rule
         if at.free[b] and times.jct[kind, at.tables.shape[b]] <= limit:
             q = at.tables.degree[b]
-            if q < least:
+            if q < degree:
                 down = max(down, q)
             else:
                 up = min(up, q)
-    if way == 1:
-        return least if up == least else -1
-    return up if up < most else down
+    if way != 1:
+        degree = up if up < most else down
+    elif up != degree:
+        return -1
+    best: Int = len(at.free) + 1
+    found: Int = -1
+    for b in range(len(at.free)):
+        if at.tables.degree[b] == degree and at.free[b] and times.jct[kind, at.tables.shape[b]] <= limit:
+            if way:
+                return b
+            lost = _lost(at, b)
+            if lost < best:
+                best, found = lost, b
+    return found
 
 
 def _lost(at: Clusters, block: Int) -> Int:

@@ -24,7 +24,7 @@ from ..jobs import Blocks, JobType, read_types
 from ..step import Units
 from .features import MOST, N_LEVELS, Decision
 from .recipe import TRAINING
-from .tables import BlockTables, Long, TypeTimes, tables, times_of
+from .tables import BlockTables, Long, TypeTimes, tables
 from .worth import COUNTED, SHAPE, STEPS, Teacher, add_equations
 
 EPISODE = 2000
@@ -86,7 +86,7 @@ class Scenario:
     @cached_property
     def times(self) -> TypeTimes:
         """Return the types' arrays."""
-        return times_of(self.types, published=True)
+        return TypeTimes(self.types, published=True)
 
     def decision(self, *, choose: bool) -> Decision:
         """Return what decisions are made in, of blocks or of degrees."""

@@ -29,7 +29,6 @@ cdef class Teacher:
 
 cdef Float _worth(Teacher t, Decision d, Int i) noexcept nogil
 cdef void _weigh(Teacher t, Decision d, Int k, Floats out) noexcept nogil
-cdef void _judge(Teacher t, Decision d, Int k, Floats out) noexcept nogil
 cdef void _look_ahead(Teacher t, Decision d, Int k, Floats out) noexcept nogil
 cdef Float _played(Teacher t, Decision ahead, Decision d, Int choice, Int first) noexcept nogil
 cdef Int _arrivals(Float time, Float gap) noexcept nogil

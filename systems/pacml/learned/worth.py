@@ -109,11 +109,14 @@ class Plans:
             raise ValueError(f"{k} candidates of {blocks} blocks on {len(end)} servers")
         if block.max() >= blocks or not 0 <= kind < len(self.times.sequential):
             raise ValueError(f"type {kind} on block {block.max()} of {blocks}")
-        out, left, np.asarray(self.block)[:k] = np.zeros(k), np.asarray(end) - now, block
-        for s in range(self.tables.n):
-            self.start[s] = _arrivals(left[s], gap)
-        _hindsight(self, k, gap, kind, out)
-        return out
+        out: Floats = np.zeros(k)
+        left: Floats = end - now
+        np.asarray(self.block)[:k] = block
+        with nogil:
+            for s in range(self.tables.n):
+                self.start[s] = _arrivals(left[s], gap)
+            _hindsight(self, k, gap, kind, out)
+        return np.asarray(out)
 
 
 @final
@@ -151,24 +154,36 @@ class Teacher:
 
     def judge(self, d: Decision, k: Int, out: Floats) -> None:
         """Write what each of the k candidates of a decision is worth to the teacher."""
-        if not 0 <= k <= min(MOST, len(out)) or d.tables.n != self.ahead.tables.n or d.published != self.published:
-            raise ValueError(f"{k} candidates of {len(out)} on {d.tables.n} servers, not {self.ahead.tables.n}")
+        if not 0 <= k <= min(len(d.level) + 1, MOST, len(out)) or d.published != self.published:
+            raise ValueError(f"{k} candidates of {len(out)} for a teacher of others")
+        if d.tables is not self.ahead.tables:
+            raise ValueError(f"a decision on another cluster of {d.tables.n} servers")
         with nogil:
-            _judge(self, d, k, out)
+            _weigh(self, d, k, out)
+            if k > 1 and len(self.kind) > 0 and not self.planned:
+                _look_ahead(self, d, k, out)
+            elif k > 1 and len(self.kind) > 0:
+                gap = d.turn * 32 / d.tables.n
+                for s in range(d.tables.n):
+                    self.plans.start[s] = _arrivals(d.at.ends[0, s] - d.now, gap)
+                for i in range(k):
+                    self.plans.block[i] = d.block[i]
+                _hindsight(self.plans, k, gap, d.kind, out)
+                for i in range(k):
+                    out[i] *= VOTE
 
 
 def add_equations(columns: Ints2, reward: Floats, a: Floats2, b: Floats) -> None:
-    """Add an episode to the least squares of a table's entries (LSTD); the last unknown is a constant.
+    """Add an episode to the equations of a table's entries, a and b; the last unknown is a constant.
 
     Args:
-        columns: of each state, int64 (n, width), below u.
+        columns: of each state its entries, int64 (n, width).
         reward: float64 (n,).
-        a, b: float64 (u + 1, u + 1) and (u + 1,); are written.
     """
     last: Int = len(b) - 1
-    if a.shape[0] != last + 1 or a.shape[1] != last + 1 or len(columns) != len(reward):
+    if not a.shape[0] == a.shape[1] == last + 1 or len(columns) != len(reward) or np.min(columns, initial=0) < 0:
         raise ValueError(f"{a.shape[0]} equations of {len(b)}, or {len(columns)} states of {len(reward)}")
-    if len(columns) and (np.min(columns) < 0 or np.max(columns) >= last):
+    if np.max(columns, initial=0) >= last:
         raise ValueError(f"states have columns beyond {last}")
     trace: Floats = np.zeros(len(b))
     discount: Float = GAMMA
@@ -204,22 +219,6 @@ def _worth(t: Teacher, d: Decision, i: Int) -> Float:
 def _weigh(t: Teacher, d: Decision, k: Int, out: Floats) -> None:
     for i in range(k):
         out[i] = _worth(t, d, i) + (1.0 if i > 0 else 0.0)
-
-
-def _judge(t: Teacher, d: Decision, k: Int, out: Floats) -> None:
-    _weigh(t, d, k, out)
-    if k > 1 and len(t.kind) > 0:
-        if not t.planned:
-            _look_ahead(t, d, k, out)
-            return
-        gap = d.turn * 32 / d.tables.n
-        for s in range(d.tables.n):
-            t.plans.start[s] = _arrivals(d.at.ends[0, s] - d.now, gap)
-        for i in range(k):
-            t.plans.block[i] = d.block[i]
-        _hindsight(t.plans, k, gap, d.kind, out)
-        for i in range(k):
-            out[i] *= VOTE
 
 
 def _look_ahead(t: Teacher, d: Decision, k: Int, out: Floats) -> None:

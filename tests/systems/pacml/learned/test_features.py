@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -61,9 +62,8 @@ def decided(
     """Return a decision with the rows of a state, and how many there are."""
     decision = Decision(scenario.tables if table is None else table, choose=choose)
     past, (beta, kind, _) = past_of(scenario, at.past, unit), at.past[-1]
-    x = scenario.times
-    jct, sequential = np.asarray(x.jct) * unit, np.asarray(x.sequential) * unit
-    times = TypeTimes(jct, sequential, *(np.asarray(part) for part in (x.efficiency, x.uses, x.spread)))
+    types = [replace(x, jct=x.jct * unit, sequential=x.sequential * unit) for x in scenario.types]
+    times = scenario.times if unit == 1.0 else TypeTimes(types)
     turn = past.turn(decision.tables.n)
     k = decision.look(at.end * unit, at.now * unit, turn, times, kind, beta, past)
     decision.write(k)

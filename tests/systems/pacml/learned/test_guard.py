@@ -12,7 +12,7 @@ from gangplan.systems.pacml.arrivals import ArrivalCase, arrivals
 from gangplan.systems.pacml.baselines import make_policy
 from gangplan.systems.pacml.learned.guard import FIRST, LEAD, RULES, WIDE_RULES, jobs_to_come
 from gangplan.systems.pacml.learned.policy import RampDecider, RampObservation
-from gangplan.systems.pacml.learned.tables import DEGREES, Clusters, tables, times_of
+from gangplan.systems.pacml.learned.tables import DEGREES, Clusters, TypeTimes, tables
 from gangplan.systems.pacml.learned.values import Scenario
 from gangplan.systems.pacml.simulate import Acceptance, RampState, simulate
 
@@ -21,7 +21,7 @@ class Rule:
     """Decides by a compiled rule."""
 
     def __init__(self, case: ArrivalCase, rule: tuple[int, int]) -> None:
-        self._clusters, self._times, self._rule = Clusters(tables(case.blocks), 2), times_of(case.types), rule
+        self._clusters, self._times, self._rule = Clusters(tables(case.blocks), 2), TypeTimes(case.types), rule
 
     def decide(self, state: RampState) -> Acceptance | None:
         """Return the rule's choice."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from gangplan.solvers.native import Random
 from gangplan.systems.pacml.arrivals import ArrivalCase, arrivals
 from gangplan.systems.pacml.baselines import make_policy
 from gangplan.systems.pacml.check import check
-from gangplan.systems.pacml.learned.features import Decision
+from gangplan.systems.pacml.learned.features import Decision, Past
 from gangplan.systems.pacml.learned.hindsight import FIRST, Futures, PastPlans
 from gangplan.systems.pacml.learned.policy import RampDecider, RampObservation
 from gangplan.systems.pacml.learned.tables import TypeTimes
@@ -27,7 +28,7 @@ def valued(
 ) -> FloatArray:
     """Return what the candidates of a decision are worth where there is but one job to draw."""
     decision, plans = Decision(scenario.tables), Plans(scenario.tables, times, Random(0))
-    k = decision.look(end, 0.0, gap, times, kind, beta)
+    k = decision.look(end, 0.0, gap, times, kind, beta, Past())
     plans.draw_from(np.full(9, later[0]), np.full(9, later[1]))
     return plans.values(end, 0.0, gap, kind, np.asarray(decision.block)[:k])
 
@@ -48,9 +49,8 @@ def one_server(scenario: Scenario) -> TypeTimes:
     """Return times of a job that holds one server for good, and of a short one; neither runs on more servers."""
     tables = scenario.tables
     alone = np.asarray(tables.degree)[np.unique(tables.shape, return_index=True)[1]] == 0
-    jct = np.full((2, len(tables.fast)), np.inf)
-    jct[:, alone] = [[1000.0], [0.5]]
-    return TypeTimes(jct, np.array([1000.0, 0.5]), np.zeros((2, 2)))
+    kind = scenario.types[0]
+    return TypeTimes([replace(kind, jct=np.where(alone, x, np.inf), sequential=x) for x in (1000.0, 0.5)])
 
 
 def test_knows_what_a_job_costs(scenario: Scenario) -> None:

@@ -23,7 +23,7 @@ from gangplan.systems.pacml.learned.guard import RULES, WIDE_RULES
 from gangplan.systems.pacml.learned.hindsight import Futures, PastPlans
 from gangplan.systems.pacml.learned.learners import run_episode
 from gangplan.systems.pacml.learned.network import Variant
-from gangplan.systems.pacml.learned.tables import BlockTables, Clusters, TypeTimes
+from gangplan.systems.pacml.learned.tables import BlockTables, Clusters
 from gangplan.systems.pacml.learned.teacher import label
 from gangplan.systems.pacml.learned.values import Scenario, watch
 from gangplan.systems.pacml.learned.worth import MOST, SHAPE, Plans, Teacher, add_equations
@@ -124,7 +124,7 @@ def valued(w: Scenario) -> Iterator[str]:
         end = np.minimum(forever, 1e9)
         beta, m, _ = past[-1]
         gap = np.mean(w.times.sequential) / w.tables.n
-        k = d.look(end, now, gap, w.times, m, beta)
+        k = d.look(end, now, gap, w.times, m, beta, Past())
         if k > 1:
             yield f"{k} {digest(plans.values(end, now, gap, m, np.asarray(d.block)[:k]))}"
 
@@ -221,12 +221,11 @@ def test_the_source_does_what_is_compiled(small: Scenario, monkeypatch: pytest.M
         assert first == second != [], name
 
 
-def test_arrays_of_another_shape_are_refused(small: Scenario) -> None:
+def test_arrays_of_another_shape_are_refused(small: Scenario, scenario: Scenario) -> None:
     """What does not fit is not read or written beyond its end, and neither is a block, a type or a degree of none."""
     of, times, n = small.tables, small.times, small.tables.n
     servers, degree, shape, fast = (np.asarray(x) for x in (of.servers, of.degree, of.shape, of.fast))
-    jct, alone, efficiency = (np.asarray(x) for x in (times.jct, times.sequential, times.efficiency))
-    other = TypeTimes(jct[:, 1:].copy(), alone, efficiency)
+    other = scenario.times
     end, block, rules = np.zeros(n), np.zeros(3, np.int64), np.zeros((2, 2), np.int64)
     clusters, decision, plans, far = Clusters(of, 3), Decision(of), Plans(of, times, Random(0)), np.full(3, len(shape))
     plans.draw_from(np.zeros(1), np.ones(1))
@@ -239,8 +238,6 @@ def test_arrays_of_another_shape_are_refused(small: Scenario) -> None:
         lambda: BlockTables(servers[:, ::-1], degree, shape, fast, n),
         lambda: BlockTables(servers, degree + 5, shape, fast, n),
         lambda: BlockTables(servers, degree, shape - 1, fast, n),
-        lambda: TypeTimes(jct[1:], alone, efficiency),
-        lambda: TypeTimes(jct, alone, efficiency[:, 1:]),
         lambda: clusters.fit(3, 0.0, 0, times, 0, 1.0),
         lambda: clusters.fit(0, 0.0, 6, times, 0, 1.0),
         lambda: clusters.fit(0, 0.0, 0, times, 2, 1.0),
@@ -250,11 +247,13 @@ def test_arrays_of_another_shape_are_refused(small: Scenario) -> None:
         lambda: clusters.go_on(block, 0.0, times, 0, 1.0, rules[1:]),
         lambda: clusters.go_on(far, 0.0, times, 0, 1.0, rules),
         lambda: decision.arrive(2, 1.0, 0.0),
-        lambda: decision.look(end[1:], 0.0, 1.0, times, 0, 1.0),
-        lambda: decision.look(end, 0.0, 1.0, other, 0, 1.0),
+        lambda: decision.look(end[1:], 0.0, 1.0, times, 0, 1.0, Past()),
+        lambda: decision.look(end, 0.0, 1.0, other, 0, 1.0, Past()),
         lambda: decision.write(MOST + 1),
         lambda: decision.accept(MOST),
         lambda: decision.accept(0),
+        lambda: Decision(of).write(1),
+        lambda: Decision(of).accept(1),
         lambda: Teacher(of, times, table[1:]),
         lambda: one.judge(decision, 3, out[:2]),
         lambda: one.judge(Decision(of, choose=False), 1, out),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gangplan.systems.pacml.learned import values
-from gangplan.systems.pacml.learned.features import CLASSES, MOST, N_LEVELS, Decision
+from gangplan.systems.pacml.learned.features import CLASSES, MOST, N_LEVELS, Decision, Past
 from gangplan.systems.pacml.learned.network import BlockNetwork
 from gangplan.systems.pacml.learned.teacher import label
 from gangplan.systems.pacml.learned.values import Scenario, value_table
@@ -74,7 +74,7 @@ def test_looks_ahead(scenario: Scenario) -> None:
     end[7] = -1.0
     times, decision, out, none = one_server(scenario), Decision(scenario.tables), np.zeros(MOST), np.zeros(SHAPE)
     for accept, after in ((1.0, True), (0.01, False)):  # whether those to come can be done in time at all
-        k = decision.look(end, 0.0, 1.0, times, 0, 1.0)
+        k = decision.look(end, 0.0, 1.0, times, 0, 1.0, Past())
         Teacher(scenario.tables, times, none).judge(decision, k, out)
         assert k == 2 and out[:2].tolist() == [0.0, 1.0]
         Teacher(scenario.tables, times, none, np.ones(10), np.full(10, accept)).judge(decision, k, out)
