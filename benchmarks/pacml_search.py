@@ -60,8 +60,8 @@ class Searched:
         # plans do without a table
         table = np.zeros(SHAPE) if planned else value_table(world, draw, rng, choose=blocks)
         ahead = world.draw(units, distribution, SEEDS + seed, AHEAD)
-        jobs, how = (ahead.kind, ahead.beta), {"planned": planned, "choose": blocks, "seed": seed}
-        self._teacher = Teacher(world.tables, world.times, table, *jobs, **how)
+        jobs = world.tables, world.times, table, ahead.kind, ahead.beta
+        self._teacher = Teacher(*jobs, planned=planned, choose=blocks, seed=seed)
         self._decision, self._value = world.decision(choose=blocks), np.zeros(MOST)
         self._blocks = blocks
 

@@ -12,7 +12,6 @@ ctypedef unsigned long long[:, ::1] Words2
 ctypedef int[:, ::1] Halves2
 ctypedef unsigned char[::1] Flags
 ctypedef unsigned char[:, ::1] Flags2
-ctypedef unsigned long long[::1] Words
 ctypedef float[:, ::1] Singles2
 
 cdef class Random:

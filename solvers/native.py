@@ -24,7 +24,6 @@ if not cython.compiled:
     Halves2 = NDArray[np.int32]
     Flags = NDArray[np.uint8]
     Flags2 = NDArray[np.uint8]
-    Words = NDArray[np.uint64]
     Singles2 = NDArray[np.float32]
     """Arrays of one dimension, or of so many, in C order; one of numpy's bools is `Flags` by ``view(np.uint8)``."""
 

@@ -189,7 +189,7 @@ def place(at: Clusters, times: TypeTimes, kind: Int, degree: Int) -> Float:
                     at.placed[j] = last = b
                     break
             if at.placed[j] < 0:
-                return NEVER
+                return float(NEVER)
             if j > 0:
                 sizes += 1
     time: Float = times.spread[kind, degree]

@@ -119,8 +119,8 @@ class Taught:
             keep, n = (1.0, min(EPISODE, left + 50)) if looks else (0.4, EPISODE)
             episode = self.draw(rng, n)
             seed, jobs = int(rng.integers(2**31)), (ahead.kind, ahead.beta) if ahead else ()
-            how = {"planned": self.planned, "choose": settings.blocks, "seed": seed}
-            knows = Teacher(self.scenario.tables, self.scenario.times, self.table, *jobs, **how)
+            world, choose = (self.scenario.tables, self.scenario.times), settings.blocks
+            knows = Teacher(*world, self.table, *jobs, planned=self.planned, choose=choose, seed=seed)
             found.append(label(self.scenario, episode, knows, keep, student))
             left -= max(len(found[-1].first) - 1, 1)
         return tuple(found)

@@ -1,4 +1,4 @@
-from gangplan.solvers.native cimport Float, Floats, Floats2, Floats3, Int, Ints, Ints2, Ints3, Random, Sorting, Word, Words
+from gangplan.solvers.native cimport Float, Floats, Floats2, Floats3, Int, Ints, Ints2, Ints3, Random, Sorting, Word, Words2
 from gangplan.systems.pacml.learned.features cimport Decision, candidates, see
 from gangplan.systems.pacml.learned.tables cimport BlockTables, TypeTimes, start
 
@@ -7,7 +7,7 @@ cdef class Plans:
     cdef TypeTimes times
     cdef Random random
     cdef Int futures
-    cdef Words mask
+    cdef Words2 mask
     cdef Ints kind, drawn, start, block, ways, until, parent, chosen
     cdef Ints2 done, root
     cdef Ints3 held

@@ -64,7 +64,7 @@ class Plans:
         tables, times, random: of the cluster, of job types, and what futures are drawn by.
         futures, kind, beta: how many, of what jobs they are drawn: type and acceptable share of its sequential time.
         drawn: jobs of one future, int64 (HORIZON,).
-        mask: servers of each block as bits, uint64 (b,).
+        mask: servers of each block as bits, uint64 (1, b).
         start, block: arrival at which each server is free, int64 (n,); of each candidate, int64 (b + 1,).
         ways, until, gain: blocks that a job may have, arrival at which it ends there, what that is worth, (b,).
         held: arrival at which each server is free in each plan, now and next, int64 (2, KEPT, n).
@@ -81,7 +81,7 @@ class Plans:
         b: Int = len(tables.size)
         room, servers = KEPT * (b + 1), np.asarray(tables.servers)
         bits = np.uint64(1) << np.maximum(servers, 0).astype(np.uint64)
-        self.mask, self.block = np.where(servers < 0, np.uint64(0), bits).sum(axis=1), np.zeros(b + 1, np.int64)
+        self.mask, self.block = np.where(servers < 0, np.uint64(0), bits).sum(axis=1)[None], np.zeros(b + 1, np.int64)
         self.drawn, self.start = np.zeros(HORIZON, np.int64), np.zeros(tables.n, np.int64)
         self.ways, self.until, self.gain = np.zeros(b, np.int64), np.zeros(b, np.int64), np.zeros(b)
         self.held, self.value = np.zeros((2, KEPT, tables.n), np.int64), np.zeros(MOST)
@@ -343,7 +343,7 @@ def _extend(p: Plans, i: Int, now: Int, count: Int, ways: Int) -> Int:
         p.score[c], p.parent[c], p.chosen[c] = base + TIE * p.random.uniform(), plan, -1
         c += 1
         for a in range(ways):
-            if p.mask[p.ways[a]] & bits == 0:
+            if p.mask[0, p.ways[a]] & bits == 0:
                 p.score[c], p.parent[c], p.chosen[c] = base + p.gain[a] + TIE * p.random.uniform(), plan, a
                 c += 1
     return c
