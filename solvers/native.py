@@ -17,6 +17,7 @@ if not cython.compiled:
     Floats = NDArray[np.float64]
     Floats2 = NDArray[np.float64]
     Floats3 = NDArray[np.float64]
+    Singles2 = NDArray[np.float32]
     Ints = NDArray[np.int64]
     Ints2 = NDArray[np.int64]
     Ints3 = NDArray[np.int64]
@@ -24,7 +25,6 @@ if not cython.compiled:
     Halves2 = NDArray[np.int32]
     Flags = NDArray[np.uint8]
     Flags2 = NDArray[np.uint8]
-    Singles2 = NDArray[np.float32]
     """Arrays of one dimension, or of so many, in C order; one of numpy's bools is `Flags` by ``view(np.uint8)``."""
 
 WORDS = cython.declare(Int, 624)
