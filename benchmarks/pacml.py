@@ -81,8 +81,8 @@ def measure(task: Task, options: Options) -> Mapping[str, float]:
     types = case.types
     if name in TWINS:
         begin = perf_counter()
-        return _figures(_compiled(case, file_of(name, cell.units, options)), perf_counter() - begin)
-    # a teacher is fitted, and code compiled, before the clock starts
+        return _figures(_played(case, file_of(name, cell.units, options)), perf_counter() - begin)
+    # a teacher is fitted before the clock starts
     policy = None if name in (BOUND, PLAN) else _policy(task, cell, distribution, types, options)
     begin = perf_counter()
     if name == BOUND:
@@ -115,18 +115,16 @@ def play(task: Task, case: ArrivalCase, policy: Decides) -> tuple[RampOutcome, f
     return outcome, seconds
 
 
-def _compiled(case: ArrivalCase, weights: Path | None) -> tuple[float, float]:
-    """Return the rates of a network alone, played in compiled code: but for ties as by `simulate`, and faster."""
+def _played(case: ArrivalCase, weights: Path | None) -> tuple[float, float]:
+    """Return the rates of a network alone, played as in training: but for ties as by `simulate`, and faster."""
     from gangplan.systems.pacml.learned.learners import run_episode
 
     scenario, network = _scenario(case.types), _learned(weights, False, False).network
     if network.variant == "op-graph":
         network.graphs = network.batch([kind.graph for kind in case.types])
     told = replace(scenario, told=network.graphs is not None)
-    (episode, finish), world = (scenario.episode("", case), np.zeros(case.n_jobs)), (scenario.tables, scenario.times)
-    jobs = episode.kind, episode.beta, episode.gap
-    accepted = run_episode(*jobs, *world, network.compiled(), told.scratch(choose=True), finish)
-    return 1 - accepted / case.n_jobs, 1 - float((finish <= case.horizon).mean())
+    finish = run_episode(scenario.episode("", case), scenario.times, network.weights(), told.decision(choose=True))
+    return 1 - float(np.isfinite(finish).mean()), 1 - float((finish <= case.horizon).mean())
 
 
 def _figures(rates: tuple[float, ...], seconds: float) -> Mapping[str, float]:

@@ -7,11 +7,12 @@ from pathlib import Path
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray
-from gangplan.systems.pacml.learned.features import MOST, scratch_of
+from gangplan.systems.pacml.learned.features import MOST, Past
 from gangplan.systems.pacml.learned.hindsight import Futures
 from gangplan.systems.pacml.learned.policy import RampDecider, RampObservation
-from gangplan.systems.pacml.learned.teacher import AHEAD, judge, teacher
-from gangplan.systems.pacml.learned.values import SHAPE, ArrivalEpisode, published, value_table
+from gangplan.systems.pacml.learned.teacher import AHEAD
+from gangplan.systems.pacml.learned.values import ArrivalEpisode, published, value_table
+from gangplan.systems.pacml.learned.worth import SHAPE, Teacher
 from gangplan.systems.pacml.simulate import Acceptance, RampState
 from gangplan.systems.pacml.step import Units
 
@@ -59,17 +60,19 @@ class Searched:
         # plans do without a table
         table = np.zeros(SHAPE) if planned else value_table(world, draw, rng, choose=blocks)
         ahead = world.draw(units, distribution, SEEDS + seed, AHEAD)
-        self._teacher = teacher(world, table, ahead, planned=planned, choose=blocks)
-        self._scratch, self._value = scratch_of(world.tables, choose=blocks), np.zeros(MOST)
+        jobs = world.tables, world.times, table, ahead.kind, ahead.beta
+        self._teacher = Teacher(*jobs, planned=planned, choose=blocks, seed=seed)
+        self._decision, self._value = world.decision(choose=blocks), np.zeros(MOST)
         self._blocks = blocks
 
     def decide(self, state: RampState) -> Acceptance | None:
         """Return the block or degree after which most jobs are accepted."""
-        case, world, knows, value = state.case, self._world, self._teacher, self._value
+        case, world, decision, value = state.case, self._world, self._decision, self._value
         gap = float(case.submit[1] - case.submit[0]) if case.n_jobs > 1 else 1.0
         turn, m = gap * world.tables.n / 32, int(case.model[state.index])
-        k = judge(state.ends, state.now, turn, m, state.limit, world.tables, world.times, knows, self._scratch, value)
-        choice = int(self._scratch.choice[int(np.argmax(value[:k]))])
+        k = decision.look(state.ends, state.now, turn, world.times, m, state.fraction, Past())
+        self._teacher.judge(decision, k, value)
+        choice = int(decision.choice[int(np.argmax(value[:k]))])
         if choice < 0:
             return None
         return Acceptance(int(state.blocks.degree[choice]), choice) if self._blocks else Acceptance(choice)

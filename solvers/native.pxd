@@ -5,6 +5,7 @@ ctypedef unsigned long long Word
 ctypedef double[::1] Floats
 ctypedef double[:, ::1] Floats2
 ctypedef double[:, :, ::1] Floats3
+ctypedef float[:, ::1] Singles2
 ctypedef long long[::1] Ints
 ctypedef long long[:, ::1] Ints2
 ctypedef long long[:, :, ::1] Ints3

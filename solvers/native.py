@@ -18,6 +18,7 @@ if not cython.compiled:
     Floats = NDArray[np.float64]
     Floats2 = NDArray[np.float64]
     Floats3 = NDArray[np.float64]
+    Singles2 = NDArray[np.float32]
     Ints = NDArray[np.int64]
     Ints2 = NDArray[np.int64]
     Ints3 = NDArray[np.int64]

@@ -6,46 +6,45 @@ one-hot messages, by class of block and by how soon it is available, is a table 
 layer turns into a sum of learned ones. Candidates that leave the same table behind are one.
 
 Beside these counts a row holds what the jobs so far tell about those to come, the job, and the candidate itself.
-Kernels are told `end`, when each server is free, float64 (n,), and `turn`, the unit of time, see `turn_of`.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
+import cython
 import numpy as np
+from cython import bint, cclass, declare, final, nogil
+from cython.cimports.libc.math import ceil, log1p, log2, sqrt
 
-from gangplan.solvers.compiled.kernel import Bools, Floats, Ints, Ints2, Ints3, Singles, Singles2, kernel
+from gangplan.instances.arrays import FloatArray
+from gangplan.solvers.native import Sorting
 
-from .tables import DEGREES, BlockTables, TypeTimes, place_degree
+from .tables import DEGREES, Clusters
+
+if not cython.compiled:
+    from gangplan.solvers.native import Float, Int, Ints
+
+    from .tables import BlockTables, TypeTimes, place, start
 
 LEVELS = np.array([0.0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 25])
-"""Within how many turns a block is available, see `turn_of`."""
+"""Within how many turns a block is available, see `Past.turn`."""
 
 N_LEVELS = len(LEVELS)
 CLASSES = 2 * len(DEGREES)
 """Blocks of each degree, and those of a fast shape among them."""
 
-PER_SHAPE = 24
+PER_SHAPE = declare(Int, 24)
 """Candidates of a shape that are looked at: those whose servers are in the fewest free blocks."""
 
 MOST = 512
 """Candidates of a decision at most, and to reject the job is one."""
 
-_EPSILON = 1e-9
-
-STEPS = np.array([1.0, 2.0, 4.0, 6.0, 8.0, 16.0])
-"""Speed-ups; of each, how many jobs so far needed no more."""
-
-_N, _BETA, _BETA2, _WORK, _WORK2, _EFFICIENT, _GAP = range(len(STEPS), len(STEPS) + 7)
-SUMS = len(STEPS) + 8
-"""Length of the sums."""
+EPSILON = declare(Float, 1e-9)
 
 CONTEXT = (
-    *(f"needs_{step:g}" for step in STEPS), "beta", "spread", "load", "variety", "efficiency_4", "efficiency_16",
+    *(f"needs_{step}" for step in DEGREES), "beta", "spread", "load", "variety", "efficiency_4", "efficiency_16",
     "busy", "size",
 )  # fmt: skip
-"""What a network sees of them, of the servers that are busy, and of the size of the cluster."""
+"""What a network sees of the past, of the servers that are busy, and of the size of the cluster."""
 
 JOB = ("beta", "sequential", "acceptable")
 CANDIDATE = ("taken", "degree", "turns", "area", "slack", "efficiency", "fast", "wasted")
@@ -53,299 +52,277 @@ WIDTH = 2 * CLASSES * N_LEVELS + len(CONTEXT) + len(JOB) + len(CANDIDATE)
 """Features of a row."""
 
 
-class FeatureScratch(NamedTuple):
-    """Arrays that are written anew at every decision; b blocks.
+@final
+@cclass
+class Past:
+    """Sums over the jobs that have arrived.
 
     Attributes:
-        level: of each block, int64 (b,).
-        stamp: the last candidate that met each block, int64 (b,).
-        mark: how many candidates there have been, int64 (1,).
-        count: blocks available by class and level, int64 (CLASSES, N_LEVELS).
-        taken: what a candidate takes of them, alike.
-        left: what each candidate leaves, int64 (MOST, CLASSES, N_LEVELS).
-        row: features of the candidates, float32 (MOST, WIDTH + kinds); those beyond `WIDTH` say which type the job is.
-        choice: of each candidate, int64 (MOST,): a block, or a degree if `published`; -1 to reject the job.
-        block: its block, int64 (MOST,), the largest one if there are several.
-        time: its completion time, float64 (MOST,).
-        key: tells candidates apart, int64 (MOST,).
-        published: whether a candidate is a degree, and published first fit finds a block for ops of each size.
+        steps, needs: degrees as speed-ups, and how many jobs need no more than each, float64 (degrees,).
+        jobs, beta, beta2, work, work2: how many, and of beta, its square, the sequential time and its square.
+        efficient4, efficient16, gap: of efficiency at degrees 4 and 16, and time since the job before.
     """
 
-    level: Ints
-    stamp: Ints
-    mark: Ints
-    count: Ints2
-    taken: Ints2
-    left: Ints3
-    row: Singles2
-    choice: Ints
-    block: Ints
-    time: Floats
-    key: Ints
-    published: bool
+    def __init__(self) -> None:
+        self.steps, self.needs = np.array(DEGREES, np.float64), np.zeros(len(DEGREES))
+        self.jobs = self.beta = self.beta2 = self.work = self.work2 = 0.0
+        self.efficient4 = self.efficient16 = self.gap = 0.0
+
+    def add(self, beta: Float, sequential: Float, efficient4: Float, efficient16: Float, gap: Float) -> None:
+        """Add a job that arrives `gap` after the one before."""
+        for k in range(len(self.needs)):
+            if 1.0 / beta <= self.steps[k] + EPSILON:
+                self.needs[k] += 1
+        self.jobs += 1
+        self.beta += beta
+        self.beta2 += beta * beta
+        self.work += sequential
+        self.work2 += sequential * sequential
+        self.efficient4 += efficient4
+        self.efficient16 += efficient16
+        self.gap += gap
+
+    def turn(self, servers: Int) -> Float:
+        """Return the mean time between arrivals, scaled to 32 servers: a *turn*, the unit of time of all features.
+
+        After the first job alone, which tells none, such that the load would be 1.
+        """
+        if self.jobs < 1.5 or self.gap <= 0:
+            return self.work / self.jobs / 32.0
+        return self.gap / (self.jobs - 1.0) * servers / 32.0
 
 
-def scratch_of(tables: BlockTables, *, choose: bool = True, kinds: int = 0) -> FeatureScratch:
-    """Return arrays for one cluster; without `choose` the candidates are degrees, and rows tell apart so many kinds."""
-    b = len(tables.size)
-    count, taken = (np.zeros((CLASSES, N_LEVELS), np.int64) for _ in range(2))
-    left = np.zeros((MOST, CLASSES, N_LEVELS), np.int64)
-    level, stamp, mark, choice, block, key = (np.zeros(k, np.int64) for k in (b, b, 1, MOST, MOST, MOST))
-    row, time = np.zeros((MOST, WIDTH + kinds), np.float32), np.zeros(MOST)
-    return FeatureScratch(level, stamp, mark, count, taken, left, row, choice, block, time, key, not choose)
+@final
+@cclass
+class Decision:
+    """A cluster of b blocks and n servers, and the decision on the job that arrives.
+
+    Attributes:
+        tables, at, published: its arrays; who holds its servers; whether candidates are degrees, for which published
+            first fit finds a block for ops of each size.
+        past, times, kind, beta, now, turn: jobs so far; types; of the job, type and acceptable share of its sequential
+            time; time, and the unit of it, see `Past.turn`.
+        level: of each block, the first of `levels`, LEVELS, that is no sooner than it is available, int64 (b,).
+        count, taken: blocks available by class and level, and what a candidate takes of them, (CLASSES * N_LEVELS,).
+        left: what each candidate leaves, int64 (MOST, CLASSES * N_LEVELS).
+        row: features of the candidates, float32 (MOST, WIDTH + kinds); those beyond `WIDTH` say which type the job is.
+        choice: of each candidate, int64 (MOST,): a block, or a degree if `published`; -1 to reject the job.
+        block, time: its block, int64 (MOST,), the largest one if there are several, and its completion time.
+        allowed, per, found, spoils, within: blocks that would do, (b,); of each shape how many; those of one shape;
+            the free blocks that each would spoil; of each server, the free blocks that hold it, (n,).
+        own, density, features: level of each server, (n,), what a row says of each count, and behind the counts.
+    """
+
+    def __init__(self, tables: BlockTables, *, choose: bool = True, kinds: Int = 0) -> None:
+        b: Int = len(tables.size)
+        self.tables, self.at, self.published, self.past = tables, Clusters(tables), not choose, Past()
+        counts, told, longs = CLASSES * N_LEVELS, len(CONTEXT) + len(JOB) + len(CANDIDATE), (b, b, MOST, MOST, tables.n)
+        self.level, self.found, self.choice, self.block, self.own = (np.zeros(k, np.int64) for k in longs)
+        self.count, self.taken, self.per = (np.zeros(k, np.int64) for k in (counts, counts, len(tables.fast)))
+        self.left, self.row = np.zeros((MOST, counts), np.int64), np.zeros((MOST, WIDTH + kinds), np.float32)
+        self.time, self.within, self.density, self.features = (np.zeros(k) for k in (MOST, tables.n, b + 1, told))
+        self.levels, self.allowed, self.spoils = LEVELS, np.zeros(b, np.uint8), Sorting(b)
+        for i in range(b + 1):
+            self.density[i] = 0.3 * log1p(i * (32.0 / tables.n))
+
+    def begin(self, times: TypeTimes) -> None:
+        """Empty the cluster, on which jobs of some types will arrive."""
+        self.past, self.times, self.now = Past(), times, 0.0
+        self.at.ends[0, :] = -1.0
+
+    def arrive(self, kind: Int, beta: Float, gap: Float) -> int:
+        """Let a job arrive `gap` after the one before; return how many candidates there are: 0 rejects it."""
+        self.at.check(self.times, kind, 0)
+        self.now, self.kind, self.beta = self.now + gap, kind, beta
+        four, sixteen = self.times.efficiency[kind, 0], self.times.efficiency[kind, 1]
+        self.past.add(beta, self.times.sequential[kind], four, sixteen, gap)
+        self.turn = self.past.turn(self.tables.n)
+        return candidates(self)
+
+    def look(
+        self, end: FloatArray, now: Float, turn: Float, times: TypeTimes, kind: Int, beta: Float, past: Past
+    ) -> int:
+        """Do the same for a job that arrives where servers are free at `end`, float64 (n,), after a past with it."""
+        self.at.check(times, kind, 0)
+        if len(end) != self.tables.n:
+            raise ValueError(f"{len(end)} servers, not {self.tables.n}")
+        np.asarray(self.at.ends)[0] = end
+        self.now, self.turn, self.times, self.kind, self.beta, self.past = now, turn, times, kind, beta, past
+        return candidates(self)
+
+    def write(self, k: Int) -> None:
+        """Write the rows of the first k candidates."""
+        if self.times is None or not 0 <= k <= len(self.choice):
+            raise ValueError(f"{k} candidates of {len(self.choice)}")
+        with nogil:
+            _rows(self, k)
+
+    def accept(self, candidate: Int) -> float:
+        """Let the job hold the servers that a candidate gives it, and return until when."""
+        if self.times is None or not 0 < candidate < len(self.choice):
+            raise ValueError(f"{candidate} is no candidate that takes servers")
+        return start(self.at, 0, self.now, self.choice[candidate], self.times, self.kind, self.published)
 
 
-@kernel
-def level_of(turns: float) -> int:
+def level_of(d: Decision, turns: Float) -> Int:
     """Return the first level that is no sooner, or their number."""
-    at = 0
-    while at < N_LEVELS and turns > LEVELS[at] + _EPSILON:
+    at: Int = 0
+    while at < len(d.levels) and turns > d.levels[at] + EPSILON:
         at += 1
     return at
 
 
-@kernel
-def find(
-    end: Floats,
-    now: float,
-    turn: float,
-    tables: BlockTables,
-    times: TypeTimes,
-    m: int,
-    limit: float,
-    scratch: FeatureScratch,
-) -> int:
-    """Write the blocks of the candidates and what they leave into the scratch, and return their number.
-
-    Candidate 0 rejects the job.
-    """
-    see(end, now, turn, tables, scratch)
-    scratch.choice[0] = scratch.block[0] = -1
-    scratch.left[0] = scratch.count
-    if scratch.published:
-        return find_degrees(turn, tables, times, m, limit, scratch)
-    jct = times.jct[m]
-    allowed = candidates(tables, jct, limit, scratch)
-    k = 1
-    for b in range(len(allowed)):
-        if not allowed[b] or k == MOST:
-            continue
-        scratch.taken[:] = 0
-        scratch.mark[0] += 1
-        take(b, level_of(jct[tables.shape[b]] / turn), tables, scratch)
-        _accumulate(scratch.taken)
-        if known(tables.shape[b], k, scratch):
-            continue
-        scratch.left[k] = scratch.count - scratch.taken
-        scratch.choice[k] = scratch.block[k] = b
-        scratch.time[k] = jct[tables.shape[b]]
-        k += 1
+def candidates(d: Decision) -> Int:
+    """Note the candidates and what they leave, and return their number; candidate 0 rejects the job."""
+    limit = d.beta * d.times.sequential[d.kind]
+    see(d)
+    d.choice[0] = d.block[0] = -1
+    k: Int = 1
+    if d.published:
+        for q in range(len(d.at.placed)):
+            time = place(d.at, d.times, d.kind, q)
+            if time <= limit:
+                d.at.mark += 1
+                for j in range(len(d.at.placed)):
+                    if d.at.placed[j] >= 0:
+                        _take(d, d.at.placed[j], level_of(d, time / d.turn))
+                        d.block[k] = d.at.placed[j]
+                k += _leave(d, k, q, time)
+        return k
+    _allow(d, limit)
+    for b in range(len(d.allowed)):
+        if d.allowed[b] and k < len(d.choice):
+            time = d.times.jct[d.kind, d.tables.shape[b]]
+            d.at.mark += 1
+            _take(d, b, level_of(d, time / d.turn))
+            d.block[k] = b
+            k += _leave(d, k, b, time)
     return k
 
 
-@kernel
-def see(end: Floats, now: float, turn: float, tables: BlockTables, scratch: FeatureScratch) -> None:
-    """Find when each block is available, and count them by class and level."""
-    scratch.count[:] = 0
-    half = CLASSES // 2
+def see(d: Decision) -> None:
+    """Find when each block is available, and count them by class and level, as candidate 0 leaves them."""
+    levels: Int = len(d.levels)
+    half: Int = len(d.count) // 2
+    d.count[:] = 0
     # a block is available with the last of its servers, and so are levels
-    own = np.zeros(tables.n, np.int64)
-    for s in range(tables.n):
-        own[s] = level_of(max(0.0, end[s] - now) / turn)
-    for b in range(len(tables.size)):
-        level = 0
-        for i in range(tables.size[b]):
-            level = max(level, own[tables.servers[b, i]])
-        scratch.level[b] = level
-        if level < N_LEVELS:
-            scratch.count[tables.degree[b], level] += 1
-            if tables.fast[tables.shape[b]]:
-                scratch.count[half + tables.degree[b], level] += 1
-    _accumulate(scratch.count)
+    for s in range(d.tables.n):
+        d.own[s] = level_of(d, max(0.0, d.at.ends[0, s] - d.now) / d.turn)
+    for b in range(len(d.level)):
+        level: Int = 0
+        for i in range(d.tables.size[b]):
+            level = max(level, d.own[d.tables.servers[b, i]])
+        d.level[b], d.at.free[b] = level, level == 0
+        if level < levels:
+            for c in range(1 + d.tables.fast[d.tables.shape[b]]):
+                d.count[c * half + d.tables.degree[b] * levels + level] += 1
+    _accumulate(d.count, levels)
+    for c in range(len(d.count)):
+        d.left[0, c] = d.count[c]
 
 
-@kernel
-def _accumulate(count: Ints2) -> None:
-    for q in range(CLASSES):
-        for level in range(1, N_LEVELS):
-            count[q, level] += count[q, level - 1]
+def _accumulate(count: Ints, levels: Int) -> None:
+    for q in range(len(count) // levels):
+        for c in range(q * levels + 1, (q + 1) * levels):
+            count[c] += count[c - 1]
 
 
-@kernel
-def candidates(tables: BlockTables, jct: Floats, limit: float, scratch: FeatureScratch) -> Bools:
-    """Return which blocks are free and would do; of shapes with many, those that spoil the fewest free blocks."""
-    blocks, shapes = len(tables.size), len(jct)
-    allowed = np.zeros(blocks, np.bool_)
-    per = np.zeros(shapes, np.int64)
-    for b in range(blocks):
-        if scratch.level[b] == 0 and jct[tables.shape[b]] <= limit:
-            allowed[b] = True
-            per[tables.shape[b]] += 1
-    if per.max() <= PER_SHAPE:
-        return allowed
-    within = np.zeros(tables.n)
-    for b in range(blocks):
-        if scratch.level[b] == 0:
-            for i in range(tables.size[b]):
-                within[tables.servers[b, i]] += 1
-    for s in range(shapes):
-        if per[s] > PER_SHAPE:
-            found = np.zeros(per[s], np.int64)
-            spoils = np.zeros(per[s])
-            k = 0
-            for b in range(blocks):
-                if allowed[b] and tables.shape[b] == s:
-                    found[k] = b
-                    for i in range(tables.size[b]):
-                        spoils[k] += within[tables.servers[b, i]]
-                    k += 1
-            order = np.argsort(spoils, kind="mergesort")
-            for k in range(PER_SHAPE, len(order)):
-                allowed[found[order[k]]] = False
-    return allowed
+def _allow(d: Decision, limit: Float) -> None:
+    """Find which blocks are free and would do; of shapes with many, those that spoil the fewest free blocks."""
+    d.per[:] = 0
+    d.within[:] = 0.0
+    for b in range(len(d.level)):
+        s = d.tables.shape[b]
+        d.allowed[b] = d.level[b] == 0 and d.times.jct[d.kind, s] <= limit
+        d.per[s] += d.allowed[b]
+        if d.level[b] == 0:
+            for i in range(d.tables.size[b]):
+                d.within[d.tables.servers[b, i]] += 1
+    for s in range(len(d.per)):
+        if d.per[s] > PER_SHAPE:
+            _spare(d, s)
 
 
-@kernel
-def take(block: int, until: int, tables: BlockTables, scratch: FeatureScratch) -> None:
+def _spare(d: Decision, shape: Int) -> None:
+    k: Int = 0
+    for b in range(len(d.level)):
+        if d.allowed[b] and d.tables.shape[b] == shape:
+            d.found[k], d.spoils.keys[k] = b, 0.0
+            for i in range(d.tables.size[b]):
+                d.spoils.keys[k] += d.within[d.tables.servers[b, i]]
+            k += 1
+    d.spoils.sort(k, True)
+    for i in range(PER_SHAPE, k):
+        d.allowed[d.found[d.spoils.order[i]]] = False
+
+
+def _take(d: Decision, block: Int, until: Int) -> None:
     """Count what a candidate takes: blocks that share a server with it and are available before level `until`."""
-    half = CLASSES // 2
-    for i in range(tables.size[block]):
-        server = tables.servers[block, i]
-        for j in range(tables.first[server], tables.first[server + 1]):
-            b = tables.holds[j]
-            if scratch.stamp[b] == scratch.mark[0]:
+    levels: Int = len(d.levels)
+    half: Int = len(d.taken) // 2
+    for i in range(d.tables.size[block]):
+        s = d.tables.servers[block, i]
+        for j in range(d.tables.first[s], d.tables.first[s + 1]):
+            b = d.tables.holds[j]
+            if d.at.stamp[b] == d.at.mark:
                 continue
-            scratch.stamp[b] = scratch.mark[0]
-            level = scratch.level[b]
-            if level < until:
-                for q in (tables.degree[b], half + tables.degree[b] if tables.fast[tables.shape[b]] else -1):
-                    if q >= 0:
-                        scratch.taken[q, level] += 1
-                        if until < N_LEVELS:
-                            scratch.taken[q, until] -= 1
+            d.at.stamp[b] = d.at.mark
+            if d.level[b] < until:
+                for c in range(1 + d.tables.fast[d.tables.shape[b]]):
+                    at = c * half + d.tables.degree[b] * levels
+                    d.taken[at + d.level[b]] += 1
+                    if until < levels:
+                        d.taken[at + until] -= 1
 
 
-@kernel
-def find_degrees(
-    turn: float, tables: BlockTables, times: TypeTimes, m: int, limit: float, scratch: FeatureScratch
-) -> int:
-    """Write the degrees at which published first fit finds a place that would do, as `find` does for blocks."""
-    free = scratch.level == 0
-    placed = np.zeros(len(DEGREES), np.int64)
-    k = 1
-    for q in range(len(DEGREES)):
-        time = place_degree(free, q, m, tables, times, placed)
-        if not time <= limit:
-            continue
-        scratch.taken[:] = 0
-        scratch.mark[0] += 1
-        for j in range(len(placed)):
-            if placed[j] >= 0:
-                take(placed[j], level_of(time / turn), tables, scratch)
-                scratch.block[k] = placed[j]
-        _accumulate(scratch.taken)
-        scratch.left[k] = scratch.count - scratch.taken
-        scratch.choice[k], scratch.time[k] = q, time
-        k += 1
-    return k
+def _leave(d: Decision, k: Int, choice: Int, time: Float) -> bint:
+    """Note a candidate, and return whether no block before has the same shape and leaves the same."""
+    d.choice[k], d.time[k] = choice, time
+    _accumulate(d.taken, len(d.levels))
+    for c in range(len(d.count)):
+        d.left[k, c] = d.count[c] - d.taken[c]
+    d.taken[:] = 0
+    for i in range(k if d.published else 1, k):
+        if d.tables.shape[d.block[i]] == d.tables.shape[d.block[k]]:
+            at: Int = 0
+            while at < len(d.count) and d.left[i, at] == d.left[k, at]:
+                at += 1
+            if at == len(d.count):
+                return False
+    return True
 
 
-@kernel
-def known(shape: int, k: int, scratch: FeatureScratch) -> bool:
-    """Return whether a row before has the same shape and takes the same."""
-    key = np.int64(shape) * np.int64(1000003)
-    for q in range(CLASSES):
-        for level in range(N_LEVELS):
-            key = key * np.int64(6364136223846793005) + scratch.taken[q, level] + np.int64(1442695040888963407)
-    scratch.key[k] = key
-    return bool((scratch.key[1:k] == key).any())
-
-
-@kernel
-def remember(sums: Floats, beta: float, sequential: float, efficiency: Floats, gap: float) -> None:
-    """Add a job that arrives `gap` after the one before."""
-    for k in range(len(STEPS)):
-        if 1.0 / beta <= STEPS[k] + 1e-9:
-            sums[k] += 1
-    sums[_N] += 1
-    sums[_BETA] += beta
-    sums[_BETA2] += beta * beta
-    sums[_WORK] += sequential
-    sums[_WORK2] += sequential * sequential
-    sums[_EFFICIENT] += efficiency[0]
-    sums[_GAP] += gap
-    sums[_GAP + 1] += efficiency[1]
-
-
-@kernel
-def turn_of(sums: Floats, servers: int) -> float:
-    """Return the mean time between arrivals, scaled to 32 servers: a *turn*, the unit of time of all features.
-
-    After the first job alone, which tells none, such that the load would be 1.
-    """
-    if sums[_N] < 1.5 or sums[_GAP] <= 0:
-        return float(sums[_WORK] / sums[_N] / 32.0)
-    return float(sums[_GAP] / (sums[_N] - 1.0) * servers / 32.0)
-
-
-@kernel
-def write_context(sums: Floats, busy: float, servers: int, turn: float, out: Floats) -> None:
-    """Write the features named in `CONTEXT`; `busy` is the share of servers that are."""
-    n, k = sums[_N], len(STEPS)
-    for i in range(k):
-        out[i] = (sums[i] + 0.5) / (n + 1.0)
-    beta, work = sums[_BETA] / n, sums[_WORK] / n
-    out[k] = beta
-    out[k + 1] = 2 * np.sqrt(max(sums[_BETA2] / n - beta * beta, 0.0))
-    out[k + 2] = min(work / (32.0 * turn), 3.0)
-    out[k + 3] = np.sqrt(max(sums[_WORK2] / n - work * work, 0.0)) / work
-    out[k + 4] = sums[_EFFICIENT] / n
-    out[k + 5] = sums[_GAP + 1] / n
-    out[k + 6] = busy
-    out[k + 7] = np.log2(servers / 32.0) / 4
-
-
-@kernel
-def write_rows(
-    end: Floats, now: float, turn: float, tables: BlockTables, times: TypeTimes, m: int, beta: float, sums: Floats,
-    scratch: FeatureScratch,
-) -> int:  # fmt: skip
-    """Write the rows of one decision into the scratch and return their number; row 0 rejects the job.
-
-    Args:
-        beta: the share of it that is acceptable.
-        sums: of the jobs so far, this one included.
-    """
-    context, job, own = np.zeros(len(CONTEXT)), np.zeros(len(JOB)), np.zeros(len(CANDIDATE))
-    write_context(sums, (end > now).sum() / tables.n, tables.n, turn, context)
-    sequential = times.sequential[m]
-    limit = beta * sequential
-    job[0], job[1], job[2] = beta, np.log1p(sequential / (32 * turn)), 0.3 * np.log1p(limit / turn)
-    k = find(end, now, turn, tables, times, m, limit, scratch)
-    for i in range(k):
-        b = scratch.block[i]
-        if b >= 0:
-            time, size = scratch.time[i], tables.size[b]
-            own[0], own[1], own[2] = 1.0, np.log2(size) / 4, 0.3 * np.log1p(time / turn)
-            own[3], own[4], own[5] = time * size / (32 * turn), time / limit, sequential / (time * size)
-            own[6], own[7] = tables.fast[tables.shape[b]], np.ceil(time / turn - _EPSILON) - time / turn
-        _write(scratch.row[i], scratch.left[i], tables.n, context, job, own)
-        scratch.row[i, WIDTH:] = 0.0
-        if WIDTH + m < scratch.row.shape[1]:
-            scratch.row[i, WIDTH + m] = 1.0
-    return k
-
-
-@kernel
-def _write(row: Singles, count: Ints2, servers: int, context: Floats, job: Floats, own: Floats) -> None:
+def _rows(d: Decision, k: Int) -> None:
     """Write the features: counts by density and presence, then what is known of the past, the job, the candidate."""
-    at, scale = 0, 32.0 / servers
-    for q in range(CLASSES):
-        for level in range(N_LEVELS):
-            row[at] = 0.3 * np.log1p(count[q, level] * scale)
-            row[at + 1] = 1.0 if count[q, level] > 0 else 0.0
-            at += 2
-    for part in (context, job, own):
-        for value in part:
-            row[at] = value
-            at += 1
+    n, at = d.past.jobs, len(d.past.needs)
+    for c in range(len(d.features)):
+        d.features[c] = (d.past.needs[c] + 0.5) / (n + 1.0) if c < at else 0.0
+    busy: Int = 0
+    for s in range(d.tables.n):
+        busy += d.at.ends[0, s] > d.now
+    beta, work, unit, sequential = d.past.beta / n, d.past.work / n, 32.0 * d.turn, d.times.sequential[d.kind]
+    d.features[at], d.features[at + 1] = beta, 2 * sqrt(max(d.past.beta2 / n - beta * beta, 0.0))
+    d.features[at + 2] = min(work / unit, 3.0)
+    d.features[at + 3] = sqrt(max(d.past.work2 / n - work * work, 0.0)) / work
+    d.features[at + 4], d.features[at + 5] = d.past.efficient4 / n, d.past.efficient16 / n
+    d.features[at + 6], d.features[at + 7] = 1.0 * busy / d.tables.n, log2(d.tables.n / 32.0) / 4
+    limit = d.beta * sequential
+    d.features[at + 8], d.features[at + 9] = d.beta, log1p(sequential / unit)
+    d.features[at + 10] = 0.3 * log1p(limit / d.turn)
+    at += 11
+    for i in range(k):
+        b = d.block[i]
+        if b >= 0:
+            time, size = d.time[i], d.tables.size[b]
+            d.features[at], d.features[at + 1], d.features[at + 2] = 1.0, log2(size) / 4, 0.3 * log1p(time / d.turn)
+            d.features[at + 3], d.features[at + 4] = time * size / unit, time / limit
+            d.features[at + 5], d.features[at + 6] = sequential / (time * size), d.tables.fast[d.tables.shape[b]]
+            d.features[at + 7] = ceil(time / d.turn - EPSILON) - time / d.turn
+        for c in range(len(d.count)):
+            d.row[i, 2 * c], d.row[i, 2 * c + 1] = d.density[d.left[i, c]], d.left[i, c] > 0
+        behind: Int = 2 * len(d.count)
+        for c in range(len(d.features)):
+            d.row[i, behind + c] = d.features[c]
+        behind += len(d.features)
+        for c in range(behind, d.row.shape[1]):
+            d.row[i, c] = c == behind + d.kind

@@ -19,11 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from gangplan.solvers.compiled.kernel import Bools, Floats, Floats2, Ints, Ints2, kernel
-
 from ..arrivals import ArrivalCase
 from ..simulate import RampState
-from .tables import DEGREES, BlockTables, Long, free_blocks, hold, times_of
+from .tables import DEGREES, BlockTables, Clusters, Long, TypeTimes
 
 RULES = np.array([(i, constant) for i in range(1, len(DEGREES)) for constant in (1, 0)])
 """A degree as an index into `DEGREES`, and whether it is constant: then the job gets the first block of that degree, as
@@ -32,75 +30,6 @@ blocks; int64 (rules, 2)."""
 
 WIDE_RULES = np.array([(i, way) for i in range(1, len(DEGREES)) for way in (1, 2)])
 """The same for large clusters: 2 is the next degree that will do, in its first block, for which few are looked at."""
-
-
-@kernel
-def by_rule(end: Floats, now: float, jct: Floats, limit: float, rule: Ints, tables: BlockTables) -> int:
-    """Return the block that a rule gives a job, or -1.
-
-    Args:
-        rule: one of `RULES` or `WIDE_RULES`.
-    """
-    free = free_blocks(end, now, tables)
-    degree = _degree(free, jct, limit, rule, tables)
-    best, found = len(free) + 1, -1
-    met = np.zeros(len(free), np.int64)
-    for b in range(len(free)):
-        if tables.degree[b] != degree or not free[b] or jct[tables.shape[b]] > limit:
-            continue
-        if rule[1]:
-            return b
-        lost = _lost(b, free, met, tables)
-        if lost < best:
-            best, found = lost, b
-    return found
-
-
-@kernel
-def go_on(ends: Floats2, block: Ints, now: float, jct: Floats, limit: float, rules: Ints2, tables: BlockTables) -> None:
-    """Let a job arrive at clusters of which the first gets the block that it is given, and the others go by rules.
-
-    Args:
-        ends: when each server of each cluster is free, float64 (1 + rules, n); is written.
-        block: that the job gets in each cluster, or -1, int64 (1 + rules,); all but the first is written.
-        now, jct, limit, tables: as in `by_rule`.
-        rules: as `RULES` or `WIDE_RULES`.
-    """
-    for r in range(len(ends)):
-        if r > 0:
-            block[r] = by_rule(ends[r], now, jct, limit, rules[r - 1], tables)
-        if block[r] >= 0:
-            hold(ends[r], block[r], now + jct[tables.shape[block[r]]], tables)
-
-
-@kernel
-def _degree(free: Bools, jct: Floats, limit: float, rule: Ints, tables: BlockTables) -> int:
-    """Return the degree that a rule chooses of those that would do, -1 for none."""
-    up, down = len(DEGREES), -1
-    for b in range(len(free)):
-        if free[b] and jct[tables.shape[b]] <= limit:
-            q = tables.degree[b]
-            if q < rule[0]:
-                down = max(down, q)
-            else:
-                up = min(up, q)
-    if rule[1] == 1:
-        return rule[0] if up == rule[0] else -1
-    return up if up < len(DEGREES) else down
-
-
-@kernel
-def _lost(block: int, free: Bools, met: Ints, tables: BlockTables) -> int:
-    """Return how many of the free blocks share a server with a block; `met` is written."""
-    lost = 0
-    for i in range(tables.size[block]):
-        s = tables.servers[block, i]
-        for j in range(tables.first[s], tables.first[s + 1]):
-            other = tables.holds[j]
-            if free[other] and met[other] != block + 1:
-                met[other] = block + 1
-                lost += 1
-    return lost
 
 
 LEAD = 5
@@ -127,13 +56,13 @@ class CaseGuard:
     def __init__(self, tables: BlockTables, rules: Long) -> None:
         self.tables, self.rules = tables, rules
         self._case: Any = None
-        self._index, self._leader = -1, 0
+        self._index, self._leader, self._real = -1, 0, Clusters(tables, 2)
 
     def decide(self, state: RampState, own: Own) -> int:
         """Return the block for the job that arrives, or -1 to reject it."""
         if self._case is not state.case or state.index <= self._index:
             self._case, self._index, self._leader = state.case, -1, 0
-            self._jct = times_of(state.case.types).jct
+            self._times = TypeTimes(state.case.types)
             self.begin(state.case)
         block = self.watch(state, own)
         self._index = state.index
@@ -141,8 +70,10 @@ class CaseGuard:
             return block
         if not self._leader:
             return own(state)
-        jct = self._jct[state.case.model[state.index]]
-        return int(by_rule(state.ends, state.now, jct, state.limit, self.rules[self._leader - 1], self.tables))
+        np.asarray(self._real.ends)[1], found = state.ends, np.full(2, -1)
+        rule, kind = self.rules[self._leader - 1 : self._leader], state.case.model[state.index]
+        self._real.go_on(found, state.now, self._times, kind, state.limit, rule)
+        return int(found[1])
 
     def begin(self, case: ArrivalCase) -> None:
         """Forget what another case has been like."""
@@ -164,7 +95,7 @@ class LookBack(CaseGuard):
         # as long as nobody else has led, the policy's own cluster in thought is the real one
         self._alone = True
         self._limit = case.limit
-        self._ends = np.full((len(RULES) + 1, self.tables.n), -np.inf)
+        self._clusters = Clusters(self.tables, len(RULES) + 1)
         self._block, self._count = (np.zeros(len(RULES) + 1, np.int64) for _ in range(2))
         self._took = np.zeros(case.n_jobs, np.bool_)
 
@@ -177,10 +108,10 @@ class LookBack(CaseGuard):
 
     def _arrive(self, index: int, own: Own) -> None:
         case = self._case
-        state = RampState(case, index, float(self._limit[index]), self._ends[0].copy(), self._took[:index])
+        ends = np.array(self._clusters.ends[0])
+        state = RampState(case, index, float(self._limit[index]), ends, self._took[:index])
         self._block[0] = own(state)
-        jct = self._jct[case.model[index]]
-        go_on(self._ends, self._block, state.now, jct, state.limit, RULES, self.tables)
+        self._clusters.go_on(self._block, state.now, self._times, case.model[index], state.limit, RULES)
         self._count += self._block >= 0
         self._took[index] = self._block[0] >= 0
         best = int(np.argmax(self._count))
@@ -207,17 +138,18 @@ class LookAhead(CaseGuard):
     def _best(self, state: RampState, own: Own) -> int:
         """Return who has most of the jobs to come done: 0 for the policy, or a rule and one."""
         case = jobs_to_come(state, min(LENGTH * self.tables.n, MOST))
-        jct, limit = times_of(case.types).jct, case.limit
-        ends = np.tile(state.ends, (len(WIDE_RULES) + 1, 1))
+        times, limit, clusters = TypeTimes(case.types), case.limit, Clusters(self.tables, len(WIDE_RULES) + 1)
+        ends, jct = np.asarray(clusters.ends), np.asarray(times.jct)[:, np.asarray(self.tables.shape)]
+        ends[:] = state.ends
         block, count = (np.zeros(len(WIDE_RULES) + 1, np.int64) for _ in range(2))
         took = np.concatenate([state.accepted, np.zeros(case.n_jobs - len(state.accepted), np.bool_)])
         for i in range(state.index, case.n_jobs):
             here = RampState(case, i, float(limit[i]), ends[0].copy(), took[:i])
             block[0] = own(here)
-            go_on(ends, block, here.now, jct[case.model[i]], here.limit, WIDE_RULES, self.tables)
+            clusters.go_on(block, here.now, times, case.model[i], here.limit, WIDE_RULES)
             took[i] = block[0] >= 0
             kept = block >= 0
-            count[kept] += here.now + jct[case.model[i]][self.tables.shape[block[kept]]] <= case.horizon
+            count[kept] += here.now + jct[case.model[i], block[kept]] <= case.horizon
         best = int(np.argmax(count))
         lead = count[best] - count[self._leader]
         return best if lead > MARGIN * (case.n_jobs - state.index) else self._leader

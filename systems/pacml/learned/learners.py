@@ -11,48 +11,31 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gangplan.instances.arrays import FloatArray
 from gangplan.learned.training.imitation import Imitation
 from gangplan.learned.training.ragged import rows_of, segment_max, soft_cross_entropy
 from gangplan.learned.training.trainer import Trainer
-from gangplan.solvers.compiled.kernel import Floats, Ints, kernel
 
 from ..arrivals import DISTRIBUTIONS
-from .features import MOST, SUMS, FeatureScratch, remember, turn_of, write_rows
-from .network import BlockNetwork, Weights, forward
+from .features import Decision
+from .network import BlockNetwork, Weights
 from .recipe import VALIDATION, PacmlSettings
-from .tables import BlockTables, TypeTimes, start_job
+from .tables import TypeTimes
 from .teacher import Taught, TeacherLabels, corrected, taught
 from .values import ArrivalEpisode, Scenario, published
 
 
-@kernel
-def run_episode(
-    kind: Ints, beta: Floats, gap: Floats, tables: BlockTables, times: TypeTimes, weights: Weights,
-    scratch: FeatureScratch, finish: Floats,
-) -> int:  # fmt: skip
-    """Play a case by the best score, write when each job ends (infinite: blocked), and return how many were accepted.
-
-    Args:
-        kind: type of each job, int64 (n,).
-        beta: acceptable share of its sequential time, float64 (n,).
-        gap: time since the job before, float64 (n,).
-        finish: is written, float64 (n,).
-    """
-    end, sums, score = np.zeros(tables.n), np.zeros(SUMS), np.zeros(MOST, np.float32)
-    now, accepted = 0.0, 0
-    end[:] = -1.0
-    for i in range(len(kind)):
-        now += gap[i]
-        m = kind[i]
-        remember(sums, beta[i], times.sequential[m], times.efficiency[m], gap[i])
-        k = write_rows(end, now, turn_of(sums, tables.n), tables, times, m, beta[i], sums, scratch)
-        forward(scratch.row, k, weights, score)
-        choice = scratch.choice[np.argmax(score[:k])]
-        finish[i] = np.inf
-        if choice >= 0:
-            finish[i] = start_job(end, now, choice, m, tables, times, scratch.published)
-            accepted += 1
-    return accepted
+def run_episode(episode: ArrivalEpisode, times: TypeTimes, weights: Weights, decision: Decision) -> FloatArray:
+    """Play a case by the best score, and return when each job ends, infinite of those blocked, float64 (n,)."""
+    finish, row = np.full(len(episode.kind), np.inf), np.asarray(decision.row)
+    decision.begin(times)
+    for i, job in enumerate(episode.jobs()):
+        k = decision.arrive(*job)
+        decision.write(k)
+        best = int(np.argmax(weights.scores(row[:k])))
+        if best > 0:
+            finish[i] = decision.accept(best)
+    return finish
 
 
 AVERAGED = 0.995
@@ -69,15 +52,14 @@ class Validation:
 
     def __init__(self, scenario: Scenario, episodes: Sequence[ArrivalEpisode], *, choose: bool = True) -> None:
         self._scenario, self._episodes = scenario, episodes
-        self._scratch = scenario.scratch(choose=choose)
+        self._decision = scenario.decision(choose=choose)
 
     def __call__(self, network: BlockNetwork) -> dict[str, float]:
         """Return the blocking rate of each setting, and their mean as ``score``."""
         found: dict[str, list[float]] = {}
-        world, weights = self._scenario, network.compiled()
+        weights = network.weights()
         for x in self._episodes:
-            finish = np.zeros(len(x.kind))
-            run_episode(x.kind, x.beta, x.gap, world.tables, world.times, weights, self._scratch, finish)
+            finish = run_episode(x, self._scenario.times, weights, self._decision)
             found.setdefault(x.name, []).append(1 - float((finish <= x.horizon).mean()))
         rates = {name: float(np.mean(values)) for name, values in found.items()}
         return {"score": float(np.mean(list(rates.values()))), **rates}

@@ -1,4 +1,4 @@
-"""The network: scores of a decision's rows, which sum up the messages of the blocks; in torch and in compiled code."""
+"""The network: scores of a decision's rows, which sum up the messages of the blocks; in torch and in NumPy."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from gangplan.instances import OpGraph
-from gangplan.solvers.compiled.kernel import Singles, Singles2, inner
 
 from .features import CANDIDATE, CONTEXT, JOB, WIDTH
 from .recipe import Variant
@@ -33,11 +33,16 @@ class Weights(NamedTuple):
         last: float32 (w,).
     """
 
-    first: Singles2
-    first_bias: Singles
-    hidden: Singles2
-    hidden_bias: Singles
-    last: Singles
+    first: NDArray[np.float32]
+    first_bias: NDArray[np.float32]
+    hidden: NDArray[np.float32]
+    hidden_bias: NDArray[np.float32]
+    last: NDArray[np.float32]
+
+    def scores(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return the score of each row, features of a decision."""
+        x = np.maximum(rows @ self.first + self.first_bias, 0)
+        return np.asarray(np.maximum(x @ self.hidden + self.hidden_bias, 0) @ self.last)
 
 
 class BlockNetwork(nn.Module):
@@ -82,25 +87,9 @@ class BlockNetwork(nn.Module):
 
         return encode(self.rounds, graphs)
 
-    def compiled(self) -> Weights:
+    def weights(self) -> Weights:
         """Return the weights as arrays, those of what is not seen 0; a row a graph follows those of the features."""
         own, kind = self.rows.weight[:, :WIDTH] * self.seen, self.rows.weight[:, WIDTH:]
         told = kind.T[:0] if self.graphs is None else self.encode(self.graphs) @ kind.T
         parts = torch.cat([own.T, told]), self.rows.bias, self.hidden.weight.T, self.hidden.bias, self.out.weight[0]
         return Weights(*(np.array(x.detach().numpy(), dtype=np.float32, order="C") for x in parts))
-
-
-@inner
-def forward(rows: Singles2, k: int, weights: Weights, out: Singles) -> None:
-    """Write the scores of the first k rows, features of a decision."""
-    zero = np.float32(0)
-    x = np.dot(rows[:k], weights.first)
-    for i in range(k):
-        for j in range(x.shape[1]):
-            x[i, j] = max(x[i, j] + weights.first_bias[j], zero)
-    y = np.dot(x, weights.hidden)
-    for i in range(k):
-        total = zero
-        for j in range(y.shape[1]):
-            total += max(y[i, j] + weights.hidden_bias[j], zero) * weights.last[j]
-        out[i] = total

@@ -18,7 +18,7 @@ from gangplan.instances.arrays import IntArray
 from gangplan.instances.ramp import collective_cost, server_index
 
 from ..jobs import Blocks
-from .features import FeatureScratch, scratch_of
+from .features import Decision
 from .tables import BlockTables, Long, tables
 
 WHOLE = 64
@@ -32,47 +32,42 @@ Extent = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Part:
-    """A part of a cluster; n servers, b blocks, s shapes.
+    """A part of a cluster; n servers, b blocks.
 
     Attributes:
         servers: of the cluster, int64 (n,).
         block: of the cluster, that each of its own blocks is, int64 (b,).
-        shape: alike, int64 (s,).
-        tables, scratch: for its rows; parts of one extent share them.
+        decision: for its rows; parts of one extent share it.
     """
 
     servers: Long
     block: Long
-    shape: Long
-    tables: BlockTables
-    scratch: FeatureScratch
+    decision: Decision
 
 
 def parts(blocks: Blocks, *, choose: bool) -> list[Part]:
     """Return the parts of a cluster, one if no block is chosen; no block is in two, those across parts are left out."""
     whole = tables(blocks)
     if whole.n <= WHOLE or not choose:
-        servers, block, shape = (np.arange(k) for k in (whole.n, blocks.n_blocks, len(blocks.shapes)))
-        return [Part(servers, block, shape, whole, scratch_of(whole, choose=choose))]
+        return [Part(np.arange(whole.n), np.arange(blocks.n_blocks), Decision(whole, choose=choose))]
     topology = blocks.topology
     cuts = [np.array_split(np.arange(k), -(-k // most)) for k, most in zip(_size(blocks), extent(blocks), strict=True)]
     sign = np.random.default_rng(0).integers(1, 2**62, whole.n)
     signed = _signed(blocks.servers, sign)
     order = np.argsort(signed)
-    made: dict[Extent, Part] = {}
+    made: dict[Extent, Decision] = {}
     found = []
     for group, rack, server in product(*cuts):
         i, j, k = (axis.ravel().astype(np.int32) for axis in np.meshgrid(group, rack, server, indexing="ij"))
         servers = server_index(topology, i, j, k).astype(np.int64)
         size = len(group), len(rack), len(server)
         if size not in made:
-            made[size] = _part(whole, servers)
-        like = made[size]
+            made[size] = Decision(_part(blocks, np.asarray(whole.fast), servers))
         # a shift takes the blocks of the first part of an extent to those of this one
-        local = like.tables.servers
+        local = np.asarray(made[size].tables.servers)
         shifted = np.where(local >= 0, servers[local], -1)
         block = order[np.searchsorted(signed[order], _signed(shifted, sign))]
-        found.append(Part(servers, block, like.shape, like.tables, like.scratch))
+        found.append(Part(servers, block, made[size]))
     return found
 
 
@@ -109,24 +104,14 @@ def _size(blocks: Blocks) -> Extent:
     return topology.communication_groups, topology.racks, topology.servers
 
 
-def _part(whole: BlockTables, servers: Long) -> Part:
-    """Return the part of some servers, with all blocks of the cluster that lie inside it."""
-    local = np.full(whole.n + 1, -1, np.int32)
+def _part(blocks: Blocks, fast: Long, servers: Long) -> BlockTables:
+    """Return the arrays of some servers, with all blocks of the cluster that lie inside."""
+    local = np.full(blocks.n_servers + 1, -1, np.int32)  # -1 fills up, and is the last entry
     local[servers] = np.arange(len(servers))
-    member = np.append(np.isin(np.arange(whole.n), servers), True)
-    block = np.flatnonzero(member[whole.servers].all(axis=1))
-    shape, own = np.unique(whole.shape[block], return_inverse=True)
-    # -1 fills up, and is the last entry of `local`
-    rows = local[whole.servers[block]]
-    held = rows >= 0
-    order = np.argsort(rows[held], kind="stable")
-    first = np.searchsorted(rows[held][order], np.arange(len(servers) + 1)).astype(np.int64)
-    holds = np.repeat(np.arange(len(block)), held.sum(axis=1))[order].astype(np.int64)
-    made = BlockTables(
-        np.ascontiguousarray(rows), whole.size[block], whole.degree[block], own.astype(np.int64), whole.fast[shape],
-        first, holds, len(servers),
-    )  # fmt: skip
-    return Part(servers, block, shape, made, scratch_of(made))
+    member = np.append(np.isin(np.arange(blocks.n_servers), servers), True)
+    block = np.flatnonzero(member[blocks.servers].all(axis=1))
+    rows = local[blocks.servers[block]]
+    return BlockTables(rows, blocks.degree[block], blocks.shape[block], fast, len(servers))
 
 
 def _signed(servers: IntArray, sign: Long) -> Long:

@@ -15,12 +15,12 @@ from gangplan.learned.policy.weights import Tensors
 
 from ..arrivals import ArrivalCase
 from ..simulate import Acceptance, RampState
-from .features import SUMS, remember, turn_of, write_rows
+from .features import Past
 from .guard import LookAhead, LookBack
 from .hindsight import Futures
 from .parts import parts
 from .recipe import NAME, PacmlSettings
-from .tables import tables, times_of
+from .tables import TypeTimes, tables
 
 if TYPE_CHECKING:
     from .network import BlockNetwork
@@ -59,10 +59,10 @@ class RampDecider:
     def __init__(self, *, choose: bool = True, guarded: bool = True, futures: Futures | None = None) -> None:
         self._choose, self._guarded, self._futures = choose, guarded and choose, futures
         self._parts_of = cache(partial(parts, choose=choose))
-        self._times_of = cache(lambda kind: times_of([kind], published=not choose))
+        self._times_of = cache(lambda kind: TypeTimes([kind], published=not choose))
         self._guard_of = cache(lambda of: (LookBack if len(self._parts_of(of)) == 1 else LookAhead)(tables(of)))
         self._case: ArrivalCase | None = None
-        self._index, self._sums = -1, np.zeros(SUMS)
+        self._index, self._past = -1, Past()
 
     def rate(self, observation: RampObservation) -> FloatArray:
         """Return what the network says of each row, float64 (A,)."""
@@ -84,20 +84,19 @@ class RampDecider:
         """Return what there is to decide when a job arrives."""
         known = self._parts_of(state.blocks)
         self._remember(state)
-        turn = turn_of(self._sums, state.blocks.n_servers)
+        turn = self._past.turn(state.blocks.n_servers)
         ends = np.where(state.free, state.ends, np.maximum(state.ends, state.now + _SOON * turn))
         times = self._times_of(state.job)
         rows, block, of = [], [], []
         # all parts have their turns, some at each arrival
         for i in range(min(len(known), LOOKS)):
             part = known[(state.index * LOOKS + i) % len(known)]
-            k = write_rows(
-                ends[part.servers], state.now, turn, part.tables, times._replace(jct=times.jct[:, part.shape]), 0,
-                state.fraction, self._sums, part.scratch,
-            )  # fmt: skip
-            own = part.scratch.choice[:k]
+            decision = part.decision
+            k = decision.look(ends[part.servers], state.now, turn, times, 0, state.fraction, self._past)
+            decision.write(k)
+            own = np.asarray(decision.choice)[:k]
             kept = np.array([j for j in range(k) if self._choose or _in_time(state, int(own[j]))])
-            rows.append(part.scratch.row[kept])
+            rows.append(np.asarray(decision.row)[kept])
             block.append(np.where(own < 0, -1, part.block[own]) if self._choose else own[kept])
             of.append(np.full(len(kept), i))
         return RampObservation(np.concatenate(rows), np.concatenate(block), np.concatenate(of))
@@ -113,18 +112,18 @@ class RampDecider:
         seen, known = self.observe(state), self._parts_of(state.blocks)
         if self._futures is None or not self._choose or len(known) > 1:
             return int(seen.block[self.choose(seen)])
-        return self._futures.choose(state, known[0], seen.block, self.score(seen))
+        return self._futures.choose(state, known[0].decision.tables, seen.block, self.score(seen))
 
     def _remember(self, state: RampState) -> None:
         """Add the jobs of the case that have arrived since to the sums over those so far."""
         case = state.case
         if self._case is not case or state.index < self._index:
-            self._case, self._index = case, -1
-            self._sums[:] = 0.0
+            self._case, self._index, self._past = case, -1, Past()
         for i in range(self._index + 1, state.index + 1):
             kind = case.types[case.model[i]]
             gap = case.submit[i] - case.submit[i - 1] if i else 0.0
-            remember(self._sums, case.fraction[i], kind.sequential, self._times_of(kind).efficiency[0], gap)
+            efficiency = self._times_of(kind).efficiency
+            self._past.add(case.fraction[i], kind.sequential, efficiency[0, 0], efficiency[0, 1], gap)
         self._index = state.index
 
 

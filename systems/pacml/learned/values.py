@@ -7,23 +7,25 @@ Learning 2002), again and again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gangplan.instances import RampTopology
-from gangplan.solvers.compiled.kernel import Floats, Floats2, Floats3, Ints, Ints2, kernel
+from gangplan.instances.arrays import FloatArray
+from gangplan.solvers.native import Random
 
 from ..arrivals import ArrivalCase, Fractions, arrivals
 from ..jobs import Blocks, JobType, read_types
 from ..step import Units
-from .features import LEVELS, MOST, SUMS, FeatureScratch, find, remember, scratch_of, turn_of
+from .features import MOST, N_LEVELS, Decision
 from .recipe import TRAINING
-from .tables import DEGREES, BlockTables, TypeTimes, start_job, tables, times_of
+from .tables import BlockTables, Long, TypeTimes, tables
+from .worth import COUNTED, SHAPE, STEPS, Teacher, add_equations
 
 EPISODE = 2000
 """Jobs of an episode to train on."""
@@ -43,10 +45,14 @@ class ArrivalEpisode(NamedTuple):
     """
 
     name: str
-    kind: Ints
-    beta: Floats
-    gap: Floats
+    kind: Long
+    beta: FloatArray
+    gap: FloatArray
     horizon: float
+
+    def jobs(self) -> Iterator[tuple[int, float, float]]:
+        """Yield type, share and gap of each job."""
+        return zip(self.kind.tolist(), self.beta.tolist(), self.gap.tolist(), strict=True)
 
 
 @dataclass(frozen=True)
@@ -63,6 +69,10 @@ class Scenario:
     sets: dict[str, tuple[JobType, ...]] = field(repr=False)
     told: bool = False
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Leave arrays to whoever reads this: compiled classes are not pickled."""
+        return Scenario, (self.topology, self.sets, self.told)
+
     @cached_property
     def types(self) -> tuple[JobType, ...]:
         """Return the types of all sets, one set after the other."""
@@ -76,21 +86,18 @@ class Scenario:
     @cached_property
     def times(self) -> TypeTimes:
         """Return the types' arrays."""
-        return times_of(self.types, published=True)
+        return TypeTimes(self.types, published=True)
 
-    def scratch(self, *, choose: bool) -> FeatureScratch:
-        """Return arrays for decisions, see `scratch_of`."""
-        return scratch_of(self.tables, choose=choose, kinds=len(self.types) if self.told else 0)
+    def decision(self, *, choose: bool) -> Decision:
+        """Return what decisions are made in, of blocks or of degrees."""
+        return Decision(self.tables, choose=choose, kinds=len(self.types) if self.told else 0)
 
     def episode(self, name: str, case: ArrivalCase, label: str = "") -> ArrivalEpisode:
         """Return a case of the set `name`, under another name if there is a `label`."""
         names = list(self.sets)
         start = sum(len(self.sets[other]) for other in names[: names.index(name)])
         gap = np.diff(case.submit, prepend=case.submit[0])
-        # copies, for arrays that are read-only are of another type to the compiler
-        return ArrivalEpisode(
-            label or name, start + np.array(case.model, np.int64), np.array(case.fraction), gap, case.horizon
-        )
+        return ArrivalEpisode(label or name, start + case.model.astype(np.int64), case.fraction, gap, case.horizon)
 
     def draw(
         self, name: str, fractions: Fractions | str, seed: int, n: int, *, load: float = 1.0, label: str = ""
@@ -119,22 +126,13 @@ def published(profiles: str | Path, units: Sequence[Units], shorter: int = 0, se
 Draw = Callable[[np.random.Generator], ArrivalEpisode]
 """Draws an episode."""
 
-COUNTED = np.searchsorted(LEVELS, [1.0, 2, 3, 4, 5, 6, 7, 8, 9, 10, 13, 18])
-"""Levels that count: not what is free now, for the next job comes a turn later, nor what is far; few, to learn fast."""
-
-STEPS = np.minimum(np.array([0, 1, 2, 3, 4, 4, 5, 5, 5, 6, 6, 6, 6, 6, 6, 6, 7]), 7)
-"""The column for a number of blocks; from the last on there is one for all."""
-
-SHAPE = len(DEGREES), len(COUNTED), 8
-"""Of a table: degrees, levels, columns."""
-
-GAMMA, LAMBDA, RIDGE = 0.98, 0.7, 1e-4
+RIDGE = 1e-4
 EXPLORE = 0.03
 
 
 def value_table(
     scenario: Scenario, draw: Draw, rng: np.random.Generator, *, rounds: int = 10, choose: bool = True
-) -> Floats3:
+) -> FloatArray:
     """Return the table of a distribution, float64 `SHAPE`.
 
     Args:
@@ -142,106 +140,39 @@ def value_table(
     """
     table = np.zeros(SHAPE) + 0.01 * np.arange(SHAPE[2])  # more free blocks are better
     size = table.size + 1
-    place = scratch_of(scenario.tables, choose=choose)
+    decision = scenario.decision(choose=choose)
     for i in range(rounds):
         a, b, n = np.zeros((size, size)), np.zeros(size), 0
         for _ in range(rounds):
-            episode = draw(rng)
-            world, case = (scenario.tables, scenario.times), (episode.kind, episode.beta, episode.gap)
-            columns, reward = watch(*case, *world, table, place, int(rng.integers(2**31)))
-            _lstd(columns, reward, a, b)
+            columns, reward = watch(draw(rng), scenario.times, table, decision, int(rng.integers(2**31)))
+            add_equations(columns, reward, a, b)
             n += len(reward)
         solved = np.linalg.solve(a + RIDGE * n * np.eye(size), b)[:-1].reshape(SHAPE)
         table = solved if i == 0 else (table + solved) / 2
     return table
 
 
-@kernel
-def column_of(count: int) -> int:
-    """Return the column for a number of blocks."""
-    return int(STEPS[min(count, len(STEPS) - 1)])
-
-
-@kernel
-def worth(count: Ints2, table: Floats3) -> float:
-    """Return what a state is worth by the numbers of blocks available, int64 (CLASSES, N_LEVELS)."""
-    total = 0.0
-    for q in range(table.shape[0]):
-        for level in range(table.shape[1]):
-            total += table[q, level, column_of(count[q, COUNTED[level]])]
-    return total
-
-
-@kernel
-def weigh(
-    end: Floats, now: float, turn: float, tables: BlockTables, times: TypeTimes, m: int, limit: float, table: Floats3,
-    scratch: FeatureScratch, out: Floats,
-) -> int:  # fmt: skip
-    """Write what each candidate of a decision is worth, the acceptance of the job included, and return their number."""
-    k = find(end, now, turn, tables, times, m, limit, scratch)
-    for i in range(k):
-        out[i] = worth(scratch.left[i], table) + (1.0 if i > 0 else 0.0)
-    return k
-
-
-@kernel
 def watch(
-    kind: Ints,
-    beta: Floats,
-    gap: Floats,
-    tables: BlockTables,
-    times: TypeTimes,
-    table: Floats3,
-    scratch: FeatureScratch,
-    seed: int,
-) -> tuple[Ints2, Floats]:
+    episode: ArrivalEpisode, times: TypeTimes, table: FloatArray, decision: Decision, seed: int
+) -> tuple[Long, FloatArray]:
     """Play an episode, without chance if the seed is below 0.
 
     Returns:
         The columns of each state after a decision, and the rewards.
     """
-    np.random.seed(max(seed, 0))  # noqa: NPY002 - the only generator that compiled code has; it is its own
-    n, width = len(kind), table.shape[0] * table.shape[1]
-    columns, reward = np.zeros((n, width), np.int64), np.zeros(n)
-    end, sums, out = np.full(tables.n, -1.0), np.zeros(SUMS), np.zeros(MOST)
-    now = 0.0
-    for i in range(n):
-        now += gap[i]
-        m = kind[i]
-        remember(sums, beta[i], times.sequential[m], times.efficiency[m], gap[i])
-        turn = turn_of(sums, tables.n)
-        k = weigh(end, now, turn, tables, times, m, beta[i] * times.sequential[m], table, scratch, out)
+    n, random = len(episode.kind), Random(max(seed, 0))
+    values = Teacher(decision.tables, times, table, choose=not decision.published)
+    left, counted = np.asarray(decision.left), (np.arange(SHAPE[0])[:, None] * N_LEVELS + COUNTED).ravel()
+    columns, reward, out = np.zeros((n, len(counted)), np.int64), np.zeros(n), np.zeros(MOST)
+    decision.begin(times)
+    for i, job in enumerate(episode.jobs()):
+        k = decision.arrive(*job)
+        values.judge(decision, k, out)
         a = int(np.argmax(out[:k]))
-        if seed >= 0 and np.random.random() < EXPLORE:  # noqa: NPY002
-            a = np.random.randint(k)  # noqa: NPY002
+        if seed >= 0 and random.uniform() < EXPLORE:
+            a = random.below(k)
         if a > 0:
             reward[i] = 1.0
-            start_job(end, now, scratch.choice[a], m, tables, times, scratch.published)
-        at = 0
-        for q in range(table.shape[0]):
-            for level in COUNTED:
-                columns[i, at] = at * table.shape[2] + column_of(scratch.left[a, q, level])
-                at += 1
-    return columns, reward
-
-
-@kernel
-def _lstd(columns: Ints2, reward: Floats, a: Floats2, b: Floats) -> None:
-    """Add an episode to the equations; the last unknown is a constant."""
-    size = len(b)
-    trace = np.zeros(size)
-    for i in range(len(reward) - 1):
-        trace *= GAMMA * LAMBDA
-        for j in columns[i]:
-            trace[j] += 1.0
-        trace[size - 1] += 1.0
-        for k in range(size):
-            z = trace[k]
-            if z < 1e-6:
-                continue
-            for j in columns[i]:
-                a[k, j] += z
-            for j in columns[i + 1]:
-                a[k, j] -= GAMMA * z
-            a[k, size - 1] += z * (1 - GAMMA)
-            b[k] += z * reward[i + 1]
+            decision.accept(a)
+        columns[i] = left[a, counted]
+    return STEPS[np.minimum(columns, len(STEPS) - 1)] + SHAPE[2] * np.arange(len(counted)), reward

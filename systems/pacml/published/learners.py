@@ -11,14 +11,13 @@ from numpy.typing import NDArray
 from gangplan.instances.arrays import FloatArray
 from gangplan.learned.training.ppo import Observed, Ppo
 from gangplan.learned.training.trainer import Trainer
-from gangplan.solvers.compiled.kernel import Floats, Floats2, Ints, Ints2, Singles2, kernel
 
 from ..arrivals import DISTRIBUTIONS, arrivals
 from ..learned.recipe import TRAINING, VALIDATION
-from ..learned.tables import BlockTables, TypeTimes, free_blocks, hold, place_degree
+from ..learned.tables import Clusters
 from ..learned.values import Scenario, published
 from .network import DegreeCritic, Policies, batch_of
-from .observe import ACTIONS, FEATURES, describe, job_rows, op_rows
+from .observe import ACTIONS, describe, job_rows, op_rows
 from .recipe import PublishedSettings
 
 JOBS = 1000
@@ -39,13 +38,15 @@ class Arriving:
     def __init__(self, scenario: Scenario, distribution: str, first: int, count: int, *, apart: bool = False) -> None:
         ((self._types),) = scenario.sets.values()
         self.distribution, self.count, self.rng = distribution, count, np.random.default_rng(first)
-        self._world, self._jobs = (scenario.tables, scenario.times), job_rows(self._types)
+        self._times, self._jobs = scenario.times, job_rows(self._types)
+        self._sequential = np.asarray(scenario.times.sequential)
         case = arrivals(self._types, distribution, first, n=JOBS)
         self._submit, self._horizon = np.array(case.submit), case.horizon
         self._next = np.array([first])
         self.kind, self.beta = np.zeros((count, JOBS), np.int64), np.zeros((count, JOBS))
         self.at, self.timely = np.zeros(count, np.int64), np.zeros(count, np.int64)
-        self.end = np.zeros((count, scenario.tables.n))
+        self._clusters = Clusters(scenario.tables, count)
+        self.end = np.asarray(self._clusters.ends)
         for lane in range(count):
             self._begin(lane)
         if apart:
@@ -62,16 +63,29 @@ class Arriving:
         over = self.at == JOBS
         for lane in np.flatnonzero(over).tolist():
             self._begin(lane)
-        rows = np.zeros((self.count, 1 + FEATURES), np.float32)
-        describe_all(self.kind, self.beta, self.at, self.end, self._submit, self._jobs, self._world[1].sequential, rows)
+        kind, beta, now, limit = self._arriving()
+        features = describe(self._jobs[kind], limit / self._sequential.max(), beta, self.end, now)
+        rows = np.column_stack([kind, features]).astype(np.float32)
         return Observed(rows, rows[:, -ACTIONS:] > 0, over)
 
     def take(self, action: NDArray[np.int64]) -> FloatArray:
-        """Take an action of each episode, and return the rewards: 1 for a job that is accepted, -1 for one blocked."""
-        reward = np.zeros(self.count)
-        state = self.kind, self.beta, self.at, self.end, self.timely
-        accept(*state, self._submit, self._horizon, *self._world, action, reward)
-        return reward
+        """Place the job of each episode by first fit at the degree that its action says, or block it: action 0.
+
+        Returns:
+            1 for a job that is accepted, -1 for one blocked, float64 (B,).
+        """
+        kind, _, now, limit = self._arriving()
+        time = np.full(self.count, np.inf)
+        for i in np.flatnonzero(action).tolist():
+            time[i] = self._clusters.fit(i, now[i], action[i] - 1, self._times, kind[i], limit[i])
+        self.at += 1
+        self.timely += (time <= limit) & (now + time <= self._horizon)
+        return np.where(time <= limit, 1.0, -1.0)
+
+    def _arriving(self) -> tuple[NDArray[np.int64], FloatArray, FloatArray, FloatArray]:
+        """Return type, share, arrival and acceptable time of the job of each episode."""
+        at = np.arange(self.count), self.at
+        return self.kind[at], self.beta[at], self._submit[self.at], self.beta[at] * self._sequential[self.kind[at]]
 
     def state(self) -> dict[str, FloatArray]:
         """Return all that changes."""
@@ -83,49 +97,6 @@ class Arriving:
         self._next[:] = state["next"]
         for name in state.keys() - {"next"}:
             getattr(self, name)[:] = state[name]
-
-
-@kernel
-def describe_all(
-    kind: Ints2, beta: Floats2, at: Ints, end: Floats2, submit: Floats, jobs: Floats2, sequential: Floats,
-    rows: Singles2,
-) -> None:  # fmt: skip
-    """Write the model and the features of the decision of each episode, float32 (B, 1 + FEATURES)."""
-    longest = sequential.max()
-    for lane in range(len(kind)):
-        i = at[lane]
-        m, share = kind[lane, i], beta[lane, i]
-        rows[lane, 0] = m
-        describe(jobs[m], share * sequential[m] / longest, share, end[lane], submit[i], rows[lane, 1:])
-
-
-@kernel
-def accept(
-    kind: Ints2, beta: Floats2, at: Ints, end: Floats2, timely: Ints, submit: Floats, horizon: float,
-    tables: BlockTables, times: TypeTimes, action: Ints, reward: Floats,
-) -> None:  # fmt: skip
-    """Place the job of each episode by first fit at the degree that its action says, or block it, and go to the next.
-
-    Args:
-        timely: jobs of the episode that end before the horizon, int64 (B,), is counted up.
-        reward: is written, float64 (B,).
-    """
-    placed = np.zeros(tables.degree.max() + 1, np.int64)
-    for lane in range(len(kind)):
-        i = at[lane]
-        m, now = kind[lane, i], submit[i]
-        at[lane] += 1
-        reward[lane] = -1.0
-        if action[lane] == 0:
-            continue
-        time = place_degree(free_blocks(end[lane], now, tables), action[lane] - 1, m, tables, times, placed)
-        if not time <= beta[lane, i] * times.sequential[m]:
-            continue
-        reward[lane] = 1.0
-        timely[lane] += now + time <= horizon
-        for block in placed:
-            if block >= 0:
-                hold(end[lane], block, now + time, tables)
 
 
 class Training(Trainer[PublishedSettings]):

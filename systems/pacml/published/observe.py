@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gangplan.instances import OpGraph
-from gangplan.instances.arrays import BoolArray
+from gangplan.instances.arrays import BoolArray, FloatArray
 from gangplan.instances.graph import grouped
-from gangplan.solvers.compiled.kernel import Floats, Floats2, Singles, kernel
 
 from ..jobs import JobType
 from ..learned.tables import DEGREES
@@ -74,13 +73,13 @@ def op_rows(graph: OpGraph) -> OpRows:
     )  # fmt: skip
 
 
-def _shares(values: Floats) -> tuple[Floats, Floats]:
+def _shares(values: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return values as shares of the largest, and which are the largest."""
     most = values.max(initial=0.0)
     return values / (most or 1.0), (values == most).astype(np.float64)
 
 
-def job_rows(types: Sequence[JobType]) -> Floats2:
+def job_rows(types: Sequence[JobType]) -> FloatArray:
     """Return what is known of each model, float64 (types, len(JOB))."""
     rows = [
         [x.graph.n_ops, x.graph.n_edges, x.sequential]
@@ -95,28 +94,19 @@ def job_rows(types: Sequence[JobType]) -> Floats2:
     return np.asarray(found / found.max(axis=0))
 
 
-@kernel
-def describe(job: Floats, limit: float, beta: float, end: Floats, now: float, row: Singles) -> None:
-    """Write the features of one decision, float32 (FEATURES,).
+def describe(
+    jobs: FloatArray, limit: FloatArray, beta: FloatArray, end: FloatArray, now: FloatArray
+) -> NDArray[np.float32]:
+    """Return the features of B decisions, float32 (B, FEATURES).
 
     Args:
-        job: of its model, see `job_rows`.
-        limit: acceptable time, as a share of the longest sequential time of all models.
-        end: when each server is free, float64 (n,); jobs that run are told by when they end.
+        jobs: of their models, see `job_rows`, float64 (B, len(JOB)).
+        limit: acceptable time, as a share of the longest sequential time of all models, float64 (B,).
+        end: when each server is free, float64 (B, n); jobs that run are told by when they end.
     """
-    free, running, n = 0, 0, len(end)
-    for s in range(n):
-        if end[s] <= now:
-            free += 1
-            continue
-        running += 1
-        for other in range(s):
-            if end[other] == end[s]:
-                running -= 1
-                break
-    at = len(job)
-    row[:at] = job
-    row[at], row[at + 1], row[at + 2], row[at + 3] = limit, beta, 1.0 - free / n, running / n
-    row[at + 4] = 1.0
-    for q in range(len(DEGREES)):
-        row[at + 5 + q] = 1.0 if free >= DEGREES[q] else 0.0
+    end = np.sort(end, axis=1)
+    busy = end > now[:, None]
+    last = np.append(end[:, 1:] != end[:, :-1], np.ones((len(end), 1), bool), axis=1)
+    count, running, n = busy.sum(axis=1), (busy & last).sum(axis=1), end.shape[1]
+    state = np.stack([limit, beta, 1.0 - (n - count) / n, running / n], axis=1)
+    return np.hstack([jobs, state, (n - count)[:, None] >= (0, *DEGREES)]).astype(np.float32)

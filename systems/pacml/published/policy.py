@@ -15,7 +15,7 @@ from ..arrivals import DISTRIBUTIONS
 from ..jobs import JobType
 from ..simulate import Acceptance, RampState
 from .network import Policies, batch_of
-from .observe import ACTIONS, FEATURES, PublishedObservation, describe, job_rows, op_rows
+from .observe import ACTIONS, PublishedObservation, describe, job_rows, op_rows
 from .recipe import NAME, PublishedSettings
 
 GRAPHS = 256
@@ -48,9 +48,8 @@ class PublishedPolicy(NetworkPolicy):
     def observe(self, state: RampState) -> PublishedObservation:
         """Return what there is to decide when a job arrives."""
         rows, longest = self._jobs(state.case.types)
-        row = np.zeros(FEATURES, np.float32)
-        job = rows[state.case.model[state.index]]
-        describe(job, state.limit / longest, state.fraction, np.array(state.ends), state.now, row)
+        limit, beta, now = (np.array([x]) for x in (state.limit / longest, state.fraction, state.now))
+        (row,) = describe(rows[[state.case.model[state.index]]], limit, beta, state.ends[None], now)
         return PublishedObservation(self._graph(state.job), row, row[-ACTIONS:] > 0)
 
     def decide(self, state: RampState) -> Acceptance | None:

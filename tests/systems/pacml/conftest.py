@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ def make_scenario() -> Callable[..., Scenario]:
     """Return what makes a scenario of a size and a seed: jobs of 5 to 50 s on one server, as the published ones."""
     torch.set_num_threads(1)  # the matrices are small, and the tests run side by side
 
+    @cache
     def make(size: tuple[int, int, int], seed: int, units: Units = "physical", kinds: int = 2) -> Scenario:
         rng, topology = np.random.default_rng(seed), RampTopology(*size)
         blocks, types = Blocks(topology), list[JobType]()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,20 +11,12 @@ import pytest
 from gangplan.instances import InstanceError, RampTopology
 from gangplan.systems.pacml.jobs import Blocks
 from gangplan.systems.pacml.learned import features as of
-from gangplan.systems.pacml.learned.features import (
-    CONTEXT,
-    LEVELS,
-    MOST,
-    PER_SHAPE,
-    SUMS,
-    WIDTH,
-    remember,
-    scratch_of,
-    turn_of,
-    write_rows,
-)
-from gangplan.systems.pacml.learned.tables import DEGREES, NEAR, BlockTables, start_job, tables
+from gangplan.systems.pacml.learned.features import CONTEXT, LEVELS, MOST, WIDTH, Decision, Past
+from gangplan.systems.pacml.learned.tables import DEGREES, NEAR, BlockTables, TypeTimes, tables
 from gangplan.systems.pacml.learned.values import Scenario
+
+PER_SHAPE = 24
+"""Candidates of a shape that are looked at."""
 
 
 class Moment(NamedTuple):
@@ -38,7 +30,7 @@ class Moment(NamedTuple):
 def moment(scenario: Scenario, seed: int, busy: float) -> Moment:
     """Draw a state in which about a share `busy` of the servers is held, some exactly as long as a level."""
     rng = np.random.default_rng(seed)
-    gap = float(rng.uniform(0.3, 3.0)) * scenario.times.sequential.mean() / scenario.tables.n
+    gap = float(rng.uniform(0.3, 3.0)) * np.mean(scenario.times.sequential) / scenario.tables.n
     past = [
         (
             min(1.0, float(rng.uniform(0.5, 1.2))),
@@ -48,7 +40,7 @@ def moment(scenario: Scenario, seed: int, busy: float) -> Moment:
         for i in range(int(rng.integers(1, 6)))
     ]
     now = sum(gap for _, _, gap in past)
-    turn = turn_of(sums_of(scenario, past), scenario.tables.n)
+    turn = past_of(scenario, past).turn(scenario.tables.n)
     end = np.full(scenario.tables.n, -1.0)
     held = rng.random(scenario.tables.n) < busy
     left = np.where(rng.random(held.sum()) < 0.3, rng.choice(LEVELS[1:], held.sum()), rng.uniform(0, 30, held.sum()))
@@ -56,35 +48,40 @@ def moment(scenario: Scenario, seed: int, busy: float) -> Moment:
     return Moment(past, end, now)
 
 
-def sums_of(scenario: Scenario, past: list[tuple[float, int, float]], unit: float = 1.0) -> Any:
+def past_of(scenario: Scenario, jobs: list[tuple[float, int, float]], unit: float = 1.0) -> Past:
     """Return the sums of the past, with times in another unit."""
-    sums = np.zeros(SUMS)
-    for beta, kind, gap in past:
-        remember(sums, beta, unit * scenario.times.sequential[kind], scenario.times.efficiency[kind], unit * gap)
-    return sums
+    past, times = Past(), scenario.times
+    for beta, kind, gap in jobs:
+        past.add(beta, unit * times.sequential[kind], *times.efficiency[kind], unit * gap)
+    return past
 
 
-def written(
+def decided(
     scenario: Scenario, at: Moment, *, unit: float = 1.0, table: BlockTables | None = None, choose: bool = True
-) -> Any:
+) -> tuple[Decision, int]:
+    """Return a decision with the rows of a state, and how many there are."""
+    decision = Decision(scenario.tables if table is None else table, choose=choose)
+    past, (beta, kind, _) = past_of(scenario, at.past, unit), at.past[-1]
+    types = [replace(x, jct=x.jct * unit, sequential=x.sequential * unit) for x in scenario.types]
+    times = scenario.times if unit == 1.0 else TypeTimes(types)
+    turn = past.turn(decision.tables.n)
+    k = decision.look(at.end * unit, at.now * unit, turn, times, kind, beta, past)
+    decision.write(k)
+    return decision, k
+
+
+def written(*args: Any, **kwargs: Any) -> Any:
     """Return the rows of a state and their blocks."""
-    table = scenario.tables if table is None else table
-    sums, place = sums_of(scenario, at.past, unit), scratch_of(table, choose=choose)
-    beta, kind, _ = at.past[-1]
-    k = write_rows(
-        at.end * unit, at.now * unit, turn_of(sums, table.n), table,
-        scenario.times._replace(jct=scenario.times.jct * unit, sequential=scenario.times.sequential * unit), kind,
-        beta, sums, place,
-    )  # fmt: skip
-    return place.row[:k].copy(), place.choice[:k].copy()
+    decision, k = decided(*args, **kwargs)
+    return np.array(decision.row)[:k], np.array(decision.choice)[:k]
 
 
 def recount(scenario: Scenario, at: Moment) -> tuple[list[Any], list[int]]:
     """Return the same by lists and loops: take each candidate's servers, and count which blocks are then available."""
-    blocks, jct = scenario.types[0].blocks, scenario.times.jct[at.past[-1][1]]
+    blocks, jct = scenario.types[0].blocks, np.asarray(scenario.times.jct)[at.past[-1][1]]
     members = [blocks.members(b).tolist() for b in range(blocks.n_blocks)]
-    sums, n = sums_of(scenario, at.past), blocks.n_servers
-    turn = turn_of(sums, n)
+    n = blocks.n_servers
+    turn = past_of(scenario, at.past).turn(n)
     betas, alone = ([x[0] for x in at.past], [scenario.times.sequential[x[1]] for x in at.past])
     beta, sequential = betas[-1], alone[-1]
     limit = beta * sequential
@@ -161,15 +158,17 @@ def test_degrees_by_published_first_fit(scenario: Scenario, busy: float) -> None
     """
     at = moment(scenario, 11, busy)
     beta, m, _ = at.past[-1]
-    rows, degrees = written(scenario, at, choose=False)
+    decision, k = decided(scenario, at, choose=False)
+    rows, degrees = decision.row[:k], np.asarray(decision.choice)[:k]
     free, kind = at.end <= at.now, scenario.types[m]
     placed = [kind.published(q, free) for q in range(len(DEGREES))]
     limit = beta * kind.sequential
     assert degrees.tolist() == [-1, *(q for q, x in enumerate(placed) if x is not None and x.jct <= limit)]
-    for row, q in zip(rows[1:], degrees[1:].tolist(), strict=True):
-        end, found = at.end.copy(), placed[q]
+    end = np.asarray(decision.at.ends)[0]
+    for i, (row, q) in enumerate(zip(rows[1:], degrees[1:].tolist(), strict=True), 1):
+        end[:], found = at.end, placed[q]
         assert found is not None
-        until = start_job(end, at.now, q, m, scenario.tables, scenario.times, True)
+        until = decision.accept(i)
         assert np.flatnonzero(end != at.end).tolist() == found.servers.tolist()
         assert until - at.now == pytest.approx(found.jct, rel=0.1)
         assert row[-7] == pytest.approx(np.log2(DEGREES[q]) / 4)
@@ -187,15 +186,10 @@ def test_units(scenario: Scenario, unit: float) -> None:
 def relabelled(table: BlockTables, rng: np.random.Generator) -> tuple[BlockTables, Any, Any]:
     """Return the cluster with its servers named otherwise and the blocks of a degree in another order, and both."""
     name = rng.permutation(table.n)
-    order = np.lexsort([rng.random(len(table.size)), table.degree])  # block i is now that which was order[i]
-    servers = np.where(table.servers[order] >= 0, name[table.servers[order]], -1).astype(np.int32)
-    held = [np.flatnonzero((servers == s).any(axis=1)) for s in range(table.n)]
-    first = np.array([0, *itertools.accumulate(len(x) for x in held)])
-    parts = (servers, table.size[order], table.degree[order], table.shape[order], table.fast, first)
-    for part in parts[1:4]:
-        part.setflags(write=False)  # as those of the cluster are: the compiled code need not be compiled again
-    servers.setflags(write=False)
-    return BlockTables(*parts, np.concatenate(held), table.n), name, order
+    degree, shape, servers = (np.asarray(x) for x in (table.degree, table.shape, table.servers))
+    order = np.lexsort([rng.random(len(degree)), degree])  # block i is now that which was order[i]
+    servers = np.where(servers[order] >= 0, name[servers[order]], -1).astype(np.int32)
+    return BlockTables(servers, degree[order], shape[order], np.asarray(table.fast), table.n), name, order
 
 
 @pytest.mark.parametrize("seed", range(6))

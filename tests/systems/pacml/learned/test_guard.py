@@ -10,9 +10,9 @@ import pytest
 from gangplan.instances.arrays import FloatArray
 from gangplan.systems.pacml.arrivals import ArrivalCase, arrivals
 from gangplan.systems.pacml.baselines import make_policy
-from gangplan.systems.pacml.learned.guard import FIRST, LEAD, RULES, WIDE_RULES, by_rule, jobs_to_come
+from gangplan.systems.pacml.learned.guard import FIRST, LEAD, RULES, WIDE_RULES, jobs_to_come
 from gangplan.systems.pacml.learned.policy import RampDecider, RampObservation
-from gangplan.systems.pacml.learned.tables import DEGREES, tables, times_of
+from gangplan.systems.pacml.learned.tables import DEGREES, Clusters, TypeTimes, tables
 from gangplan.systems.pacml.learned.values import Scenario
 from gangplan.systems.pacml.simulate import Acceptance, RampState, simulate
 
@@ -21,12 +21,14 @@ class Rule:
     """Decides by a compiled rule."""
 
     def __init__(self, case: ArrivalCase, rule: tuple[int, int]) -> None:
-        self._tables, self._jct, self._rule = tables(case.blocks), times_of(case.types).jct, np.array(rule)
+        self._clusters, self._times, self._rule = Clusters(tables(case.blocks), 2), TypeTimes(case.types), rule
 
     def decide(self, state: RampState) -> Acceptance | None:
         """Return the rule's choice."""
-        jct = self._jct[state.case.model[state.index]]
-        block = by_rule(state.ends, state.now, jct, state.limit, self._rule, self._tables)
+        np.asarray(self._clusters.ends)[1], found = state.ends, np.full(2, -1)
+        kind = state.case.model[state.index]
+        self._clusters.go_on(found, state.now, self._times, kind, state.limit, np.array([self._rule]))
+        block = int(found[1])
         return None if block < 0 else Acceptance(int(state.blocks.degree[block]), block)
 
 

@@ -3,64 +3,63 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from gangplan.instances.arrays import FloatArray
+from gangplan.solvers.native import Random
 from gangplan.systems.pacml.arrivals import ArrivalCase, arrivals
 from gangplan.systems.pacml.baselines import make_policy
 from gangplan.systems.pacml.check import check
-from gangplan.systems.pacml.learned.features import MOST, find, scratch_of
-from gangplan.systems.pacml.learned.hindsight import (
-    FIRST,
-    FUTURES,
-    HORIZON,
-    Future,
-    Futures,
-    PastPlans,
-    hindsight,
-    plans,
-)
+from gangplan.systems.pacml.learned.features import Decision, Past
+from gangplan.systems.pacml.learned.hindsight import FIRST, Futures, PastPlans
 from gangplan.systems.pacml.learned.policy import RampDecider, RampObservation
+from gangplan.systems.pacml.learned.tables import TypeTimes
 from gangplan.systems.pacml.learned.values import Scenario
+from gangplan.systems.pacml.learned.worth import FUTURES, HORIZON, Plans
 from gangplan.systems.pacml.plans import search
 from gangplan.systems.pacml.simulate import Decides, simulate
+
+
+def valued(
+    times: TypeTimes, scenario: Scenario, end: FloatArray, gap: float, kind: int, beta: float, later: tuple[int, float]
+) -> FloatArray:
+    """Return what the candidates of a decision are worth where there is but one job to draw."""
+    decision, plans = Decision(scenario.tables), Plans(scenario.tables, times, Random(0))
+    k = decision.look(end, 0.0, gap, times, kind, beta, Past())
+    plans.draw_from(np.full(9, later[0]), np.full(9, later[1]))
+    return plans.values(end, 0.0, gap, kind, np.asarray(decision.block)[:k])
 
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_counts_what_the_search_counts(scenario: Scenario, seed: int) -> None:
     """Of one known future the best candidate is worth what a wide beam of the simulator accepts, within one job."""
-    tables, times = scenario.tables, scenario.times
-    kind, gap, end = seed, times.sequential[seed] / 24, np.full(32, -1.0)
-    place, out = scratch_of(tables), np.zeros(MOST)
-    limit = 0.7 * times.sequential[kind]
-    k = find(end, 0.0, gap, tables, times, kind, limit, place)
-    # all futures are the same where there is but one job to draw
-    future = Future(np.full(1, kind), np.full(1, 0.7))
-    hindsight(k, end, 0.0, gap, kind, future, tables, times, place, plans(tables), FUTURES, out)
+    kind, gap, end = seed, scenario.times.sequential[seed] / 24, np.full(32, -1.0)
+    out = valued(scenario.times, scenario, end, gap, kind, 0.7, (kind, 0.7))
     submit = gap * np.arange(HORIZON + 1)
     case = ArrivalCase(scenario.types, submit, np.full(HORIZON + 1, kind), np.full(HORIZON + 1, 0.7), float(submit[-1]))
     known = search(case, width=200).accepted
-    assert k > 1 and known - 1 <= out[:k].max() <= HORIZON + 1
-    assert abs(out[:k].max() - known) <= 1
+    assert len(out) > 1 and known - 1 <= out.max() <= HORIZON + 1
+    assert abs(out.max() - known) <= 1
+
+
+def one_server(scenario: Scenario) -> TypeTimes:
+    """Return times of a job that holds one server for good, and of a short one; neither runs on more servers."""
+    tables = scenario.tables
+    alone = np.asarray(tables.degree)[np.unique(tables.shape, return_index=True)[1]] == 0
+    kind = scenario.types[0]
+    return TypeTimes([replace(kind, jct=np.where(alone, x, np.inf), sequential=x) for x in (1000.0, 0.5)])
 
 
 def test_knows_what_a_job_costs(scenario: Scenario) -> None:
     """One server is free: a job that holds it for good costs all short jobs to come."""
-    tables = scenario.tables
-    alone = tables.degree[np.unique(tables.shape, return_index=True)[1]] == 0
-    jct = np.full((2, len(tables.fast)), np.inf)
-    jct[:, alone] = [[1000.0], [0.5]]
-    times = scenario.times._replace(jct=jct, sequential=np.array([1000.0, 0.5]))
     end = np.full(32, 1e6)
     end[7] = -1.0
-    place, out = scratch_of(tables), np.zeros(MOST)
     for accept, after in ((1.0, HORIZON), (0.01, 0)):  # whether those to come can be done in time at all
-        k = find(end, 0.0, 1.0, tables, times, 0, 1000.0, place)
-        future = Future(np.ones(9, np.int64), np.full(9, accept))
-        hindsight(k, end, 0.0, 1.0, 0, future, tables, times, place, plans(tables), FUTURES, out)
-        assert k == 2 and out[:2] == pytest.approx([after, 1.0]) and FUTURES > 1
+        out = valued(one_server(scenario), scenario, end, 1.0, 0, 1.0, (1, accept))
+        assert out == pytest.approx([after, 1.0]) and FUTURES > 1
 
 
 class Largest(RampDecider):

@@ -19,8 +19,9 @@ from gangplan.systems.pacml.learned.learners import Validation
 from gangplan.systems.pacml.learned.network import BlockNetwork
 from gangplan.systems.pacml.learned.policy import RampPolicy
 from gangplan.systems.pacml.learned.recipe import RECIPE, PacmlSettings
-from gangplan.systems.pacml.learned.teacher import label, teacher
-from gangplan.systems.pacml.learned.values import SHAPE, Scenario, published
+from gangplan.systems.pacml.learned.teacher import label
+from gangplan.systems.pacml.learned.values import Scenario, published
+from gangplan.systems.pacml.learned.worth import SHAPE, Teacher
 
 TINY = PacmlSettings(width=16, minibatch=64, imitation_rate=5e-3)
 
@@ -47,7 +48,7 @@ def imitation(small: Scenario, updates: int = 60) -> Imitation:
     """Return a learner of what a table says of one episode."""
     (name,) = small.sets
     table = np.zeros(SHAPE) + 0.01 * np.arange(SHAPE[2])
-    made = label(small, small.draw(name, "D", 0, 200), teacher(small, table, None, planned=False, choose=True), 1.0, 0)
+    made = label(small, small.draw(name, "D", 0, 200), Teacher(small.tables, small.times, table), 1.0)
     judge = Validation(small, [small.draw(name, "A", 9, 100)])
     return learners.imitation(network(), [[made]], judge, TINY, TINY.imitation_rate, updates, 0)
 

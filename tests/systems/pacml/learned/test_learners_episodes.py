@@ -1,4 +1,4 @@
-"""In compiled code and in the simulator the same weights decide alike."""
+"""In episodes and in the simulator the same weights decide alike."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 
 from gangplan.systems.pacml.arrivals import ArrivalCase, arrivals
 from gangplan.systems.pacml.check import check
-from gangplan.systems.pacml.learned.features import WIDTH, scratch_of
+from gangplan.systems.pacml.learned.features import WIDTH
 from gangplan.systems.pacml.learned.learners import Validation, run_episode
 from gangplan.systems.pacml.learned.network import BlockNetwork, Variant
 from gangplan.systems.pacml.learned.policy import RampPolicy
@@ -33,15 +33,12 @@ def network(variant: Variant = "all", seed: int = 0) -> BlockNetwork:
 # totals see no block: which one is then the best is a matter of rounding
 @pytest.mark.parametrize(("variant", "choose", "seed"), [("all", True, 0), ("all", False, 1), ("totals", False, 2)])
 def test_the_same_decisions(scenario: Scenario, variant: Variant, choose: bool, seed: int) -> None:
-    """Compiled play and the simulator with the policy accept the same jobs until the same times; check agrees."""
+    """Episodes and the simulator with the policy accept the same jobs until the same times; check agrees."""
     case = arrivals(scenario.types, "A", seed, n=150, load=1.2, poisson=seed == 1)
     (name,) = scenario.sets
     episode, weights = scenario.episode(name, case), network(variant, seed)
-    finish = np.zeros(case.n_jobs)
-    accepted = run_episode(
-        episode.kind, episode.beta, episode.gap, scenario.tables, scenario.times, weights.compiled(),
-        scratch_of(scenario.tables, choose=choose), finish,
-    )  # fmt: skip
+    finish = run_episode(episode, scenario.times, weights.weights(), scenario.decision(choose=choose))
+    accepted = np.isfinite(finish).sum()
     outcome = simulate(case, RampPolicy(weights, PacmlSettings(blocks=choose), guarded=False))
     if not choose:  # there a time on an empty cluster stands for that on the shapes that first fit finds
         assert abs(accepted - outcome.admitted.sum()) <= 6 and check(outcome) == []
@@ -62,15 +59,14 @@ def test_what_reads_the_op_graph_decides_alike(scenario: Scenario) -> None:
     episode, own, told = scenario.episode(name, case), network("op-graph", 3), replace(scenario, told=True)
     played = network("op-graph", 3)
     played.graphs = own.batch([x.graph for x in scenario.types])
-    finish = np.zeros(case.n_jobs)
-    scratch, world = told.scratch(choose=True), (scenario.tables, scenario.times)
-    run_episode(episode.kind, episode.beta, episode.gap, *world, played.compiled(), scratch, finish)
-    assert np.allclose(played.compiled().first[:WIDTH], own.compiled().first[:WIDTH])
+    decision = told.decision(choose=True)
+    finish = run_episode(episode, scenario.times, played.weights(), decision)
+    assert np.allclose(played.weights().first[:WIDTH], own.weights().first[:WIDTH])
     outcome = simulate(case, RampPolicy(own, PacmlSettings(), guarded=False))
     assert np.allclose(outcome.finish, finish, rtol=1e-12) and check(outcome) == []
     vectors = played.encode(played.graphs)
     assert len(torch.unique(vectors, dim=0)) == len({x.name for x in scenario.types})
-    rows = torch.from_numpy(scratch.row[:1].copy())
+    rows = torch.from_numpy(np.array(decision.row[:1]))
     rows[:, WIDTH:] = 0.0
     rows[:, WIDTH] = 1.0
     assert torch.allclose(played(rows), own(torch.cat([rows[:, :WIDTH], vectors[:1]], 1)), atol=1e-5)

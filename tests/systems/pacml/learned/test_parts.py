@@ -7,9 +7,6 @@ import pytest
 
 from gangplan.instances import RampTopology
 from gangplan.systems.pacml.jobs import Blocks
-
-pytest.importorskip("numba")
-
 from gangplan.systems.pacml.learned.parts import SERVERS, WHOLE, parts
 
 
@@ -22,10 +19,11 @@ def test_blocks_are_the_clusters(size: tuple[int, int, int]) -> None:
     assert sorted(np.concatenate([part.servers for part in found]).tolist()) == list(range(blocks.n_servers))
     for part in found:
         assert len(part.servers) <= SERVERS
+        tables = part.decision.tables
         for own in range(0, len(part.block), 7):
-            local = part.tables.servers[own, : part.tables.size[own]]
+            local = tables.servers[own, : tables.size[own]]
             assert sorted(part.servers[local].tolist()) == blocks.members(int(part.block[own])).tolist()
-        assert np.array_equal(blocks.shape[part.block], part.shape[part.tables.shape])
+        assert np.array_equal(blocks.shape[part.block], tables.shape)
 
 
 def test_small_clusters_are_whole() -> None:

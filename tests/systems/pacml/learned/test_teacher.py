@@ -8,52 +8,34 @@ import numpy as np
 import pytest
 
 from gangplan.systems.pacml.learned import values
-from gangplan.systems.pacml.learned.features import (
-    CLASSES,
-    MOST,
-    N_LEVELS,
-    SUMS,
-    remember,
-    scratch_of,
-    turn_of,
-    write_rows,
-)
-from gangplan.systems.pacml.learned.hindsight import Future
+from gangplan.systems.pacml.learned.features import CLASSES, MOST, N_LEVELS, Decision, Past
 from gangplan.systems.pacml.learned.network import BlockNetwork
-from gangplan.systems.pacml.learned.teacher import FUTURES, HORIZON, label, look_ahead, teacher
-from gangplan.systems.pacml.learned.values import GAMMA, SHAPE, Scenario, value_table, weigh
+from gangplan.systems.pacml.learned.teacher import label
+from gangplan.systems.pacml.learned.values import Scenario, value_table
+from gangplan.systems.pacml.learned.worth import COUNTED, GAMMA, HORIZON, PLAYED, SHAPE, STEPS, Teacher, add_equations
+
+from .test_features import past_of
+from .test_hindsight import one_server
 
 START = np.zeros(SHAPE) + 0.01 * np.arange(SHAPE[2])
 
 
-def past(scenario: Scenario, kind: int = 0) -> tuple[Any, float]:
-    """Return the sums and the turn after one job."""
-    sums = np.zeros(SUMS)
-    remember(sums, 1.0, scenario.times.sequential[kind], scenario.times.efficiency[kind], 0.0)
-    return sums, turn_of(sums, scenario.tables.n)
-
-
 @pytest.mark.parametrize("choose", [True, False])
 def test_weighs_the_same_rows(scenario: Scenario, choose: bool) -> None:
-    """The teacher's candidates are those of `write_rows`, and it values each by the counts that its row holds."""
+    """The teacher values each candidate by the counts that its row holds."""
     rng, table = np.random.default_rng(0), np.random.default_rng(1).normal(size=SHAPE)
-    sums, turn = past(scenario)
-    sequential = scenario.times.sequential[0]
+    past, decision, out = past_of(scenario, [(1.0, 0, 0.0)]), Decision(scenario.tables, choose=choose), np.zeros(MOST)
+    turn = past.turn(scenario.tables.n)
     for busy in (0.0, 0.4, 0.7):
         end = np.where(rng.random(32) < busy, rng.uniform(0, 20, 32) * turn, -1.0)
-        mine, other, out = (
-            scratch_of(scenario.tables, choose=choose),
-            scratch_of(scenario.tables, choose=choose),
-            np.zeros(MOST),
-        )
-        k = weigh(end, 0.0, turn, scenario.tables, scenario.times, 0, sequential, table, mine, out)
-        assert k == write_rows(end, 0.0, turn, scenario.tables, scenario.times, 0, 1.0, sums, other) > 1
-        assert np.array_equal(mine.choice[:k], other.choice[:k])
-        count = np.expm1(other.row[:k, : 2 * CLASSES * N_LEVELS : 2] / 0.3).round().astype(int)
-        count = count.reshape(k, CLASSES, N_LEVELS)[:, : SHAPE[0], values.COUNTED]
-        column = values.STEPS[np.minimum(count, len(values.STEPS) - 1)]
+        k = decision.look(end, 0.0, turn, scenario.times, 0, 1.0, past)
+        decision.write(k)
+        Teacher(scenario.tables, scenario.times, table, choose=choose).judge(decision, k, out)
+        count = np.expm1(np.asarray(decision.row)[:k, : 2 * CLASSES * N_LEVELS : 2] / 0.3).round().astype(int)
+        count = count.reshape(k, CLASSES, N_LEVELS)[:, : SHAPE[0], COUNTED]
+        column = STEPS[np.minimum(count, len(STEPS) - 1)]
         worth = np.take_along_axis(table[None], column[..., None], axis=3).sum(axis=(1, 2, 3))
-        assert np.allclose(out[:k], worth + (other.choice[:k] >= 0))
+        assert k > 1 and np.allclose(out[:k], worth + (np.asarray(decision.choice)[:k] >= 0))
 
 
 def test_least_squares() -> None:
@@ -61,7 +43,7 @@ def test_least_squares() -> None:
     reward = np.array([0.0, 1.0, 0.5])
     columns, n = np.arange(300)[:, None] % 3, 3
     a, b = np.zeros((n + 1, n + 1)), np.zeros(n + 1)
-    values._lstd(columns, np.tile(reward, 100), a, b)
+    add_equations(columns, np.tile(reward, 100), a, b)
     solved = np.linalg.lstsq(a, b)[0]
     step = np.roll(np.eye(n), 1, axis=1)  # from each state to the next
     value = np.linalg.solve(np.eye(n) - GAMMA * step, step @ reward)
@@ -79,8 +61,7 @@ def test_a_table_is_learned(scenario: Scenario) -> None:
     tests = [scenario.draw(name, "D", 5000 + i, 1000, load=1.5) for i in range(3)]
 
     def accepted(episode: Any, table: Any) -> float:
-        world, case = (scenario.tables, scenario.times), (episode.kind, episode.beta, episode.gap)
-        return float(values.watch(*case, *world, table, scratch_of(scenario.tables), -1)[1].mean())
+        return float(values.watch(episode, scenario.times, table, Decision(scenario.tables), -1)[1].mean())
 
     before, after = ([accepted(x, t) for x in tests] for t in (START, table))
     assert np.mean(after) > np.mean(before) + 0.05
@@ -89,25 +70,17 @@ def test_a_table_is_learned(scenario: Scenario) -> None:
 
 def test_looks_ahead(scenario: Scenario) -> None:
     """One server is free: a job that holds it for good costs all short jobs to come, which the table does not know."""
-    s = len(scenario.tables.fast)
-    alone = scenario.tables.degree[np.unique(scenario.tables.shape, return_index=True)[1]] == 0
-    turn = 1.0
-    jct = np.full((2, s), np.inf)
-    jct[:, alone] = [[1000.0], [0.5]]
-    times = scenario.times._replace(jct=jct, sequential=np.array([1000.0, 0.5]))
     end = np.full(32, 1e6)
     end[7] = -1.0
-    mine, out = scratch_of(scenario.tables), np.zeros(MOST)
-    none = np.zeros(SHAPE)
+    times, decision, out, none = one_server(scenario), Decision(scenario.tables), np.zeros(MOST), np.zeros(SHAPE)
     for accept, after in ((1.0, True), (0.01, False)):  # whether those to come can be done in time at all
-        k = weigh(end, 0.0, turn, scenario.tables, times, 0, 1000.0, none, mine, out)
+        k = decision.look(end, 0.0, 1.0, times, 0, 1.0, Past())
+        Teacher(scenario.tables, times, none).judge(decision, k, out)
         assert k == 2 and out[:2].tolist() == [0.0, 1.0]
-        knows = teacher(scenario, none, None, planned=False, choose=True)
-        knows = knows._replace(future=Future(np.ones(10, np.int64), np.full(10, accept)))
-        look_ahead(k, end, 0.0, turn, 0, scenario.tables, times, knows, mine, out)
+        Teacher(scenario.tables, times, none, np.ones(10), np.full(10, accept)).judge(decision, k, out)
         assert out[1] == pytest.approx(1.0)
         assert out[0] == pytest.approx(sum(GAMMA**h for h in range(HORIZON)) if after else 0.0)
-    assert FUTURES > 1
+    assert PLAYED > 1
 
 
 @pytest.mark.parametrize("how", ["table", "rollouts", "plans", "student"])
@@ -115,12 +88,12 @@ def test_labels(small: Scenario, how: str) -> None:
     """Labels are rows with finite values, of decisions that have a choice; a seed gives them again."""
     (name,) = small.sets
     episode, ahead = (small.draw(name, "D", seed, 60) for seed in (0, 1))
-    student = BlockNetwork(8).compiled() if how == "student" else None
+    student = BlockNetwork(8).weights() if how == "student" else None
 
     def labels() -> Any:
-        futures = None if how == "table" else ahead
-        knows = teacher(small, START, futures, planned=how in ("plans", "student"), choose=True)
-        return label(small, episode, knows, 1.0, 3, student)
+        futures = () if how == "table" else (ahead.kind, ahead.beta)
+        knows = Teacher(small.tables, small.times, START, *futures, planned=how in ("plans", "student"), seed=3)
+        return label(small, episode, knows, 1.0, student)
 
     found = labels()
     length = np.diff(found.first)
