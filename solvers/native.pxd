@@ -12,6 +12,11 @@ ctypedef unsigned long long[:, ::1] Words2
 ctypedef int[:, ::1] Halves2
 ctypedef unsigned char[::1] Flags
 ctypedef unsigned char[:, ::1] Flags2
+ctypedef float Single
+ctypedef float[::1] Singles
+ctypedef float[:, ::1] Singles2
+ctypedef float[:, :, ::1] Singles3
+ctypedef float[:, :, :, ::1] Singles4
 
 cdef class Random:
     cdef unsigned int[624] state

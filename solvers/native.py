@@ -24,6 +24,12 @@ if not cython.compiled:
     Halves2 = NDArray[np.int32]
     Flags = NDArray[np.uint8]
     Flags2 = NDArray[np.uint8]
+    Single = float
+    """A number of 32 bits."""
+    Singles = NDArray[np.float32]
+    Singles2 = NDArray[np.float32]
+    Singles3 = NDArray[np.float32]
+    Singles4 = NDArray[np.float32]
     """Arrays of one dimension, or of so many, in C order; one of numpy's bools is `Flags` by ``view(np.uint8)``."""
 
 WORDS = cython.declare(Int, 624)

@@ -1,32 +1,39 @@
-"""The graph network in compiled code, without torch: typed nodes in one array, edges relation by relation."""
+"""The graph network in compiled code, without torch: typed nodes in one array, edges relation by relation.
+
+Sums have one order, whatever the machine, so that scores are the same to the bit everywhere.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any
 
+import cython
 import numpy as np
+from cython import cclass, declare, final, nogil
 from numpy.typing import NDArray
 
-from gangplan.solvers.compiled.kernel import (
-    Ints,
-    Ints2,
-    Singles,
-    Singles2,
-    Singles3,
-    Singles4,
-    by_reference,
-    inner,
-    kernel,
-)
+from gangplan.simulator.gangs.arrays import Arrays
 
 from .schema import Schema
 
+if not cython.compiled:
+    from gangplan.solvers.native import Float, Int, Ints, Ints2, Single, Singles, Singles2, Singles3, Singles4
+
+    BLOCK = 16
+    """Numbers of a row that are summed up at once, in registers: widths are rounded up to a multiple, with zeros."""
+
 FAR = 1e9
 """Features are within this where it is not known what they are like in training."""
+BESIDE = declare(Float, 0.5)
+LEAST = declare(Float, 0.25)
+"""How far outside a range is still like what was trained on: so many times its width, and at least so much."""
+ZERO = declare(Single, 0.0)
 
 
-class Graph(NamedTuple):
+@final
+@cclass
+class Graph(Arrays):
     """A graph, or room for one: arrays may be longer than what counts.
 
     Attributes:
@@ -44,24 +51,41 @@ class Graph(NamedTuple):
     weight: Singles
     relation: Ints
 
+    def __init__(self, *arrays: Any) -> None:
+        self.x, self.kind, self.source, self.target, self.weight, self.relation = arrays
+        nodes, kinds, edges, *_, relations = map(len, arrays)
+        self.own("x kind source target weight relation", arrays, nodes, kinds, edges, edges, edges, relations)
+        self.h = self.new = self.told = np.zeros((0, 0), np.float32)
 
-class CompiledNetwork(NamedTuple):
+    def make_room(self, net: CompiledNetwork) -> None:
+        """Make room for what a network makes of the nodes; raise `ValueError` if it is one of other graphs."""
+        found = (len(self.kind) - 1, len(self.relation) - 1, self.x.shape[1])
+        if found != (wanted := (len(net.low), len(net.ends), net.low.shape[1])):
+            raise ValueError(f"{found} kinds, relations and features are not the {wanted} of the network")
+        shape = (len(self.x), max(net.head.shape[1], net.last.shape[1]))
+        if (len(self.h), self.h.shape[1]) != shape:
+            self.h, self.new, self.told = (np.zeros(shape, np.float32) for _ in range(3))
+
+
+@final
+@cclass
+class CompiledNetwork(Arrays):
     """Weights of `GraphNetwork`, of width w: L rounds, T kinds, R relations, F features of the widest kind.
 
     Attributes:
         enter, enter_bias: float32 (T, F, w), (T, w).
-        own, own_bias: float32 (L, T, w, w), (L, T, w).
+        root, root_bias: of the nodes themselves, float32 (L, T, w, w), (L, T, w).
         message: float32 (L, R, w, w).
         head, head_bias, last: float32 (w, w), (w,), (w, outputs).
         ends: see `Schema.ends`.
-        scored: the kind that gets scores, int64 (1,).
+        scored: the kind that gets scores, and how many, int64 (2,).
         low, high: between which features were in training, float32 (T, F).
     """
 
     enter: Singles3
     enter_bias: Singles2
-    own: Singles4
-    own_bias: Singles3
+    root: Singles4
+    root_bias: Singles3
     message: Singles4
     head: Singles2
     head_bias: Singles
@@ -70,6 +94,20 @@ class CompiledNetwork(NamedTuple):
     scored: Ints
     low: Singles2
     high: Singles2
+
+    def __init__(self, *arrays: Any) -> None:
+        arrays = tuple(np.require(x, None, ["C", "W"]) for x in arrays)  # joblib's are read-only
+        self.enter, self.enter_bias, self.root, self.root_bias, self.message, *rest = arrays
+        self.head, self.head_bias, self.last, ends, scored, self.low, self.high = rest
+        self.ends, self.scored, (t, f, w), (n, r) = ends, scored, arrays[0].shape, arrays[4].shape[:2]
+        names = "enter enter_bias root root_bias message head head_bias last ends scored low high"
+        self.own(names, arrays, t, t, n, n, n, w, w, w, r, 2, t, t)
+        inner = [(f, w), (w,), (t, w, w), (t, w), (r, w, w), (w,), (), rest[2].shape[1:], (2,), (), (f,), (f,)]
+        even = w % BLOCK == rest[2].shape[1] % BLOCK == 0 <= scored[1] <= rest[2].shape[1]
+        if [x.shape[1:] for x in arrays] != inner or not even or not ((ends >= 0) & (ends < t)).all():
+            raise ValueError(f"shapes are not those of {t} kinds, {r} relations, {f} features, width {w}")
+        if not 0 <= scored[0] < t:
+            raise ValueError(f"kind {scored[0]} is none of {t}")
 
 
 def shapes(
@@ -88,28 +126,34 @@ def shapes(
 
 def network_of(schema: Schema, tensors: Mapping[str, NDArray[np.float32]]) -> CompiledNetwork:
     """Return the weights of a `GraphNetwork` as compiled code has them, given its tensors by name; see `shapes`."""
-    kinds, width = list(schema.kinds), len(tensors["head.bias"])
+    kinds, features, relations = list(schema.kinds), schema.width, len(schema.relations)
     rounds = sum(name.startswith("own.") for name in tensors) // (2 * len(kinds))
-    enter = np.zeros((len(kinds), schema.width, width), np.float32)
-    own = np.zeros((rounds, len(kinds), width, width), np.float32)
-    own_bias = np.zeros((rounds, len(kinds), width), np.float32)
-    message = np.zeros((rounds, len(schema.relations), width, width), np.float32)
-    low, high = (np.full((len(kinds), schema.width), sign * FAR, np.float32) for sign in (-1, 1))
+    width, outputs = (-(-n // BLOCK) * BLOCK for n in (len(tensors["head.bias"]), schema.outputs))
+
+    def put(name: str, *shape: int) -> NDArray[np.float32]:
+        made, x = np.zeros(shape, np.float32), tensors.get(name, np.zeros(1)).T
+        made[tuple(map(slice, x.shape))] = x
+        return made
+
+    def stack(parts: list[NDArray[np.float32]], *shape: int) -> NDArray[np.float32]:
+        return np.array(parts, np.float32).reshape(shape)
+
+    square, of = (width, width), (rounds, len(kinds))
+    low, high = (np.full((len(kinds), features), sign * FAR, np.float32) for sign in (-1, 1))
     for k, kind in enumerate(kinds):
         if f"range_{kind}" in tensors:
             low[k, : len(schema.kinds[kind])], high[k, : len(schema.kinds[kind])] = tensors[f"range_{kind}"]
-        enter[k, : len(schema.kinds[kind])] = tensors[f"enter.{kind}.weight"].T
-        for i in range(rounds):
-            own[i, k], own_bias[i, k] = tensors[f"own.{i}.{kind}.weight"].T, tensors[f"own.{i}.{kind}.bias"]
-    for i, j in np.ndindex(message.shape[:2]):
-        if f"told.{i}.{j}.weight" in tensors:
-            message[i, j] = tensors[f"told.{i}.{j}.weight"].T
-    bias = np.stack([tensors[f"enter.{kind}.bias"] for kind in kinds])
-    head, last = (np.ascontiguousarray(tensors[f"{name}.weight"].T) for name in ("head", "last"))
-    scored = np.array([kinds.index(schema.scored)])
+    own = [f"own.{i}.{kind}" for i in range(rounds) for kind in kinds]
+    told = [put(f"told.{i}.{j}.weight", *square) for i in range(rounds) for j in range(relations)]
     return CompiledNetwork(
-        enter, bias, own, own_bias, message, head, tensors["head.bias"], last, schema.ends, scored, low, high
-    )
+        np.stack([put(f"enter.{kind}.weight", features, width) for kind in kinds]),
+        np.stack([put(f"enter.{kind}.bias", width) for kind in kinds]),
+        stack([put(f"{name}.weight", *square) for name in own], *of, *square),
+        stack([put(f"{name}.bias", width) for name in own], *of, width),
+        stack(told, rounds, relations, *square), put("head.weight", *square), put("head.bias", width),
+        put("last.weight", width, outputs), schema.ends,
+        np.array([kinds.index(schema.scored), schema.outputs]), low, high,
+    )  # fmt: skip
 
 
 def widened(
@@ -137,83 +181,123 @@ def room(schema: Schema, nodes: int, edges: int) -> Graph:
     )  # fmt: skip
 
 
-BESIDE, LEAST = 0.5, 0.25
-"""How far outside a range is still like what was trained on: so many times its width, and at least so much."""
-
-
-@inner
-def strange(graph: Graph, net: CompiledNetwork) -> int:
+def strange(g: Graph, net: CompiledNetwork) -> Int:
     """Return kind * widest + feature of the first number that is unlike any in training, -1 if there is none."""
-    for kind in range(len(graph.kind) - 1):
+    for kind in range(len(net.low)):
         for j in range(net.low.shape[1]):
-            low, high = net.low[kind, j], net.high[kind, j]
-            slack = BESIDE * (high - low) + LEAST
-            for i in range(graph.kind[kind], graph.kind[kind + 1]):
-                if not low - slack <= graph.x[i, j] <= high + slack:
-                    return int(kind * net.low.shape[1] + j)
+            slack: Float = BESIDE * (net.high[kind, j] - net.low[kind, j]) + LEAST
+            low: Float = net.low[kind, j] - slack
+            high: Float = net.high[kind, j] + slack
+            for i in range(g.kind[kind], g.kind[kind + 1]):
+                if not low <= g.x[i, j] <= high:
+                    return kind * net.low.shape[1] + j
     return -1
 
 
-@inner
-def encode(graph: Graph, net: CompiledNetwork) -> Singles2:
-    """Return what the network makes of each node after its rounds, float32 (nodes, w)."""
-    kinds, width = len(graph.kind) - 1, net.enter.shape[2]
-    h = np.zeros((graph.kind[kinds], width), np.float32)
+def _add_product(a: Singles2, low: Int, high: Int, b: Singles2, out: Singles2, at: Int) -> None:
+    """Add the rows of a from `low` to `high` times b to the rows of `out` from `at` on."""
+    sums = declare(cython.float[16])
+    for i in range(low, high):
+        row: Int = at + i - low
+        for part in range(b.shape[1] // BLOCK):
+            begin: Int = part * BLOCK
+            for j in range(BLOCK):
+                sums[j] = out[row, begin + j]
+            for k in range(b.shape[0]):
+                factor = a[i, k]
+                for j in range(BLOCK):
+                    sums[j] += factor * b[k, begin + j]
+            for j in range(BLOCK):
+                out[row, begin + j] = sums[j]
+
+
+def _set(out: Singles2, low: Int, high: Int, row: Singles) -> None:
+    """Write a row over others."""
+    for i in range(low, high):
+        for j in range(len(row)):
+            out[i, j] = row[j]
+
+
+def _clear(out: Singles2, high: Int) -> None:
+    for i in range(high):
+        for j in range(out.shape[1]):
+            out[i, j] = ZERO
+
+
+def _hear(g: Graph, net: CompiledNetwork, layer: Int, r: Int) -> None:
+    """Add the messages of a relation; whichever are fewer are multiplied, the nodes that send or those that hear."""
+    first: Int = g.kind[net.ends[r, 0]]
+    low: Int = g.kind[net.ends[r, 1]]
+    senders: Int = g.kind[net.ends[r, 0] + 1] - first
+    hearers: Int = g.kind[net.ends[r, 1] + 1] - low
+    if senders < hearers:
+        _clear(g.told, senders)
+        _add_product(g.h, first, first + senders, net.message[layer, r], g.told, 0)
+        for edge in range(g.relation[r], g.relation[r + 1]):
+            for j in range(net.head.shape[1]):
+                g.new[g.target[edge], j] += g.weight[edge] * g.told[g.source[edge] - first, j]
+        return
+    _clear(g.told, hearers)
+    for edge in range(g.relation[r], g.relation[r + 1]):
+        for j in range(net.head.shape[1]):
+            g.told[g.target[edge] - low, j] += g.weight[edge] * g.h[g.source[edge], j]
+    _add_product(g.told, 0, hearers, net.message[layer, r], g.new, low)
+
+
+def scores(g: Graph, net: CompiledNetwork) -> None:
+    """Write the scores of the nodes of the kind that gets some into the first rows of `told`."""
+    kinds: Int = len(net.low)
     for kind in range(kinds):
-        low, high = graph.kind[kind], graph.kind[kind + 1]
-        if low < high:
-            h[low:high] = np.dot(graph.x[low:high], net.enter[kind])
-            for i in range(low, high):
-                for j in range(width):
-                    h[i, j] = max(h[i, j] + net.enter_bias[kind, j], np.float32(0))
-    for layer in range(len(net.own)):
-        new = _round(graph, net, h, layer)
-        for i in range(len(h)):
-            for j in range(width):
-                h[i, j] += max(new[i, j], np.float32(0))
-    return h
+        _set(g.h, g.kind[kind], g.kind[kind + 1], net.enter_bias[kind])
+        _add_product(g.x, g.kind[kind], g.kind[kind + 1], net.enter[kind], g.h, g.kind[kind])
+    for i in range(g.kind[kinds]):
+        for j in range(net.head.shape[1]):
+            g.h[i, j] = max(g.h[i, j], ZERO)
+    for layer in range(len(net.root)):
+        for kind in range(kinds):
+            _set(g.new, g.kind[kind], g.kind[kind + 1], net.root_bias[layer, kind])
+            _add_product(g.h, g.kind[kind], g.kind[kind + 1], net.root[layer, kind], g.new, g.kind[kind])
+        for r in range(len(net.ends)):
+            if g.relation[r] < g.relation[r + 1]:
+                _hear(g, net, layer, r)
+        for i in range(g.kind[kinds]):
+            for j in range(net.head.shape[1]):
+                g.h[i, j] += max(g.new[i, j], ZERO)
+    low: Int = g.kind[net.scored[0]]
+    high: Int = g.kind[net.scored[0] + 1]
+    _set(g.new, low, high, net.head_bias)
+    _add_product(g.h, low, high, net.head, g.new, low)
+    for i in range(low, high):
+        for j in range(net.head.shape[1]):
+            g.new[i, j] = max(g.new[i, j], ZERO)
+    _clear(g.told, high - low)
+    _add_product(g.new, low, high, net.last, g.told, 0)
 
 
-@inner
-def _round(graph: Graph, net: CompiledNetwork, h: Singles2, layer: int) -> Singles2:
-    new, width = np.empty_like(h), h.shape[1]
-    for kind in range(len(graph.kind) - 1):
-        low, high = graph.kind[kind], graph.kind[kind + 1]
-        if low < high:
-            new[low:high] = np.dot(h[low:high], net.own[layer, kind])
-            for i in range(low, high):
-                for j in range(width):
-                    new[i, j] += net.own_bias[layer, kind, j]
-    for relation in range(len(graph.relation) - 1):
-        begin, end = graph.relation[relation], graph.relation[relation + 1]
-        if begin == end:
-            continue
-        low, high = graph.kind[net.ends[relation, 1]], graph.kind[net.ends[relation, 1] + 1]
-        heard = np.zeros((high - low, width), np.float32)
-        for edge in range(begin, end):
-            at, of, weight = graph.target[edge] - low, graph.source[edge], graph.weight[edge]
-            for j in range(width):
-                heard[at, j] += weight * h[of, j]
-        told = np.dot(heard, net.message[layer, relation])
-        for i in range(high - low):
-            for j in range(width):
-                new[low + i, j] += told[i, j]
-    return new
+def _fits(g: Graph, net: CompiledNetwork) -> bool:
+    """Return whether nodes and edges are where they can be."""
+    if g.kind[0] != 0 or g.kind[len(net.low)] > len(g.x) or g.relation[0] != 0:
+        return False
+    for kind in range(len(net.low)):
+        if g.kind[kind] > g.kind[kind + 1]:
+            return False
+    for r in range(len(net.ends)):
+        if not g.relation[r] <= g.relation[r + 1] <= len(g.source):
+            return False
+        for edge in range(g.relation[r], g.relation[r + 1]):
+            if not (
+                g.kind[net.ends[r, 0]] <= g.source[edge] < g.kind[net.ends[r, 0] + 1]
+                and g.kind[net.ends[r, 1]] <= g.target[edge] < g.kind[net.ends[r, 1] + 1]
+            ):
+                return False
+    return True
 
 
-@inner
-def scores(graph: Graph, net: CompiledNetwork) -> Singles2:
+def score(g: Graph, net: CompiledNetwork) -> NDArray[np.float32]:
     """Return the scores of the nodes of the kind that gets some, float32 (nodes, outputs)."""
-    h = encode(graph, net)
-    shown = h[graph.kind[net.scored[0]] : graph.kind[net.scored[0] + 1]]
-    x = np.dot(shown, net.head)
-    for i in range(len(x)):
-        for j in range(x.shape[1]):
-            x[i, j] = max(x[i, j] + net.head_bias[j], np.float32(0))
-    return np.dot(x, net.last)
-
-
-@kernel
-def score(graph: Graph, net: CompiledNetwork) -> Singles2:
-    """Do what `scores` does, for Python."""
-    return scores(by_reference(graph), by_reference(net))
+    g.make_room(net)
+    if not _fits(g, net):
+        raise ValueError("kinds or edges of the graph are not those of its nodes")
+    with nogil:
+        scores(g, net)
+    return np.asarray(g.told)[: g.kind[net.scored[0] + 1] - g.kind[net.scored[0]], : net.scored[1]].copy()
