@@ -19,7 +19,7 @@ import numpy as np
 
 from gangplan.instances.placement import Fleet
 from gangplan.instances.placement.proximity import Proximity
-from gangplan.learned.online.candidates import MEAN, WAIT, scratch_of
+from gangplan.learned.online.candidates import MEAN, WAIT, CandidateScratch
 from gangplan.learned.online.episodes import NEVER, observe
 from gangplan.learned.online.features import BY_RULE
 from gangplan.learned.online.graph import graph_room
@@ -89,8 +89,8 @@ class Teacher:
 
     def __init__(self, given: Episode, policy: str, seed: int, net: GnnPolicy) -> None:
         self.given, self.policy, self.seed, self.net = given, policy, seed, net
-        self.s, self.other = scratch_of(given.cluster), scratch_of(given.cluster)
-        self.graph, self.room = graph_room(given.cluster, self.s), graph_room(given.cluster, self.s)
+        self.s, self.other = CandidateScratch(given.cluster), CandidateScratch(given.cluster)
+        self.graph, self.room = graph_room(self.s), graph_room(self.s)
         self.seconds, self.decisions, self.notes = 0.0, 0, list[tuple[float, ...]]()
 
     def values(self, policy: str, state: State, tried: np.ndarray, seed: int, futures: int = FUTURES) -> np.ndarray:

@@ -179,7 +179,7 @@ ENTRIES = (
 """In this order, but the quick ones go first, then what others have added, then learned ones."""
 _ADDED: list[Entry] = []
 _LEARNED = {
-    objective: {"gnn": Method(Later(f"{module}:gnn"), kernels=Later(f"{module}:kernels"))}
+    objective: {"gnn": Method(Later(f"{module}:gnn"))}
     for objective in ("throughput", "placement")
     if (module := f"gangplan.learned.offline.{objective}")
 }

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from gangplan.instances.arrays import FloatArray
 from gangplan.solvers.run import never
 
-from .policy import kernels_of, solve_with
+from .policy import solve_with
 from .task import DecodedPlan, OfflineTask, PlanLesson, affinity
 
 if TYPE_CHECKING:
@@ -190,4 +190,4 @@ TASK = OfflineTask(
     "offline-placement", "placement", (1, 2 * _VECTORS), schema, graph, _decoder,
     (("local_search", 0.4), ("patterns", 0.5), ("cpsat", 1.0)),
 )  # fmt: skip
-gnn, kernels = partial(solve_with, TASK), partial(kernels_of, "placement", "local_search")
+gnn = partial(solve_with, TASK)

@@ -12,7 +12,6 @@ import numpy as np
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import Checked, FloatArray, limited
 from gangplan.instances.lazy import on_demand
-from gangplan.solvers.method import suite
 
 from ..policy.weights import FOLDER, load_for, match
 from .task import OfflineTask, drawn, solve_by
@@ -107,8 +106,3 @@ def solve_with(task: OfflineTask, run: Run, prepared: Any) -> None:
     run.note(f"{task.name}: {policy.about}")
     solve_by(task, run, prepared, policy.choose)
 
-
-def kernels_of(objective: str, name: str) -> tuple[Any, ...]:
-    """Return what a policy calls of compiled code, its decoder as the method of that name."""
-    decoding = suite(objective).methods[name].kernels
-    return (*(decoding() if decoding else ()), _COMPILED.score.find(), GRAPHS.paths.find())

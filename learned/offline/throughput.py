@@ -9,7 +9,7 @@ import numpy as np
 
 from gangplan.instances.verify import verify
 
-from .policy import GRAPHS, kernels_of, solve_with
+from .policy import GRAPHS, solve_with
 from .task import DecodedPlan, OfflineTask, PlanLesson
 
 if TYPE_CHECKING:
@@ -93,4 +93,4 @@ TASK = OfflineTask(
     lambda given, _=None: None if given.decoder is None else Pipelines(given.decoder),
     (("random_keys", 0.3), ("local_search", 0.3), ("pipeline", 0.5), ("cpsat", 1.0)),
 )
-gnn, kernels = partial(solve_with, TASK), partial(kernels_of, "throughput", "random_keys")
+gnn = partial(solve_with, TASK)

@@ -2,151 +2,200 @@
 
 from __future__ import annotations
 
-from math import tanh
+import cython
+from cython import bint, declare, nogil
+from cython.cimports.libc.math import tanh
 
-import numpy as np
+from gangplan.instances.arrays import FloatArray
+from gangplan.simulator.gangs.arrays import Cluster, Jobs, State
+from gangplan.simulator.gangs.formula import EVOLVED, Formula
 
-from gangplan.simulator.gangs.arrays import ARRIVED, NOW, WAITING, Cluster, Jobs, State
-from gangplan.simulator.gangs.formula import EVOLVED, key_of, look_at
-from gangplan.simulator.gangs.step import begin_job, pass_time
-from gangplan.solvers.compiled.kernel import Floats, Ints, by_reference, inner, kernel
-from gangplan.solvers.compiled.routines import argsort
+from ..graph.compiled import CompiledNetwork, Graph
+from .candidates import CandidateScratch
+from .graph import SCHEMA
 
-from ..graph.compiled import CompiledNetwork, Graph, scores, strange
-from .candidates import AT_ONCE, CROWD, HELD_UP, IN_SIGHT, LISTED, ODD, RUNS, TYPICAL, UNSEEN, WAIT, CandidateScratch
-from .features import BY_RULE, see
-from .graph import RUNS_SEEN, write_graph
+if not cython.compiled:
+    from gangplan.simulator.gangs.arrays import ARRIVED, NOW, WAITING
+    from gangplan.simulator.gangs.formula import key_of, look_at
+    from gangplan.simulator.gangs.step import begin_job, pass_time
+    from gangplan.solvers.native import Float, Int
+
+    from ..graph.compiled import scores, strange
+    from .candidates import (
+        AT_ONCE,
+        CROWD,
+        HELD_UP,
+        IN_SIGHT,
+        LISTED,
+        ODD,
+        RUNS,
+        TYPICAL,
+        UNSEEN,
+        WAIT,
+        sort_in,
+    )
+    from .features import BY_RULE, see
+    from .graph import write_graph
 
 BOUND = 4.5
 """The most by which the network changes a score of the rule: of jobs whose keys are exp(9) apart the rule chooses."""
 NEVER = -1e6
 """The score of what is not to be done."""
+MOST = declare(Float, BOUND)
+LEAST = declare(Float, NEVER)
+END = declare(Float, float("inf"))
 
 
-@inner
-def take_candidate(jobs: Jobs, cluster: Cluster, state: State, s: CandidateScratch, i: int) -> bool:
+def take_candidate(jobs: Jobs, cluster: Cluster, state: State, s: CandidateScratch, i: Int) -> bint:
     """Do what a candidate says; return whether there is more to come."""
     if s.place[i] == WAIT:
-        return bool(pass_time(jobs, cluster, state, np.inf))
+        return pass_time(jobs, cluster, state, END)
     begin_job(jobs, cluster, state, s.place[i], s.take[i])
     return True
 
 
-@inner
-def rate_candidates(g: Graph, net: CompiledNetwork, s: CandidateScratch, k: int, learned: bool) -> None:
+def _rate_candidates(g: Graph, net: CompiledNetwork, s: CandidateScratch, k: Int, learned: bint) -> None:
     """Write the scores of k candidates: the rule's, which the network corrects if it is asked and has seen the like."""
+    s.most[ODD] = strange(g, net) if learned else -1
+    learned = learned and s.most[ODD] < 0
+    if learned:
+        scores(g, net)
     for i in range(k):
         s.score[i] = g.x[i, BY_RULE]
-    s.most[ODD] = strange(g, net) if learned else -1
-    if learned and s.most[ODD] < 0:
-        correction = scores(g, net)
-        for i in range(k):
-            s.score[i] += BOUND * tanh(correction[i, 0] / BOUND)
+        if learned:
+            s.score[i] += MOST * tanh(g.told[i, 0] / MOST)
     if s.most[AT_ONCE] and s.place[0] == WAIT:
-        s.score[0] = NEVER
+        s.score[0] = LEAST
 
 
-@inner
-def _write(jobs: Jobs, cluster: Cluster, sight: State, s: CandidateScratch, rule: Floats, runs: Ints, g: Graph) -> int:
-    """Write candidates and graph of a state that the caller holds: a reference alone would not."""
-    return int(write_graph(jobs, cluster, by_reference(sight), s, rule, runs, g))
+def _see_queue(jobs: Jobs, state: State, s: CandidateScratch, f: Formula) -> None:
+    """Write which waiting jobs are in sight: the first by the rule, in the order of the queue."""
+    n: Int = state.count[WAITING]
+    now = state.clock[NOW]
+    s.waiting = 0
+    for at in range(n):
+        if n <= IN_SIGHT:
+            s.seen[at], s.waiting = at, n
+        else:
+            key = key_of(jobs, state.queue[at], now, f)
+            s.waiting = sort_in(jobs, s, at, key, s.seen, s.early, s.waiting, True)
+    for i in range(s.waiting):
+        at: Int = s.seen[i]
+        place: Int = i
+        while place > 0 and s.seen[place - 1] > at:
+            s.seen[place] = s.seen[place - 1]
+            place -= 1
+        s.seen[place] = at
+    for i in range(s.waiting):
+        s.queue[i] = state.queue[s.seen[i]]
 
 
-@inner
-def rate_state(
-    jobs: Jobs, cluster: Cluster, state: State, s: CandidateScratch, g: Graph, net: CompiledNetwork, rule: Floats,
-    learned: bool, runs: Ints,
-) -> int:  # fmt: skip
+def _rate_state(
+    jobs: Jobs, cluster: Cluster, state: State, s: CandidateScratch, g: Graph, net: CompiledNetwork, f: Formula,
+    learned: bint,
+) -> Int:  # fmt: skip
     """Write candidates, graph and scores of a state, whose jobs `IN_SIGHT` are seen; return how many candidates."""
-    n, count = state.count[WAITING], state.count.copy()
-    seen = np.arange(n)
-    s.stats[TYPICAL], s.stats[RUNS], s.stats[CROWD] = look_at(jobs, state, s.stats[UNSEEN])
-    if n > IN_SIGHT:
-        key = np.empty(n)
-        for at in range(n):
-            key[at] = key_of(jobs, state.queue[at], state.clock[NOW], s.stats[CROWD], s.ideal, rule)
-        seen = np.sort(argsort(key, True)[:IN_SIGHT])
-        count[WAITING] = IN_SIGHT
-    sight = State(
-        state.clock, count, state.queue[seen], state.running, state.free, state.holder, state.held, state.start,
-        state.finish, state.urgency, state.cost,
-    )  # fmt: skip
-    k = _write(jobs, cluster, sight, s, rule, runs, g)
+    look_at(jobs, state, s.stats[UNSEEN], f)
+    s.stats[TYPICAL], s.stats[RUNS], s.stats[CROWD] = f.typical, f.runs, f.crowd
+    _see_queue(jobs, state, s, f)
+    k = write_graph(jobs, cluster, state, s, f, g)
     if k == 0:
         return 0
-    rate_candidates(g, net, s, k, learned)
+    _rate_candidates(g, net, s, k, learned)
     for i in range(k):
         if s.place[i] != WAIT:
-            s.place[i] = seen[s.place[i]]
+            s.place[i] = s.seen[s.place[i]]
     for i in range(s.most[LISTED]):
-        s.listed[i] = seen[s.listed[i]]
+        s.listed[i] = s.seen[s.listed[i]]
     for i in range(s.most[HELD_UP]):
-        s.blocked[i] = seen[s.blocked[i]]
+        s.blocked[i] = s.seen[s.blocked[i]]
     return k
 
 
-@kernel
+def require(
+    jobs: Jobs, cluster: Cluster, state: State, s: CandidateScratch, g: Graph | None = None,
+    net: CompiledNetwork | None = None,
+) -> None:  # fmt: skip
+    """Raise `ValueError` if jobs, state and room to work in do not fit a cluster, or the graph's room its network."""
+    state.require(jobs, cluster)
+    m, gpus, racks = len(cluster.rack), len(cluster.node), len(cluster.begin) - 1
+    if (len(s.last), len(s.ideal), len(s.group)) != (m, gpus + 1, racks + m):
+        raise ValueError(f"room for {len(s.last)} nodes with {len(s.ideal) - 1} GPUs is not for {m} with {gpus}")
+    for job in range(len(jobs.gpus)):
+        if not 0 <= jobs.gpus[job] <= gpus:
+            raise ValueError(f"gpus[{job}]: {jobs.gpus[job]} are not from 0 to the {gpus} of the cluster")
+    if g is not None and net is not None:
+        g.make_room(net)
+        if len(g.x) < s.rows or (len(g.kind), len(g.relation)) != SHAPE:
+            raise ValueError(f"room for {len(g.x)} nodes is not for the {s.rows} of a decision")
+
+
+SHAPE = (len(SCHEMA.kinds) + 1, len(SCHEMA.relations) + 1)
+
+
 def play(
-    jobs: Jobs, cluster: Cluster, state: State, scratch: CandidateScratch, graph: Graph, net: CompiledNetwork,
-    rule: Floats, learned: bool, until: int, most: int,
+    jobs: Jobs, cluster: Cluster, state: State, s: CandidateScratch, g: Graph, net: CompiledNetwork,
+    rule: FloatArray, learned: bint, until: Int, most: Int,
 ) -> int:  # fmt: skip
     """Run from a state on, and return how many decisions there were.
 
     Args:
-        rule: see `gangplan.learned.online.features.write_rows`.
+        rule: weights of a formula, see `gangplan.simulator.gangs.formula`.
         learned: whether the network corrects the rule; where it has not seen the like the
             strongest rule, `EVOLVED`, decides instead.
         until: so many jobs have arrived; more than there are to run to the end.
         most: decisions.
     """
-    of, on, now, s = by_reference(jobs), by_reference(cluster), by_reference(state), by_reference(scratch)
-    return go_on(of, on, now, s, by_reference(graph), by_reference(net), rule, learned, until, most)
+    require(jobs, cluster, state, s, g, net)
+    f, behind = Formula(rule, s.ideal, 0, 0), Formula(EVOLVED, s.ideal, 0, 0)
+    with nogil:
+        decisions = go_on(jobs, cluster, state, s, g, net, f, behind, learned, until, most)
+    return decisions
 
 
-@inner
 def go_on(
-    jobs: Jobs, cluster: Cluster, state: State, s: CandidateScratch, g: Graph, net: CompiledNetwork, rule: Floats,
-    learned: bool, until: int, most: int,
-) -> int:  # fmt: skip
-    """Do what `play` does, for compiled code."""
-    decisions, more, runs, behind = 0, True, np.zeros(RUNS_SEEN, np.int64), EVOLVED.copy()
+    jobs: Jobs, cluster: Cluster, state: State, s: CandidateScratch, g: Graph, net: CompiledNetwork, f: Formula,
+    behind: Formula, learned: bint, until: Int, most: Int,
+) -> Int:  # fmt: skip
+    """Do what `play` does, for compiled code; `behind` decides where the network has not seen the like."""
+    decisions: Int = 0
+    more: bint = True
     while more and decisions < most and state.count[ARRIVED] < until:
         see(jobs, cluster, state, s)
-        k = rate_state(jobs, cluster, state, s, g, net, rule, learned, runs)
+        k: Int = _rate_state(jobs, cluster, state, s, g, net, f, learned)
         if learned and k > 0 and s.most[ODD] >= 0:
-            k = rate_state(jobs, cluster, state, s, g, net, behind, False, runs)
+            k = _rate_state(jobs, cluster, state, s, g, net, behind, False)
         if k == 0:
-            more = pass_time(jobs, cluster, state, np.inf)
+            more = pass_time(jobs, cluster, state, END)
             continue
-        more = take_candidate(jobs, cluster, state, s, int(np.argmax(s.score[:k])))
+        best: Int = 0
+        for i in range(1, k):
+            if not s.score[i] <= s.score[best] and s.score[best] == s.score[best]:  # the first nan, if there is one
+                best = i
+        more = take_candidate(jobs, cluster, state, s, best)
         decisions += 1
     return decisions
 
 
-@kernel
 def observe(
-    jobs: Jobs,
-    cluster: Cluster,
-    state: State,
-    scratch: CandidateScratch,
-    graph: Graph,
-    net: CompiledNetwork,
-    rule: Floats,
-    told: bool,
-) -> int:
+    jobs: Jobs, cluster: Cluster, state: State, s: CandidateScratch, g: Graph, net: CompiledNetwork,
+    rule: FloatArray, told: bint,
+) -> int:  # fmt: skip
     """Write candidates, graph and scores of a state for Python, and return how many candidates there are.
 
     Args:
         told: whether `CandidateScratch.stats` say already what jobs are like.
     """
-    of, on, now, s = by_reference(jobs), by_reference(cluster), by_reference(state), by_reference(scratch)
-    if not told:
-        see(of, on, now, s)
-    g, weights = by_reference(graph), by_reference(net)
-    return int(rate_state(of, on, now, s, g, weights, rule, True, np.zeros(RUNS_SEEN, np.int64)))
+    require(jobs, cluster, state, s, g, net)
+    f = Formula(rule, s.ideal, 0, 0)
+    with nogil:
+        if not told:
+            see(jobs, cluster, state, s)
+        k = _rate_state(jobs, cluster, state, s, g, net, f, True)
+    return k
 
 
-@kernel
-def look(jobs: Jobs, cluster: Cluster, state: State, scratch: CandidateScratch) -> None:
+def look(jobs: Jobs, cluster: Cluster, state: State, s: CandidateScratch) -> None:
     """Write `CandidateScratch.stats`, what jobs that arrived are like, for Python."""
-    see(by_reference(jobs), by_reference(cluster), by_reference(state), by_reference(scratch))
+    require(jobs, cluster, state, s)
+    see(jobs, cluster, state, s)

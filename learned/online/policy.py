@@ -16,7 +16,7 @@ from gangplan.simulator.gangs.formula import FORMULAS
 from ..graph.compiled import Graph, network_of, score, shapes, widened
 from ..policy.network import pick
 from ..policy.weights import Card, load_for, match, save
-from .candidates import AT_ONCE, ODD, WAIT, scratch_of
+from .candidates import AT_ONCE, ODD, WAIT, CandidateScratch
 from .episodes import BOUND, NEVER, observe, play
 from .features import BY_RULE
 from .graph import SCHEMA, graph_room
@@ -68,8 +68,8 @@ class GnnPolicy:
 
     def finish(self, jobs: Jobs, cluster: Cluster, state: State) -> None:
         """Run from a state to the end, where all jobs have a start and a finish."""
-        s, guard, n = scratch_of(cluster), Guard(cluster, self.net, self.rule, guarded=self.guarded), len(jobs.submit)
-        graph = graph_room(cluster, s)
+        s, guard, n = CandidateScratch(cluster), Guard(cluster, self.net, self.rule, guarded=self.guarded), len(jobs.submit)
+        graph = graph_room(s)
         while True:
             learned = guard.leader == NETWORK
             rule = self.rule if learned else RULES[guard.leader]
@@ -82,8 +82,8 @@ class GnnPolicy:
 
     def observe(self, jobs: Jobs, cluster: Cluster, state: State) -> Observation | None:
         """Return what there is to decide, None if no waiting job fits."""
-        s = scratch_of(cluster)
-        graph = graph_room(cluster, s)
+        s = CandidateScratch(cluster)
+        graph = graph_room(s)
         k = observe(jobs, cluster, state, s, graph, self.net, self.rule, False)
         more = bool(s.most[AT_ONCE]), bool(s.most[ODD] >= 0)
         return Observation(graph, s.place[:k], s.take[:k], *more) if k else None

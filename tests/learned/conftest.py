@@ -13,7 +13,7 @@ from gangplan.instances.placement import Fleet
 from gangplan.instances.placement.proximity import Proximity
 from gangplan.learned.graph.compiled import Graph, shapes
 from gangplan.learned.graph.schema import Schema
-from gangplan.learned.online.candidates import CandidateScratch, scratch_of
+from gangplan.learned.online.candidates import CandidateScratch
 from gangplan.learned.online.episodes import observe, play
 from gangplan.learned.online.graph import SCHEMA, graph_room
 from gangplan.learned.online.guard import EVERYTHING, RULES
@@ -58,15 +58,15 @@ class World(NamedTuple):
     def again(self, jobs: Jobs | None = None) -> World:
         """Return the same before the first job arrives, or other jobs there."""
         jobs = jobs or self.jobs
-        s = scratch_of(self.cluster)
-        return World(jobs, self.cluster, begin(jobs, self.cluster), s, graph_room(self.cluster, s))
+        s = CandidateScratch(self.cluster)
+        return World(jobs, self.cluster, begin(jobs, self.cluster), s, graph_room(s))
 
 
 def world_of(fleet: Fleet, jobs: Jobs) -> World:
     """Return a cluster before the first job arrives."""
     cluster = cluster_of(fleet, Proximity())
-    s = scratch_of(cluster)
-    return World(jobs, cluster, begin(jobs, cluster), s, graph_room(cluster, s))
+    s = CandidateScratch(cluster)
+    return World(jobs, cluster, begin(jobs, cluster), s, graph_room(s))
 
 
 def drawn(seed: int, spread: float = 0.3, settings: GnnSettings = SMALL, **options: bool) -> GnnPolicy:

@@ -17,7 +17,7 @@ from gangplan.simulator.gangs.step import advance, start
 from gangplan.simulator.gangs.traffic import Draw, Episode, episode
 
 from ...graph.compiled import CompiledNetwork, Graph
-from ...online.candidates import MEAN, WAIT, CandidateScratch, scratch_of
+from ...online.candidates import MEAN, WAIT, CandidateScratch
 from ...online.episodes import NEVER, observe
 from ...online.graph import graph_room
 from ...online.rollouts import weigh
@@ -63,10 +63,8 @@ class DecisionLabel:
 def kept(graph: Graph) -> Graph:
     """Return a copy of what counts of a graph."""
     nodes, edges = int(graph.kind[-1]), int(graph.relation[-1])
-    return Graph(
-        graph.x[:nodes].copy(), graph.kind.copy(), graph.source[:edges].copy(), graph.target[:edges].copy(),
-        graph.weight[:edges].copy(), graph.relation.copy(),
-    )  # fmt: skip
+    ends = (x[:edges].copy() for x in (graph.source, graph.target, graph.weight))
+    return Graph(graph.x[:nodes].copy(), graph.kind.copy(), *ends, graph.relation.copy())
 
 
 def label_episode(
@@ -83,11 +81,9 @@ def label_episode(
         futures: in which candidates are tried, by default as many as the settings say.
     """
     rng = np.random.default_rng(seed)
-    # joblib hands over arrays that are read-only, which are of another type to the compiler
-    jobs, pool = (Jobs(*(y.copy() for y in x)) for x in (given.jobs, given.pool))
-    cluster, net = Cluster(*(x.copy() for x in given.cluster)), CompiledNetwork(*(x.copy() for x in net))
-    state, s, other, rule = given.begin(), scratch_of(cluster), scratch_of(cluster), FORMULAS[settings.rule]
-    graph, room = graph_room(cluster, s), graph_room(cluster, s)
+    jobs, cluster, pool = given.jobs, given.cluster, given.pool
+    state, s, other, rule = given.begin(), CandidateScratch(cluster), CandidateScratch(cluster), FORMULAS[settings.rule]
+    graph, room = graph_room(s), graph_room(s)
     share, go_on = KEPT * min(JOBS / (len(jobs.submit) - int(state.count[ARRIVED])), 1.0), True
     while go_on:
         k = observe(jobs, cluster, state, s, graph, net, rule, False)

@@ -17,7 +17,7 @@ from gangplan.simulator.gangs.mixes import VALIDATION
 from gangplan.simulator.gangs.traffic import ANY, TRAIN, VALIDATE, Draw, Episode, episode, grounds
 
 from ...graph.compiled import Graph, widened
-from ...online.candidates import CandidateScratch, scratch_of
+from ...online.candidates import CandidateScratch
 from ...online.episodes import BOUND, play
 from ...online.features import BY_RULE
 from ...online.graph import SCHEMA, graph_room
@@ -93,9 +93,9 @@ class Judged:
         self._cases: list[tuple[Episode, CandidateScratch, Graph, float]] = []
         for number in range(seeds * len(grounds(VALIDATE))):
             given = draw(number, JUDGED, VALIDATION)
-            scratch, state = scratch_of(given.cluster), given.begin()
+            scratch, state = CandidateScratch(given.cluster), given.begin()
             finish(given.jobs, given.cluster, state, rule)
-            self._cases.append((given, scratch, graph_room(given.cluster, scratch), given.mean_jct(state)))
+            self._cases.append((given, scratch, graph_room(scratch), given.mean_jct(state)))
 
     def judge(self, network: GraphNetwork) -> dict[str, float]:
         """Return the mean JCT over that by the rule, of each ground, and their geometric mean as ``score``."""

@@ -47,7 +47,7 @@ def test_candidates_fit_and_differ(make_world: Callable[..., Any], unequal: Flee
 def test_a_long_queue_is_cut(make_world: Callable[..., Any], nodes: int, size: int) -> None:
     """Of more kinds of jobs than there is room for, the first by the rule; the larger the cluster, the fewer."""
     world = make_world(1, arrived=0, fleet=Fleet.regular(1, nodes, 4), jobs=IN_SIGHT, length=200)
-    world = world.again(world.jobs._replace(submit=np.zeros(IN_SIGHT)))
+    world = world.again(world.jobs.replace(submit=np.zeros(IN_SIGHT)))
     advance(world.jobs, world.cluster, world.state)
     jobs, state, s, k = world.jobs, world.state, world.s, check(world)
     waiting = state.queue[: state.count[WAITING]]
@@ -65,7 +65,7 @@ def test_a_long_queue_is_cut(make_world: Callable[..., Any], nodes: int, size: i
 def test_of_more_than_are_in_sight(make_world: Callable[..., Any]) -> None:
     """Candidates are of the first by the rule, at their places in the whole queue."""
     world = make_world(1, arrived=0, fleet=Fleet.regular(1, 8, 4), jobs=400, length=200)
-    world = world.again(world.jobs._replace(submit=np.zeros(400)))
+    world = world.again(world.jobs.replace(submit=np.zeros(400)))
     advance(world.jobs, world.cluster, world.state)
     check(world)
     key = [key_of(world.jobs, job, 0.0, 0.0, world.s.ideal, PATIENT) for job in range(400)]
@@ -77,9 +77,9 @@ def test_of_equal_jobs_the_first_submitted(make_world: Callable[..., Any]) -> No
     """Each kind is a candidate once; the same length with another intensity is another kind."""
     world = make_world(0, arrived=0, jobs=12)
     n = np.ones(12)
-    jobs = world.jobs._replace(submit=0 * n, expected=n, gpus=2 + 0 * world.jobs.gpus, intensity=n.copy())
+    jobs = world.jobs.replace(submit=0 * n, expected=n, gpus=2 + 0 * world.jobs.gpus, intensity=n.copy())
     jobs.intensity[[7, 9]] = 2.0
-    world = world.again(jobs._replace(first=np.append(0, np.cumsum(jobs.gpus))))
+    world = world.again(jobs.replace(first=np.append(0, np.cumsum(jobs.gpus))))
     advance(world.jobs, world.cluster, world.state)
     check(world)
     assert world.s.listed[: world.s.most[LISTED]].tolist() == [0, 7]
@@ -88,7 +88,7 @@ def test_of_equal_jobs_the_first_submitted(make_world: Callable[..., Any]) -> No
 def test_who_does_not_fit_is_looked_at(make_world: Callable[..., Any]) -> None:
     """Of jobs larger than what is idle those with the least work are kept apart, and are no candidates."""
     world = make_world(3, arrived=0, jobs=60, gpus=32, length=200)
-    world = world.again(world.jobs._replace(submit=np.zeros(60)))
+    world = world.again(world.jobs.replace(submit=np.zeros(60)))
     advance(world.jobs, world.cluster, world.state)
     world.state.free[1:] = 0
     world.state.free[0] = 3

@@ -127,12 +127,12 @@ def renamed(world: Any, order: np.ndarray) -> Any:
     first = np.append(0, np.cumsum(sizes))
     gpu = np.concatenate([np.arange(cluster.first[n], cluster.first[n + 1]) for n in order])  # which stood where
     back = np.argsort(gpu)
-    other = cluster._replace(first=first, node=np.repeat(np.arange(len(order)), sizes), rack=cluster.rack[order])
+    other = cluster.replace(first=first, node=np.repeat(np.arange(len(order)), sizes), rack=cluster.rack[order])
     held = state.held.copy()
     for job in state.running[: state.count[RUNNING]]:
         rows = slice(world.jobs.first[job], world.jobs.first[job + 1])
         held[rows] = np.sort(back[held[rows]])
-    then = state._replace(free=state.free[order], holder=state.holder[gpu], held=held)
+    then = state.replace(free=state.free[order], holder=state.holder[gpu], held=held)
     return world.again()._replace(cluster=other, state=then)
 
 
@@ -160,7 +160,7 @@ def test_names_of_nodes_make_no_difference(make_world: Callable[..., Any], make_
 def test_runs_that_are_seen_are_the_next_to_end(make_world: Callable[..., Any], make_policy: Any) -> None:
     """Of more than there is room for, those that end first."""
     world = make_world(0, arrived=0, fleet=Fleet.regular(4, 8, 8), jobs=150, gpus=2)
-    world = world.again(world.jobs._replace(submit=0.0 * world.jobs.submit, intensity=0.0 * world.jobs.intensity))
+    world = world.again(world.jobs.replace(submit=0.0 * world.jobs.submit, intensity=0.0 * world.jobs.intensity))
     world.play(make_policy(0, 0.0), until=150)
     state, jobs = world.state, world.jobs
     while state.count[RUNNING] < 100:
