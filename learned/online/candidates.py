@@ -117,7 +117,8 @@ class CandidateScratch(Arrays):
         kinds = racks if racks <= APART else STEPS * STEPS
         nodes = m if m <= APART else min(m, kinds * (largest + 1))
         self.rows = a + jobs + BLOCKED + RUNS_SEEN + nodes + kinds + 1
-        self.edges = 6 * a + 3 * (jobs + BLOCKED) + 2 * (nodes + kinds + RUNS_SEEN) + 3 * a * m + min(gpus, RUNS_SEEN * m)
+        self.edges = 6 * a + 3 * (jobs + BLOCKED) + 2 * (nodes + kinds + RUNS_SEEN) + 3 * a * m
+        self.edges += min(gpus, RUNS_SEEN * m)
 
 
 def list_candidates(jobs: Jobs, cluster: Cluster, state: State, s: CandidateScratch, f: Formula) -> Int:

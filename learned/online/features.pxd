@@ -19,7 +19,8 @@ cdef void write_rows(
 cdef void _write_rule(Jobs jobs, State state, CandidateScratch s, Formula f, Int k, Graph g) noexcept nogil
 cdef bint _is_first(CandidateScratch s, Int i) noexcept nogil
 cdef Float effective(Jobs jobs, Int job, Float cost) noexcept nogil
-cdef void look_ahead(Jobs jobs, Cluster cluster, State state, CandidateScratch s) noexcept nogil
+cdef void _list_ends(Jobs jobs, State state, CandidateScratch s) noexcept nogil
+cdef void _look_ahead(Jobs jobs, Cluster cluster, State state, CandidateScratch s) noexcept nogil
 cdef Float _cost_then(Int need, Int step, Cluster cluster, CandidateScratch s) noexcept nogil
 cdef void _hold_up(Jobs jobs, CandidateScratch s) noexcept nogil
 cdef void count_idle(Cluster cluster, Ints free, CandidateScratch s) noexcept nogil

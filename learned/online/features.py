@@ -105,7 +105,7 @@ def _size_up(cluster: Cluster, s: CandidateScratch) -> None:
 
 def write_rows(jobs: Jobs, cluster: Cluster, state: State, s: CandidateScratch, f: Formula, k: Int, g: Graph) -> None:
     """Write the features of k candidates into the first nodes of the graph; `f`: the rule."""
-    look_ahead(jobs, cluster, state, s)
+    _look_ahead(jobs, cluster, state, s)
     _hold_up(jobs, s)
     count_idle(cluster, state.free, s)
     s.now, s.whole_now = s.left, s.whole
@@ -174,22 +174,13 @@ def effective(jobs: Jobs, job: Int, cost: Float) -> Float:
     return max(jobs.expected[job], SHORTEST) * jobs.gpus[job] * (1.0 + jobs.intensity[job] * cost)
 
 
-def look_ahead(jobs: Jobs, cluster: Cluster, state: State, s: CandidateScratch) -> None:
-    """Write which running jobs end soon, what is idle then, and when the last job of each node ends."""
+def _list_ends(jobs: Jobs, state: State, s: CandidateScratch) -> None:
+    """Write when the next of the running jobs are expected to end."""
     steps: Int = len(s.ends)
-    nodes: Int = len(cluster.rack)
     for step in range(steps):
         s.ends[step] = NEVER
-    for i in range(len(s.known)):
-        s.known[i] = UNKNOWN
-    for node in range(nodes):
-        s.last[node] = 0.0
-        for step in range(steps):
-            s.idle[step + 1, node] = 0
-        s.idle[0, node] = state.free[node]
-    left: Float
     for i in range(state.count[RUNNING]):
-        left = remaining(jobs, state, state.running[i])
+        left: Float = remaining(jobs, state, state.running[i])
         place: Int = steps
         while place > 0 and left < s.ends[place - 1]:
             place -= 1
@@ -197,9 +188,22 @@ def look_ahead(jobs: Jobs, cluster: Cluster, state: State, s: CandidateScratch) 
             s.ends[at] = s.ends[at - 1]
         if place < steps:
             s.ends[place] = left
+
+
+def _look_ahead(jobs: Jobs, cluster: Cluster, state: State, s: CandidateScratch) -> None:
+    """Write which running jobs end soon, what is idle then, and when the last job of each node ends."""
+    steps: Int = len(s.ends)
+    nodes: Int = len(cluster.rack)
+    _list_ends(jobs, state, s)
+    for i in range(len(s.known)):
+        s.known[i] = UNKNOWN
+    for node in range(nodes):
+        s.last[node], s.idle[0, node] = 0.0, state.free[node]
+        for step in range(steps):
+            s.idle[step + 1, node] = 0
     for i in range(state.count[RUNNING]):
         job = state.running[i]
-        left = remaining(jobs, state, job)
+        left: Float = remaining(jobs, state, job)
         after: Int = 0
         while after < steps and left > s.ends[after]:
             after += 1

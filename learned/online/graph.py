@@ -322,23 +322,23 @@ def _write_edges(jobs: Jobs, cluster: Cluster, state: State, s: CandidateScratch
     e: Int = 0
     for relation in range(RELATIONS):
         g.relation[relation] = e
-        if relation == STARTS or relation == STARTED_BY:
+        if relation in (STARTS, STARTED_BY):
             for i in range(k):
                 job: Int = g.kind[JOBS] + s.of[i]
                 if s.place[i] != WAIT:
                     e = _edge(g, e, i, job, 0.5) if relation == STARTS else _edge(g, e, job, i, 1.0)
-        elif relation == NODE_TAKEN or relation == TAKES or relation == RACK_TAKEN:
+        elif relation in (NODE_TAKEN, TAKES, RACK_TAKEN):
             e = _join_taken(cluster, s, k, relation, g, e)
         elif relation == HOLDS:
             for i in range(s.running):
                 e = _join_held(jobs, cluster, state, s, i, g, e)
-        elif relation == IN_RACK or relation == HAS_NODE:
+        elif relation in (IN_RACK, HAS_NODE):
             e = _join_racks(cluster, s, relation == IN_RACK, g, e)
         elif relation == RACK_IN:
             e = _join_whole(g, e, RACKS, True)
         elif relation == RUN_IN:
             e = _join_whole(g, e, RUNS, True)
-        elif relation == JOB_IN or relation == HAS_JOB:
+        elif relation in (JOB_IN, HAS_JOB):
             e = _join_whole(g, e, JOBS, relation == JOB_IN)
         else:
             e = _join_whole(g, e, CANDIDATES, relation == CANDIDATE_IN)

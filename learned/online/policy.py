@@ -68,7 +68,8 @@ class GnnPolicy:
 
     def finish(self, jobs: Jobs, cluster: Cluster, state: State) -> None:
         """Run from a state to the end, where all jobs have a start and a finish."""
-        s, guard, n = CandidateScratch(cluster), Guard(cluster, self.net, self.rule, guarded=self.guarded), len(jobs.submit)
+        s, n = CandidateScratch(cluster), len(jobs.submit)
+        guard = Guard(cluster, self.net, self.rule, guarded=self.guarded)
         graph = graph_room(s)
         while True:
             learned = guard.leader == NETWORK

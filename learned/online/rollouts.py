@@ -54,7 +54,7 @@ def _room(jobs: Jobs, state: State, pool: Jobs, ahead: int) -> tuple[NDArray[np.
 def _imagine(
     jobs: Jobs, state: State, pool: Jobs, live: Ints, ahead: Int, random: Random, ours: Jobs, then: State
 ) -> None:
-    """Write the jobs that wait and run, with others to come that are drawn from a pool, and the state with the first."""
+    """Write who waits and runs, with others to come that are drawn from a pool, and the state with the first."""
     n: Int = len(live)
     known: Int = len(pool.submit)
     job: Int
@@ -121,8 +121,10 @@ def weigh(
     require(jobs, cluster, state, s)
     require(jobs, cluster, state, other, g, net)
     for i in tried:
-        if not 0 <= i < len(s.place) or not WAIT <= s.place[i] < state.count[WAITING] or len(value) != len(tried):
-            raise ValueError(f"candidate {i} is none of {len(s.place)}, or {len(value)} values are not for {len(tried)}")
+        if not 0 <= i < len(s.place) or not WAIT <= s.place[i] < state.count[WAITING]:
+            raise ValueError(f"candidate {i} is none of {len(s.place)}")
+    if len(value) != len(tried):
+        raise ValueError(f"{len(value)} values are not for {len(tried)} candidates")
     live: Ints
     ours: Jobs
     root: State

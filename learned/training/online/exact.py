@@ -35,8 +35,8 @@ def needed(s: CandidateScratch, tried: Index) -> int:
 
 
 def weigh_exactly(
-    jobs: Jobs, cluster: Cluster, state: State, pool: Jobs, s: CandidateScratch, rule: FloatArray, tried: Index, ahead: int,
-    seed: int, value: FloatArray, *, seconds: float = SECONDS, sure: bool = True,
+    jobs: Jobs, cluster: Cluster, state: State, pool: Jobs, s: CandidateScratch, rule: FloatArray, tried: Index,
+    ahead: int, seed: int, value: FloatArray, *, seconds: float = SECONDS, sure: bool = True,
 ) -> None:  # fmt: skip
     """Write what the JCTs sum up to with each candidate tried and the best plan for what follows, proved by CP-SAT.
 

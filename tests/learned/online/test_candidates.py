@@ -11,7 +11,7 @@ import pytest
 from gangplan.instances.placement import Fleet
 from gangplan.learned.online.candidates import BLOCKED, HELD_UP, IN_SIGHT, JOBS, LISTED, MEDIUM, PLACES, SMALL, WAIT
 from gangplan.simulator.gangs.arrays import RUNNING, WAITING
-from gangplan.simulator.gangs.formula import PATIENT, key_of
+from gangplan.simulator.gangs.formula import PATIENT, Formula, key_of
 from gangplan.simulator.gangs.step import advance, communication
 
 RACKS = Fleet.regular(4, 8, 8)
@@ -51,12 +51,12 @@ def test_a_long_queue_is_cut(make_world: Callable[..., Any], nodes: int, size: i
     advance(world.jobs, world.cluster, world.state)
     jobs, state, s, k = world.jobs, world.state, world.s, check(world)
     waiting = state.queue[: state.count[WAITING]]
-    key = np.unique([key_of(jobs, job, 0.0, 0.0, s.ideal, PATIENT) for job in waiting])
+    key = np.unique([key_of(jobs, job, 0.0, Formula(PATIENT, s.ideal, 0, 0)) for job in waiting])
     assert len(key) > JOBS[size] and 1 < k <= len(s.place)
     assert WAIT not in s.place[:k]  # nothing runs
     chosen = {int(state.queue[place]) for place in s.place[:k]}
     assert len(chosen) == s.most[LISTED] == JOBS[size]
-    least = sorted({float(key_of(jobs, job, 0.0, 0.0, s.ideal, PATIENT)) for job in chosen})
+    least = sorted({float(key_of(jobs, job, 0.0, Formula(PATIENT, s.ideal, 0, 0))) for job in chosen})
     assert least == key[: len(least)].tolist()
     assert np.bincount(s.of[:k]).max() <= PLACES[size]
     assert np.isfinite(world.x()).all()
@@ -68,7 +68,7 @@ def test_of_more_than_are_in_sight(make_world: Callable[..., Any]) -> None:
     world = world.again(world.jobs.replace(submit=np.zeros(400)))
     advance(world.jobs, world.cluster, world.state)
     check(world)
-    key = [key_of(world.jobs, job, 0.0, 0.0, world.s.ideal, PATIENT) for job in range(400)]
+    key = [key_of(world.jobs, job, 0.0, Formula(PATIENT, world.s.ideal, 0, 0)) for job in range(400)]
     assert {*world.s.place[: world.s.most[LISTED]].tolist()} <= {*np.argsort(key, kind="stable")[:IN_SIGHT].tolist()}
     assert world.state.count[WAITING] == 400
 

@@ -10,10 +10,9 @@ import pytest
 
 from gangplan.instances.placement import Fleet
 from gangplan.learned.graph.compiled import score
-from gangplan.learned.online.candidates import ASKED, HELD_UP, LISTED, WAIT
+from gangplan.learned.online.candidates import APART, ASKED, HELD_UP, LISTED, RUNS_SEEN, WAIT
 from gangplan.learned.online.features import BY_RULE
 from gangplan.learned.online.graph import (
-    APART,
     CANDIDATE_IN,
     HOLDS,
     IN_RACK,
@@ -25,7 +24,6 @@ from gangplan.learned.online.graph import (
     RACKS,
     RUN_IN,
     RUNS,
-    RUNS_SEEN,
     SCHEMA,
     STARTED_BY,
     TAKES,
