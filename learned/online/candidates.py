@@ -7,12 +7,15 @@ import numpy as np
 from cython import bint, cclass, declare, final
 from cython.cimports.libc.math import isnan
 
-from gangplan.simulator.gangs.arrays import Arrays, Cluster
+from gangplan.simulator.gangs.arrays import Arrays, Cluster, Jobs, State
 from gangplan.simulator.gangs.step import least_cost
+
+from ..graph.compiled import CompiledNetwork, room
+from .schema import SCHEMA
 
 if not cython.compiled:
     from gangplan.simulator.gangs.allocate import CLOSEST, choose
-    from gangplan.simulator.gangs.arrays import NOW, RUNNING, Jobs, State
+    from gangplan.simulator.gangs.arrays import NOW, RUNNING
     from gangplan.simulator.gangs.formula import Formula, hope, key_of
     from gangplan.simulator.gangs.step import communication, total
     from gangplan.solvers.native import Float, Floats, Int, Ints
@@ -23,16 +26,6 @@ if not cython.compiled:
     """Waiting jobs that the network sees: the first by the rule."""
     BLOCKED = 16
     """Waiting jobs that do not fit and are looked at: the first by the rule."""
-    (
-        MEAN, WORK, GPUS, DEVIATION, LOAD, DEARNESS, LARGEST_NODE, LARGEST_RACK, SEEN, SURPRISE, TYPICAL, RUNS, CROWD,
-        UNSEEN, STATS,
-    ) = range(15)  # fmt: skip
-    """Of `CandidateScratch.stats`: mean expected length, s; mean work, GPU s; mean GPUs; deviation of the log of it;
-    work a second of all GPUs; mean logarithm of the slowdown on an empty cluster; GPUs of the largest node and rack;
-    how many arrived; deviation of the logarithm of a length from the expected one; what `look_at` notes, and the jobs
-    that wait and are not in the state."""
-    ASKED, LISTED, HELD_UP, ODD, AT_ONCE = range(5)
-    """Of `CandidateScratch.most`."""
     RUNS_SEEN = 64
     """Running jobs that are seen: the next to end."""
     APART = 64
@@ -57,17 +50,22 @@ UNKNOWN = declare(Float, float("nan"))
 @final
 @cclass
 class CandidateScratch(Arrays):
-    """Room to work in for one cluster, and what is known of the decision under way.
+    """A decision on one cluster, and room to work in.
 
     Attributes:
+        jobs, cluster, state: what there is to decide.
+        graph: of it.
         place: in the queue of each candidate's job, or `WAIT`, int64 (A,).
         of: the place of its job in `listed`, int64 (A,).
         take: GPUs of each node that it gets, int64 (A, m).
-        cost: of communication there, float64 (A,).
+        cost, work: of communication there, and GPU seconds that the job would take, float64 (A,).
+        score: of each candidate, float32 (A,).
         listed: places in the queue of the candidates' jobs, by their keys, int64 (JOBS,).
         key: of each, float64 (JOBS,).
         blocked: places in the queue of jobs that do not fit, by their keys, int64 (BLOCKED,).
         least: key of each, float64 (BLOCKED,).
+        seen, queue, early: places in the queue of the jobs in sight, these, and their keys, (IN_SIGHT,).
+        runs: running jobs that are seen: the next to end, int64 (RUNS_SEEN,).
         ends: when the next of the running jobs are expected to end, seconds from now, float64 (SOON,).
         idle: GPUs of each node now and after each of these, int64 (SOON + 1, m).
         known: the cost for so many GPUs placed closest now and after each of these, nan if not worked out,
@@ -75,80 +73,93 @@ class CandidateScratch(Arrays):
         ideal: the cost for so many GPUs on the empty cluster, float64 (GPUs + 1,).
         last: when the last job of each node is expected to end, seconds from now, float64 (m,).
         free: of use to allocators, int64 (m,).
-        stats: of all arrivals so far, and of the queue, float64 (14,).
-        score: of each candidate, float32 (A,).
-        most: entries of `PLACES`, how many of `listed` and `blocked` there are, what `strange` says, and whether
-            waiting makes no sense, int64 (5,).
         group: the kind of each rack, then of each node, among those that are told apart, int64 (racks + m,).
-        seen, queue, early: places in the queue of the jobs in sight, these, and their keys, (IN_SIGHT,).
-        work: GPU seconds that the job of each candidate would take, float64 (A,).
-        runs: running jobs that are seen: the next to end, int64 (RUNS_SEEN,).
-        waiting, running: how many there are of `queue` and of `runs`.
-        gain, better_in: see `gangplan.learned.online.features`.
+        asked: how many allocators are, see `PLACES`.
+        fit, not_fit, waiting, running: how many there are of `listed`, `blocked`, `queue` and `runs`.
+        odd, at_once: what `strange` says, and whether waiting makes no sense.
+        arrived, mean, mean_work, mean_gpus: jobs that were looked at, their mean expected length, s, work, GPU s, GPUs.
+        deviation, surprise: of the logarithm of a length; of that from the expected one.
+        load, dearness: work a second of all GPUs; mean logarithm of the slowdown on an empty cluster.
+        unseen: jobs that wait and are not in the state.
+        node_size, rack_size: GPUs of the largest node and rack.
+        gain, better_in: how much earlier a job would end that waits for the best of the next ends, and when that is.
         held, need, shadow, spare: of the job with the least work that does not fit: its work, infinite if there is
             none, its GPUs, when it will fit, and what is spare then.
         now, whole_now: idle GPUs and wholly idle nodes.
         left, whole, largest, best, broken: idle GPUs, wholly idle nodes, and the idle GPUs of the best node, of the
             best rack and of broken nodes, where that was looked at last.
         racks, nodes: how many kinds of them are told apart.
-        rows, edges: of a graph of the cluster, at most.
     """
 
     def __init__(self, cluster: Cluster) -> None:
         m, gpus, racks, ints = len(cluster.rack), len(cluster.node), len(cluster.begin) - 1, np.int64
         size = (m > SMALL) + (m > MEDIUM)
-        jobs, soon, places = JOBS[size], SOON[size], PLACES[size]
-        a, largest = jobs * places + 1, int(np.diff(cluster.first).max(initial=0))
+        jobs, soon, self.asked = JOBS[size], SOON[size], PLACES[size]
+        a, largest = jobs * self.asked + 1, int(np.diff(cluster.first).max(initial=0))
         known = max((soon + 1) * (gpus + 1), min(racks, SMALL) * (largest + 1), SMALL, m)
         own = {
             "place": np.zeros(a, ints), "of": np.zeros(a, ints), "take": np.zeros((a, m), ints), "cost": np.zeros(a),
-            "listed": np.zeros(jobs, ints), "key": np.zeros(jobs), "blocked": np.zeros(BLOCKED, ints),
-            "least": np.zeros(BLOCKED), "ends": np.zeros(soon), "idle": np.zeros((soon + 1, m), ints),
+            "work": np.zeros(a), "score": np.zeros(a, np.float32), "listed": np.zeros(jobs, ints),
+            "key": np.zeros(jobs), "blocked": np.zeros(BLOCKED, ints), "least": np.zeros(BLOCKED),
+            "seen": np.zeros(IN_SIGHT, ints), "queue": np.zeros(IN_SIGHT, ints), "early": np.zeros(IN_SIGHT),
+            "runs": np.zeros(RUNS_SEEN, ints), "ends": np.zeros(soon), "idle": np.zeros((soon + 1, m), ints),
             "known": np.zeros(known), "ideal": least_cost(cluster), "last": np.zeros(m), "free": np.zeros(m, ints),
-            "stats": np.zeros(STATS), "score": np.zeros(a, np.float32), "most": np.array([places, 0, 0, -1, 0]),
-            "group": np.zeros(racks + m, ints), "seen": np.zeros(IN_SIGHT, ints), "queue": np.zeros(IN_SIGHT, ints),
-            "early": np.zeros(IN_SIGHT), "work": np.zeros(a), "runs": np.zeros(RUNS_SEEN, ints),
+            "group": np.zeros(racks + m, ints),
         }  # fmt: skip
-        self.place, self.of, self.take, self.cost, self.listed, self.key, self.blocked, *rest = own.values()
-        self.least, self.ends, self.idle, self.known, self.ideal, self.last, self.free, self.stats, *rest = rest
-        self.score, self.most, self.group, self.seen, self.queue, self.early, self.work, self.runs = rest
         self.own(" ".join(own), tuple(own.values()), *map(len, own.values()))
-        self.waiting = self.running = self.racks = self.nodes = 0
+        self.place, self.of, self.take, self.cost, self.work, self.score, self.listed, self.key, *rest = own.values()
+        self.blocked, self.least, self.seen, self.queue, self.early, self.runs, self.ends, self.idle, *rest = rest
+        self.known, self.ideal, self.last, self.free, self.group = rest
         kinds = racks if racks <= APART else STEPS * STEPS
         nodes = m if m <= APART else min(m, kinds * (largest + 1))
-        self.rows = a + jobs + BLOCKED + RUNS_SEEN + nodes + kinds + 1
-        self.edges = 6 * a + 3 * (jobs + BLOCKED) + 2 * (nodes + kinds + RUNS_SEEN) + 3 * a * m
-        self.edges += min(gpus, RUNS_SEEN * m)
+        edges = 6 * a + 3 * (jobs + BLOCKED) + 2 * (nodes + kinds + RUNS_SEEN) + 3 * a * m
+        rows = a + jobs + BLOCKED + RUNS_SEEN + nodes + kinds + 1
+        self.graph = room(SCHEMA, rows, edges + min(gpus, RUNS_SEEN * m))
+        self.x, self.kind, self.source, self.target, self.weight, self.relation = self.graph.arrays().values()
+        self.unseen, self.odd = 0.0, -1
+
+    def enter(self, jobs: Jobs, cluster: Cluster, state: State, net: CompiledNetwork | None = None) -> None:
+        """Go over to another state; raise `ValueError` where it, the cluster or the network are of other sizes."""
+        state.require(jobs, cluster)
+        m, gpus, racks = len(cluster.rack), len(cluster.node), len(cluster.begin) - 1
+        if (len(self.last), len(self.ideal), len(self.group)) != (m, gpus + 1, racks + m):
+            raise ValueError(f"room for {len(self.last)} nodes with {len(self.ideal) - 1} GPUs is not for {m} with {gpus}")
+        for job in range(len(jobs.gpus)):
+            if not 0 <= jobs.gpus[job] <= gpus:
+                raise ValueError(f"gpus[{job}]: {jobs.gpus[job]} are not from 0 to the {gpus} of the cluster")
+        self.jobs, self.cluster, self.state = jobs, cluster, state
+        if net is not None:
+            self.graph.make_room(net)
 
 
-def list_candidates(jobs: Jobs, cluster: Cluster, state: State, s: CandidateScratch, f: Formula) -> Int:
+def list_candidates(s: CandidateScratch, f: Formula) -> Int:
     """Write the candidates, and return how many there are: none if no waiting job fits.
 
     To wait is the first, if something runs, whose end will change the state; else it is left out.
     """
-    _list_jobs(jobs, cluster, state, s, f)
-    if s.most[LISTED] == 0:
+    _list_jobs(s, f)
+    if s.fit == 0:
         return 0
     k: Int = 0
-    if state.count[RUNNING] > 0:
+    if s.state.count[RUNNING] > 0:
         s.place[0], s.cost[0], s.of[0] = WAIT, 0.0, -1
-        for node in range(len(cluster.rack)):
+        for node in range(len(s.cluster.rack)):
             s.take[0, node] = 0
         k = 1
-    for i in range(s.most[LISTED]):
+    for i in range(s.fit):
         job = s.queue[s.listed[i]]
         begin: Int = k
-        for asked in range(s.most[ASKED]):  # ours first: of equal allocations it is the one that stays
-            choose(CLOSEST - asked, jobs.gpus[job], cluster, state.free, s.take[k])
-            if _is_new(begin, k, s):
-                s.place[k], s.of[k], s.cost[k] = s.listed[i], i, communication(cluster, s.take[k])
+        for asked in range(s.asked):  # ours first: of equal allocations it is the one that stays
+            choose(CLOSEST - asked, s.jobs.gpus[job], s.cluster, s.state.free, s.take[k])
+            if _is_new(s, begin, k):
+                s.place[k], s.of[k], s.cost[k] = s.listed[i], i, communication(s.cluster, s.take[k])
                 k += 1
-            if jobs.gpus[job] == 1 and k > begin + 1:
+            if s.jobs.gpus[job] == 1 and k > begin + 1:
                 break
     return k
 
 
-def _is_new(begin: Int, k: Int, s: CandidateScratch) -> bool:
+def _is_new(s: CandidateScratch, begin: Int, k: Int) -> bool:
     nodes: Int = s.take.shape[1]
     for other in range(begin, k):
         node: Int = 0
@@ -159,39 +170,34 @@ def _is_new(begin: Int, k: Int, s: CandidateScratch) -> bool:
     return True
 
 
-def _list_jobs(jobs: Jobs, cluster: Cluster, state: State, s: CandidateScratch, f: Formula) -> None:
+def _list_jobs(s: CandidateScratch, f: Formula) -> None:
     """Write the places in the queue of the first jobs by the rule, before those that it has wait for closer GPUs.
 
     Of equal ones the first submitted.
     """
-    idle: Int = total(state.free)
-    fit: Int = 0
-    not_fit: Int = 0
-    now = state.clock[NOW]
+    s.fit = s.not_fit = 0
+    idle, now = total(s.state.free), s.state.clock[NOW]
     for need in range(idle + 1):
         s.known[need] = UNKNOWN
     for at in range(s.waiting):
         job = s.queue[at]
-        need = jobs.gpus[job]
-        key = key_of(jobs, job, now, f)
+        need = s.jobs.gpus[job]
+        key = key_of(s.jobs, job, now, f)
         if need > idle:
-            not_fit = sort_in(jobs, s, at, key, s.blocked, s.least, not_fit, False)
+            s.not_fit = sort_in(s, at, key, s.blocked, s.least, s.not_fit, False)
             continue
         if isnan(s.known[need]):
-            choose(CLOSEST, need, cluster, state.free, s.free)
-            s.known[need] = communication(cluster, s.free)
-        if state.count[RUNNING] > 0 and hope(jobs, job, s.known[need], now, f) > 0.0:
+            choose(CLOSEST, need, s.cluster, s.state.free, s.free)
+            s.known[need] = communication(s.cluster, s.free)
+        if s.state.count[RUNNING] > 0 and hope(s.jobs, job, s.known[need], now, f) > 0.0:
             key += LATER
-        fit = sort_in(jobs, s, at, key, s.listed, s.key, fit, False)
-    for i in range(fit):
+        s.fit = sort_in(s, at, key, s.listed, s.key, s.fit, False)
+    for i in range(s.fit):
         if s.key[i] > LATER / 2:
             s.key[i] -= LATER
-    s.most[LISTED], s.most[HELD_UP] = fit, not_fit
 
 
-def sort_in(
-    jobs: Jobs, s: CandidateScratch, at: Int, key: Float, listed: Ints, keys: Floats, count: Int, every: bint
-) -> Int:
+def sort_in(s: CandidateScratch, at: Int, key: Float, listed: Ints, keys: Floats, count: Int, every: bint) -> Int:
     """Put a job to its place among those listed, one of each kind or `every`, and return how many there are."""
     most: Int = len(listed)
     if count == most and key >= keys[count - 1]:
@@ -199,7 +205,7 @@ def sort_in(
     place: Int = count
     while place > 0 and keys[place - 1] >= key:
         place -= 1
-        if not every and keys[place] == key and _alike(jobs, s.queue[listed[place]], s.queue[at]):
+        if not every and keys[place] == key and _alike(s, s.queue[listed[place]], s.queue[at]):
             return count
     while place < count and keys[place] <= key:  # behind its equals
         place += 1
@@ -210,12 +216,9 @@ def sort_in(
     return count
 
 
-def _alike(jobs: Jobs, a: Int, b: Int) -> bool:
-    return (
-        jobs.expected[a] == jobs.expected[b]
-        and jobs.gpus[a] == jobs.gpus[b]
-        and jobs.intensity[a] == jobs.intensity[b]
-    )
+def _alike(s: CandidateScratch, a: Int, b: Int) -> bool:
+    alike: bint = s.jobs.expected[a] == s.jobs.expected[b] and s.jobs.gpus[a] == s.jobs.gpus[b]
+    return alike and s.jobs.intensity[a] == s.jobs.intensity[b]
 
 
 def remaining(jobs: Jobs, state: State, job: Int) -> Float:

@@ -13,36 +13,12 @@ import numpy as np
 from cython import bint, declare
 from cython.cimports.libc.math import expm1, floor, log, log1p, log2
 
-from ..graph.compiled import Graph, room
-from ..graph.schema import Schema
-from .candidates import CandidateScratch
-from .features import CANDIDATE
-
 if not cython.compiled:
-    from gangplan.simulator.gangs.arrays import NOW, RUNNING, Cluster, Jobs, State
+    from gangplan.simulator.gangs.arrays import NOW, RUNNING
     from gangplan.simulator.gangs.formula import Formula
     from gangplan.solvers.native import Float, Int
 
-    from .candidates import (
-        APART,
-        CROWD,
-        DEARNESS,
-        DEVIATION,
-        GPUS,
-        HELD_UP,
-        LARGEST_NODE,
-        LARGEST_RACK,
-        LISTED,
-        LOAD,
-        MEAN,
-        SEEN,
-        STEPS,
-        SURPRISE,
-        WAIT,
-        WORK,
-        list_candidates,
-        remaining,
-    )
+    from .candidates import APART, STEPS, WAIT, CandidateScratch, list_candidates, remaining
     from .features import count_idle, effective, soon, write_rows
 
     (
@@ -56,80 +32,44 @@ if not cython.compiled:
         return float(np.log1p(np.float32(x)))
 
 
-SCHEMA = Schema(
-    {
-        "candidate": CANDIDATE,
-        "job": ("fits", "length", "gpus", "work", "dearness", "waited", "key"),
-        "run": ("left", "gpus", "nodes", "late"),
-        "node": ("idle", "size", "count", "last", "whole"),
-        "rack": ("idle", "whole", "largest", "count", "next"),
-        "cluster": (
-            *("waiting", "backlog", "idle", "whole", "largest", "rack", "broken", "next", "third", "load", "gpus"),
-            *("seen", "dearness", "running", "left", "deviation", "surprise", "crowd"),
-        ),
-    },
-    (
-        ("candidate", "starts", "job"),
-        ("job", "started_by", "candidate"),
-        ("node", "taken_by", "candidate"),
-        ("candidate", "takes", "node"),
-        ("rack", "taken_by", "candidate"),
-        ("run", "holds", "node"),
-        ("node", "in", "rack"),
-        ("rack", "has", "node"),
-        ("rack", "in", "cluster"),
-        ("run", "in", "cluster"),
-        ("job", "in", "cluster"),
-        ("candidate", "in", "cluster"),
-        ("cluster", "has", "candidate"),
-        ("cluster", "has", "job"),
-    ),
-    scored="candidate",
-)
 MOST_NODES = declare(Float, math.log1p(16) / 3)
 MOST_RACKS = declare(Float, math.log1p(1) / 3)
 """Of equal nodes and racks, as the network sees them, at most: as many as in training."""
 NEVER = declare(Float, float("inf"))
 
 
-def graph_room(s: CandidateScratch) -> Graph:
-    """Return room for the graph of a decision."""
-    return room(SCHEMA, s.rows, s.edges)
-
-
-def write_graph(jobs: Jobs, cluster: Cluster, state: State, s: CandidateScratch, f: Formula, g: Graph) -> Int:
-    """Write candidates and graph of a state, and return how many candidates there are, none if there is no room."""
-    k: Int = list_candidates(jobs, cluster, state, s, f) if s.waiting > 0 else 0
+def write_graph(s: CandidateScratch, f: Formula) -> Int:
+    """Write candidates and graph of a state, and return how many candidates there are."""
+    k = list_candidates(s, f)
     if k == 0:
         return 0
-    waiting: Int = s.most[LISTED] + s.most[HELD_UP]
-    _tell_apart(cluster, state, s)
-    _list_runs(jobs, state, s)
-    g.kind[CANDIDATES], g.kind[JOBS], g.kind[RUNS] = 0, k, k + waiting
-    g.kind[NODES] = g.kind[RUNS] + s.running
-    g.kind[RACKS] = g.kind[NODES] + s.nodes
-    g.kind[WHOLE] = g.kind[RACKS] + s.racks
-    g.kind[WHOLE + 1] = g.kind[WHOLE] + 1
-    for i in range(g.kind[WHOLE + 1]):
-        for j in range(g.x.shape[1]):
-            g.x[i, j] = 0.0
-    write_rows(jobs, cluster, state, s, f, k, g)
-    _write_jobs(jobs, state, s, g)
-    _write_runs(jobs, cluster, state, s, g)
-    _write_places(cluster, state, s, g)
-    _write_cluster(jobs, cluster, state, s, g)
-    _write_edges(jobs, cluster, state, s, k, g)
-    for i in range(g.kind[NODES], g.kind[RACKS]):
-        g.x[i, 2] = min(g.x[i, 2], MOST_NODES)
-    for i in range(g.kind[RACKS], g.kind[WHOLE]):
-        g.x[i, 3] = min(g.x[i, 3], MOST_RACKS)
+    _tell_apart(s)
+    _list_runs(s)
+    s.kind[CANDIDATES], s.kind[JOBS], s.kind[RUNS] = 0, k, k + s.fit + s.not_fit
+    s.kind[NODES] = s.kind[RUNS] + s.running
+    s.kind[RACKS] = s.kind[NODES] + s.nodes
+    s.kind[WHOLE] = s.kind[RACKS] + s.racks
+    s.kind[WHOLE + 1] = s.kind[WHOLE] + 1
+    for i in range(s.kind[WHOLE + 1]):
+        for j in range(s.x.shape[1]):
+            s.x[i, j] = 0.0
+    write_rows(s, f, k)
+    _write_jobs(s)
+    _write_runs(s)
+    _write_places(s)
+    _write_cluster(s, f)
+    _write_edges(s, k)
+    for i in range(s.kind[NODES], s.kind[RACKS]):
+        s.x[i, 2] = min(s.x[i, 2], MOST_NODES)
+    for i in range(s.kind[RACKS], s.kind[WHOLE]):
+        s.x[i, 3] = min(s.x[i, 3], MOST_RACKS)
     return k
 
 
-def _tell_apart(cluster: Cluster, state: State, s: CandidateScratch) -> None:
+def _tell_apart(s: CandidateScratch) -> None:
     """Write the kind of each rack and node, and how many of both there are; `known` is of use for that before ends."""
-    racks: Int = len(cluster.begin) - 1
-    m: Int = len(cluster.rack)
+    racks: Int = len(s.cluster.begin) - 1
+    m: Int = len(s.cluster.rack)
     most: Int = 1
     at: Int
     s.racks, s.nodes = racks, m
@@ -137,21 +77,19 @@ def _tell_apart(cluster: Cluster, state: State, s: CandidateScratch) -> None:
         s.group[rack] = rack
     for node in range(m):
         s.group[racks + node] = node
-        most = max(most, cluster.first[node + 1] - cluster.first[node] + 1)
+        most = max(most, s.cluster.first[node + 1] - s.cluster.first[node] + 1)
     if racks > APART:
         _forget(s, STEPS * STEPS)
         s.racks = 0
         for rack in range(racks):
-            whole: Float = 0.0
-            broken: Float = 0.0
-            size: Float = 0.0
-            for node in range(cluster.begin[rack], cluster.begin[rack + 1]):
-                full: Int = cluster.first[node + 1] - cluster.first[node]
+            whole, broken, size = 0.0, 0.0, 0.0
+            for node in range(s.cluster.begin[rack], s.cluster.begin[rack + 1]):
+                full: Int = s.cluster.first[node + 1] - s.cluster.first[node]
                 size += full
-                if state.free[node] == full:
+                if s.state.free[node] == full:
                     whole += full
                 else:
-                    broken += state.free[node]
+                    broken += s.state.free[node]
             at = _step(whole / max(size, 1.0)) * STEPS + _step(broken / max(size, 1.0))
             if s.known[at] < 0.0:
                 s.known[at] = s.racks
@@ -161,7 +99,7 @@ def _tell_apart(cluster: Cluster, state: State, s: CandidateScratch) -> None:
         _forget(s, s.racks * most)
         s.nodes = 0
         for node in range(m):
-            at = s.group[cluster.rack[node]] * most + state.free[node]
+            at = s.group[s.cluster.rack[node]] * most + s.state.free[node]
             if s.known[at] < 0.0:
                 s.known[at] = s.nodes
                 s.nodes += 1
@@ -178,17 +116,17 @@ def _step(share: Float) -> Int:
     return int(max(1.0, STEPS - 1.0 + floor(log2(share)))) if share > 0.0 else 0
 
 
-def _list_runs(jobs: Jobs, state: State, s: CandidateScratch) -> None:
+def _list_runs(s: CandidateScratch) -> None:
     """Write the running jobs that end next."""
     most: Int = len(s.runs)
     s.running = 0
-    for i in range(state.count[RUNNING]):
-        job = state.running[i]
-        left: Float = remaining(jobs, state, job)
+    for i in range(s.state.count[RUNNING]):
+        job = s.state.running[i]
+        left: Float = remaining(s.jobs, s.state, job)
         place: Int = s.running
-        if place == most and left >= remaining(jobs, state, s.runs[place - 1]):
+        if place == most and left >= remaining(s.jobs, s.state, s.runs[place - 1]):
             continue
-        while place > 0 and left < remaining(jobs, state, s.runs[place - 1]):
+        while place > 0 and left < remaining(s.jobs, s.state, s.runs[place - 1]):
             place -= 1
         s.running = min(s.running + 1, most)
         for at in range(s.running - 1, place, -1):
@@ -196,222 +134,218 @@ def _list_runs(jobs: Jobs, state: State, s: CandidateScratch) -> None:
         s.runs[place] = job
 
 
-def _write_jobs(jobs: Jobs, state: State, s: CandidateScratch, g: Graph) -> None:
-    fit: Int = s.most[LISTED]
-    unit: Float = s.stats[MEAN]
+def _write_jobs(s: CandidateScratch) -> None:
+    fit: Int = s.fit
+    unit: Float = s.mean
     first: Float = NEVER
-    for i in range(fit + s.most[HELD_UP]):
+    for i in range(fit + s.not_fit):
         first = min(first, s.key[i] if i < fit else s.least[i - fit])
-    for i in range(fit + s.most[HELD_UP]):
+    for i in range(fit + s.not_fit):
         job = s.queue[s.listed[i] if i < fit else s.blocked[i - fit]]
-        row: Int = g.kind[JOBS] + i
-        gpus = jobs.gpus[job]
-        length: Float = max(jobs.expected[job], 1e-9)
-        g.x[row, 0] = 1.0 if i < fit else 0.0
-        g.x[row, 1] = log(length / unit)
-        g.x[row, 2] = log(gpus / s.stats[LARGEST_NODE])
-        g.x[row, 3] = log(length * gpus / s.stats[WORK])
-        g.x[row, 4] = log(1.0 + jobs.intensity[job] * s.ideal[gpus])
-        g.x[row, 5] = log1p((state.clock[NOW] - jobs.submit[job]) / unit)
-        g.x[row, 6] = min((s.key[i] if i < fit else s.least[i - fit]) - first, 6.0)
+        row: Int = s.kind[JOBS] + i
+        gpus = s.jobs.gpus[job]
+        length: Float = max(s.jobs.expected[job], 1e-9)
+        s.x[row, 0] = 1.0 if i < fit else 0.0
+        s.x[row, 1] = log(length / unit)
+        s.x[row, 2] = log(gpus / s.node_size)
+        s.x[row, 3] = log(length * gpus / s.mean_work)
+        s.x[row, 4] = log(1.0 + s.jobs.intensity[job] * s.ideal[gpus])
+        s.x[row, 5] = log1p((s.state.clock[NOW] - s.jobs.submit[job]) / unit)
+        s.x[row, 6] = min((s.key[i] if i < fit else s.least[i - fit]) - first, 6.0)
 
 
-def _write_runs(jobs: Jobs, cluster: Cluster, state: State, s: CandidateScratch, g: Graph) -> None:
+def _write_runs(s: CandidateScratch) -> None:
     for i in range(s.running):
         job = s.runs[i]
-        row: Int = g.kind[RUNS] + i
+        row: Int = s.kind[RUNS] + i
         nodes: Float = 0.0
         last: Int = -1
-        for at in range(jobs.first[job], jobs.first[job + 1]):
-            if cluster.node[state.held[at]] != last:
+        for at in range(s.jobs.first[job], s.jobs.first[job + 1]):
+            if s.cluster.node[s.state.held[at]] != last:
                 nodes += 1.0
-            last = cluster.node[state.held[at]]
-        due: Float = state.start[job] + jobs.expected[job] * (1.0 + jobs.intensity[job] * state.cost[job])
-        g.x[row, 0] = soon(remaining(jobs, state, job), s.stats[MEAN])
-        g.x[row, 1] = log(jobs.gpus[job] / s.stats[LARGEST_NODE])
-        g.x[row, 2] = log(nodes)
-        g.x[row, 3] = 1.0 if due <= state.clock[NOW] else 0.0
+            last = s.cluster.node[s.state.held[at]]
+        due: Float = s.state.start[job] + s.jobs.expected[job] * (1.0 + s.jobs.intensity[job] * s.state.cost[job])
+        s.x[row, 0] = soon(remaining(s.jobs, s.state, job), s.mean)
+        s.x[row, 1] = log(s.jobs.gpus[job] / s.node_size)
+        s.x[row, 2] = log(nodes)
+        s.x[row, 3] = 1.0 if due <= s.state.clock[NOW] else 0.0
 
 
-def _write_places(cluster: Cluster, state: State, s: CandidateScratch, g: Graph) -> None:
+def _write_places(s: CandidateScratch) -> None:
     """Write the features of nodes and racks: sums over those that are merged, then means."""
-    count: Int = len(cluster.begin) - 1
+    count: Int = len(s.cluster.begin) - 1
     at: Int
     for rack in range(count):
-        idle: Float = 0.0
-        whole: Float = 0.0
-        size: Float = 0.0
+        idle, whole, size, end = 0.0, 0.0, 0.0, NEVER
         largest: Int = 0
-        end: Float = NEVER
-        for node in range(cluster.begin[rack], cluster.begin[rack + 1]):
-            full: Float = cluster.first[node + 1] - cluster.first[node]
-            free = state.free[node]
+        for node in range(s.cluster.begin[rack], s.cluster.begin[rack + 1]):
+            full: Float = s.cluster.first[node + 1] - s.cluster.first[node]
+            free = s.state.free[node]
             idle += free
             size += full
             largest = max(largest, free)
-            at = g.kind[NODES] + s.group[count + node]
+            at = s.kind[NODES] + s.group[count + node]
             if free < full:
                 end = min(end, s.last[node])
             elif free == full:
                 whole += 1.0
-                g.x[at, 4] += 1.0
-            g.x[at, 0] += free / max(full, 1.0)
-            g.x[at, 1] += full / s.stats[LARGEST_NODE]
-            g.x[at, 2] += 1.0
-            g.x[at, 3] += soon(s.last[node], s.stats[MEAN])
-        at = g.kind[RACKS] + s.group[rack]
-        g.x[at, 0] += idle / max(size, 1.0)
-        g.x[at, 1] += whole / (cluster.begin[rack + 1] - cluster.begin[rack])
-        g.x[at, 2] += largest / s.stats[LARGEST_NODE]
-        g.x[at, 3] += 1.0
-        g.x[at, 4] += soon(end, s.stats[MEAN]) if end < NEVER else 0.0
-    _average(g, NODES, 2)
-    _average(g, RACKS, 3)
+                s.x[at, 4] += 1.0
+            s.x[at, 0] += free / max(full, 1.0)
+            s.x[at, 1] += full / s.node_size
+            s.x[at, 2] += 1.0
+            s.x[at, 3] += soon(s.last[node], s.mean)
+        at = s.kind[RACKS] + s.group[rack]
+        s.x[at, 0] += idle / max(size, 1.0)
+        s.x[at, 1] += whole / (s.cluster.begin[rack + 1] - s.cluster.begin[rack])
+        s.x[at, 2] += largest / s.node_size
+        s.x[at, 3] += 1.0
+        s.x[at, 4] += soon(end, s.mean) if end < NEVER else 0.0
+    _average(s, NODES, 2)
+    _average(s, RACKS, 3)
 
 
-def _average(g: Graph, kind: Int, of: Int) -> None:
+def _average(s: CandidateScratch, kind: Int, of: Int) -> None:
     """Divide by the number of those that are merged, and let its logarithm stand in its place."""
-    for at in range(g.kind[kind], g.kind[kind + 1]):
-        many = g.x[at, of]
+    for at in range(s.kind[kind], s.kind[kind + 1]):
+        many = s.x[at, of]
         for j in range(5):
-            g.x[at, j] /= many
-        g.x[at, of] = log1pf(many) / 3.0
+            s.x[at, j] /= many
+        s.x[at, of] = log1pf(many) / 3.0
 
 
-def _write_cluster(jobs: Jobs, cluster: Cluster, state: State, s: CandidateScratch, g: Graph) -> None:
-    at: Int = g.kind[WHOLE]
-    gpus: Float = len(cluster.node)
-    unit: Float = s.stats[MEAN]
-    work: Float = 0.0
-    left: Float = 0.0
-    count_idle(cluster, state.free, s)
+def _write_cluster(s: CandidateScratch, f: Formula) -> None:
+    at: Int = s.kind[WHOLE]
+    gpus: Float = len(s.cluster.node)
+    unit: Float = s.mean
+    work, left = 0.0, 0.0
+    count_idle(s, s.state.free)
     for i in range(s.waiting):
-        work += effective(jobs, s.queue[i], s.ideal[jobs.gpus[s.queue[i]]])
-    for i in range(state.count[RUNNING]):
-        left += remaining(jobs, state, state.running[i]) * jobs.gpus[state.running[i]]
-    g.x[at, 0] = log1p(s.waiting) / 3.0
-    g.x[at, 1] = log1p(work / (gpus * unit))
-    g.x[at, 2] = s.left / gpus
-    g.x[at, 3] = 1.0 * s.whole / len(cluster.rack)
-    g.x[at, 4] = s.largest / s.stats[LARGEST_NODE]
-    g.x[at, 5] = s.best / s.stats[LARGEST_RACK]
-    g.x[at, 6] = 1.0 * s.broken / max(s.left, 1)
-    g.x[at, 7] = soon(s.ends[0], unit)
-    g.x[at, 8] = soon(s.ends[2], unit)
-    g.x[at, 9] = min(s.stats[LOAD], 4.0)
-    g.x[at, 10] = log(s.stats[GPUS] / s.stats[LARGEST_NODE])
-    g.x[at, 11] = log1p(s.stats[SEEN]) / 5.0
-    g.x[at, 12] = s.stats[DEARNESS]
-    g.x[at, 13] = log1p(state.count[RUNNING]) / 3.0
-    g.x[at, 14] = log1p(left / (gpus * unit))
-    g.x[at, 15] = s.stats[DEVIATION]
-    g.x[at, 16] = s.stats[SURPRISE]
-    g.x[at, 17] = s.stats[CROWD]
+        work += effective(s, s.queue[i], s.ideal[s.jobs.gpus[s.queue[i]]])
+    for i in range(s.state.count[RUNNING]):
+        left += remaining(s.jobs, s.state, s.state.running[i]) * s.jobs.gpus[s.state.running[i]]
+    s.x[at, 0] = log1p(s.waiting) / 3.0
+    s.x[at, 1] = log1p(work / (gpus * unit))
+    s.x[at, 2] = s.left / gpus
+    s.x[at, 3] = 1.0 * s.whole / len(s.cluster.rack)
+    s.x[at, 4] = s.largest / s.node_size
+    s.x[at, 5] = s.best / s.rack_size
+    s.x[at, 6] = 1.0 * s.broken / max(s.left, 1)
+    s.x[at, 7] = soon(s.ends[0], unit)
+    s.x[at, 8] = soon(s.ends[2], unit)
+    s.x[at, 9] = min(s.load, 4.0)
+    s.x[at, 10] = log(s.mean_gpus / s.node_size)
+    s.x[at, 11] = log1p(s.arrived) / 5.0
+    s.x[at, 12] = s.dearness
+    s.x[at, 13] = log1p(s.state.count[RUNNING]) / 3.0
+    s.x[at, 14] = log1p(left / (gpus * unit))
+    s.x[at, 15] = s.deviation
+    s.x[at, 16] = s.surprise
+    s.x[at, 17] = f.crowd
 
 
-def _edge(g: Graph, e: Int, source: Int, target: Int, weight: Float) -> Int:
+def _edge(s: CandidateScratch, e: Int, source: Int, target: Int, weight: Float) -> Int:
     """Write an edge, if there is room, and return the number of edges."""
-    if e == len(g.source):
+    if e == len(s.source):
         return e
-    g.source[e], g.target[e], g.weight[e] = source, target, weight
+    s.source[e], s.target[e], s.weight[e] = source, target, weight
     return e + 1
 
 
-def _write_edges(jobs: Jobs, cluster: Cluster, state: State, s: CandidateScratch, k: Int, g: Graph) -> None:
+def _write_edges(s: CandidateScratch, k: Int) -> None:
     """Write all edges, relation by relation."""
     e: Int = 0
     for relation in range(RELATIONS):
-        g.relation[relation] = e
+        s.relation[relation] = e
         if relation in (STARTS, STARTED_BY):
             for i in range(k):
-                job: Int = g.kind[JOBS] + s.of[i]
+                job: Int = s.kind[JOBS] + s.of[i]
                 if s.place[i] != WAIT:
-                    e = _edge(g, e, i, job, 0.5) if relation == STARTS else _edge(g, e, job, i, 1.0)
+                    e = _edge(s, e, i, job, 0.5) if relation == STARTS else _edge(s, e, job, i, 1.0)
         elif relation in (NODE_TAKEN, TAKES, RACK_TAKEN):
-            e = _join_taken(cluster, s, k, relation, g, e)
+            e = _join_taken(s, k, relation, e)
         elif relation == HOLDS:
             for i in range(s.running):
-                e = _join_held(jobs, cluster, state, s, i, g, e)
+                e = _join_held(s, i, e)
         elif relation in (IN_RACK, HAS_NODE):
-            e = _join_racks(cluster, s, relation == IN_RACK, g, e)
+            e = _join_racks(s, relation == IN_RACK, e)
         elif relation == RACK_IN:
-            e = _join_whole(g, e, RACKS, True)
+            e = _join_whole(s, e, RACKS, True)
         elif relation == RUN_IN:
-            e = _join_whole(g, e, RUNS, True)
+            e = _join_whole(s, e, RUNS, True)
         elif relation in (JOB_IN, HAS_JOB):
-            e = _join_whole(g, e, JOBS, relation == JOB_IN)
+            e = _join_whole(s, e, JOBS, relation == JOB_IN)
         else:
-            e = _join_whole(g, e, CANDIDATES, relation == CANDIDATE_IN)
-    g.relation[RELATIONS] = e
+            e = _join_whole(s, e, CANDIDATES, relation == CANDIDATE_IN)
+    s.relation[RELATIONS] = e
 
 
-def _join_whole(g: Graph, e: Int, kind: Int, up: bint) -> Int:
+def _join_whole(s: CandidateScratch, e: Int, kind: Int, up: bint) -> Int:
     """Write the edges between the nodes of a kind and the cluster, of which it hears the mean."""
-    whole: Int = g.kind[WHOLE]
-    low: Int = g.kind[kind]
-    high: Int = g.kind[kind + 1]
+    whole: Int = s.kind[WHOLE]
+    low: Int = s.kind[kind]
+    high: Int = s.kind[kind + 1]
     for i in range(low, high):
-        e = _edge(g, e, i, whole, 1.0 / (high - low)) if up else _edge(g, e, whole, i, 1.0)
+        e = _edge(s, e, i, whole, 1.0 / (high - low)) if up else _edge(s, e, whole, i, 1.0)
     return e
 
 
-def _join_taken(cluster: Cluster, s: CandidateScratch, k: Int, relation: Int, g: Graph, e: Int) -> Int:
+def _join_taken(s: CandidateScratch, k: Int, relation: Int, e: Int) -> Int:
     """Write the edges between candidates and the nodes, or racks, whose GPUs they take, by their shares."""
-    racks: Int = len(cluster.begin) - 1
+    racks: Int = len(s.cluster.begin) - 1
     for i in range(k):
         gpus: Float = 0.0
-        for node in range(len(cluster.rack)):
+        for node in range(len(s.cluster.rack)):
             gpus += s.take[i, node]
         for rack in range(racks):
             there: Float = 0.0
-            for node in range(cluster.begin[rack], cluster.begin[rack + 1]):
+            for node in range(s.cluster.begin[rack], s.cluster.begin[rack + 1]):
                 take: Float = s.take[i, node]
                 if take == 0.0:
                     continue
                 there += take
-                at: Int = g.kind[NODES] + s.group[racks + node]
+                at: Int = s.kind[NODES] + s.group[racks + node]
                 if relation == NODE_TAKEN:
-                    e = _edge(g, e, at, i, take / gpus)
+                    e = _edge(s, e, at, i, take / gpus)
                 elif relation == TAKES:
-                    e = _edge(g, e, i, at, take / ((cluster.first[node + 1] - cluster.first[node]) * k))
+                    e = _edge(s, e, i, at, take / ((s.cluster.first[node + 1] - s.cluster.first[node]) * k))
             if relation == RACK_TAKEN and there > 0.0:
-                e = _edge(g, e, g.kind[RACKS] + s.group[rack], i, there / gpus)
+                e = _edge(s, e, s.kind[RACKS] + s.group[rack], i, there / gpus)
     return e
 
 
-def _join_held(jobs: Jobs, cluster: Cluster, state: State, s: CandidateScratch, run: Int, g: Graph, e: Int) -> Int:
+def _join_held(s: CandidateScratch, run: Int, e: Int) -> Int:
     """Write the edges from a running job to its nodes, by the share of each that it holds."""
-    racks: Int = len(cluster.begin) - 1
-    row: Int = jobs.first[s.runs[run]]
-    end: Int = jobs.first[s.runs[run] + 1]
+    racks: Int = len(s.cluster.begin) - 1
+    row: Int = s.jobs.first[s.runs[run]]
+    end: Int = s.jobs.first[s.runs[run] + 1]
     while row < end:
-        node = cluster.node[state.held[row]]
+        node = s.cluster.node[s.state.held[row]]
         held: Float = 0.0
-        while row < end and cluster.node[state.held[row]] == node:
+        while row < end and s.cluster.node[s.state.held[row]] == node:
             held += 1.0
             row += 1
-        at: Int = g.kind[NODES] + s.group[racks + node]
-        merged: Float = max(expm1(3.0 * g.x[at, 2]), 1.0)
-        full: Float = cluster.first[node + 1] - cluster.first[node]
-        e = _edge(g, e, g.kind[RUNS] + run, at, held / (full * merged))
+        at: Int = s.kind[NODES] + s.group[racks + node]
+        merged: Float = max(expm1(3.0 * s.x[at, 2]), 1.0)
+        full: Float = s.cluster.first[node + 1] - s.cluster.first[node]
+        e = _edge(s, e, s.kind[RUNS] + run, at, held / (full * merged))
     return e
 
 
-def _join_racks(cluster: Cluster, s: CandidateScratch, up: bint, g: Graph, e: Int) -> Int:
+def _join_racks(s: CandidateScratch, up: bint, e: Int) -> Int:
     """Write the edges between nodes and racks, once for those that are merged."""
-    racks: Int = len(cluster.begin) - 1
+    racks: Int = len(s.cluster.begin) - 1
     _forget(s, s.nodes)
-    for node in range(len(cluster.rack)):
+    for node in range(len(s.cluster.rack)):
         own = s.group[racks + node]
         if s.known[own] >= 0.0:
             continue
-        rack = cluster.rack[node]
+        rack = s.cluster.rack[node]
         s.known[own] = s.group[rack]
-        at: Int = g.kind[RACKS] + s.group[rack]
+        at: Int = s.kind[RACKS] + s.group[rack]
         if up:
-            many: Float = max(expm1(3.0 * g.x[at, 3]), 1.0)
-            there: Float = many * (cluster.begin[rack + 1] - cluster.begin[rack])
-            e = _edge(g, e, g.kind[NODES] + own, at, expm1(3.0 * g.x[g.kind[NODES] + own, 2]) / there)
+            many: Float = max(expm1(3.0 * s.x[at, 3]), 1.0)
+            there: Float = many * (s.cluster.begin[rack + 1] - s.cluster.begin[rack])
+            e = _edge(s, e, s.kind[NODES] + own, at, expm1(3.0 * s.x[s.kind[NODES] + own, 2]) / there)
         else:
-            e = _edge(g, e, at, g.kind[NODES] + own, 1.0)
+            e = _edge(s, e, at, s.kind[NODES] + own, 1.0)
     return e

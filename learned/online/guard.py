@@ -18,7 +18,6 @@ from gangplan.simulator.gangs.formula import EVOLVED, GPUS, ONE, PATIENT, TERMS,
 from ..graph.compiled import CompiledNetwork
 from .candidates import CandidateScratch
 from .episodes import play
-from .graph import graph_room
 from .rollouts import imagined
 
 NETWORK = -1
@@ -70,7 +69,6 @@ class Guard:
         self.leaders, self.ahead = [self.leader], list[list[float]]()
         self._net, self._rule, (self._share, self._cluster) = net, rule, _part(cluster)
         self._scratch = CandidateScratch(self._cluster)
-        self._graph = graph_room(self._scratch)
         self._plays = list[tuple[Jobs, State]]()
         self._now: State | None = None
         self._means: list[float] = []
@@ -107,7 +105,7 @@ class Guard:
             jobs, start = self._plays[0]
             if not self._means:
                 self._now = start.copy() if self._now is None else self._now
-                of = self._scratch, self._graph, self._net, self._rule, True, EVERYTHING, decisions
+                of = self._scratch, self._net, self._rule, True, EVERYTHING, decisions
                 if play(jobs, self._cluster, self._now, *of) == decisions:
                     return
             else:

@@ -1,4 +1,4 @@
-from gangplan.learned.graph.compiled cimport CompiledNetwork, Graph
+from gangplan.learned.graph.compiled cimport CompiledNetwork
 from gangplan.learned.online.candidates cimport WAIT, CandidateScratch, remaining
 from gangplan.learned.online.episodes cimport go_on
 from gangplan.simulator.gangs.arrays cimport ARRIVED, NOW, RUNNING, WAITING, Cluster, Jobs, State

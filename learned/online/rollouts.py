@@ -12,9 +12,8 @@ from gangplan.simulator.gangs.arrays import Cluster, Jobs, State
 from gangplan.simulator.gangs.formula import EVOLVED, Formula
 from gangplan.solvers.native import Random
 
-from ..graph.compiled import CompiledNetwork, Graph
+from ..graph.compiled import CompiledNetwork
 from .candidates import CandidateScratch
-from .episodes import require
 
 if not cython.compiled:
     from gangplan.simulator.gangs.arrays import ARRIVED, NOW, RUNNING, WAITING
@@ -103,14 +102,14 @@ def imagined(jobs: Jobs, state: State, pool: Jobs, ahead: Int, seed: Int, future
 
 def weigh(
     jobs: Jobs, cluster: Cluster, state: State, pool: Jobs, s: CandidateScratch, other: CandidateScratch,
-    g: Graph, net: CompiledNetwork, rule: FloatArray, tried: Ints, ahead: Int, depth: Int, seed: Int, value: Floats2,
+    net: CompiledNetwork, rule: FloatArray, tried: Ints, ahead: Int, depth: Int, seed: Int, value: Floats2,
 ) -> None:  # fmt: skip
     """Write what the JCTs sum up to with each candidate tried, in each of some futures.
 
     Args:
         pool: jobs like those to come.
         s: of the decision, whose candidates are written.
-        other, g: room for decisions in futures.
+        other: room for decisions in futures.
         net: decides in futures `depth` times, then the rule goes on.
         rule: weights of a formula, see `gangplan.simulator.gangs.formula`.
         tried: candidates, int64 (c,).
@@ -118,8 +117,7 @@ def weigh(
         seed: of the futures.
         value: is written, seconds, float64 (c, futures).
     """
-    require(jobs, cluster, state, s)
-    require(jobs, cluster, state, other, g, net)
+    s.enter(jobs, cluster, state)
     for i in tried:
         if not 0 <= i < len(s.place) or not WAIT <= s.place[i] < state.count[WAITING]:
             raise ValueError(f"candidate {i} is none of {len(s.place)}")
@@ -130,6 +128,7 @@ def weigh(
     root: State
     live, ours, root = _room(jobs, state, pool, ahead)
     then: State = root.copy()
+    other.enter(ours, cluster, then, net)
     random = Random(seed)
     f, behind = Formula(rule, s.ideal, len(cluster.rack), len(ours.submit)), Formula(EVOLVED, s.ideal, 0, 0)
     with nogil:
@@ -138,8 +137,7 @@ def weigh(
             for c in range(len(tried)):
                 restore(then, root)
                 _try(ours, cluster, then, s, tried[c])
-                if depth > 0:
-                    go_on(ours, cluster, then, other, g, net, f, behind, True, len(ours.submit) + 1, depth)
+                go_on(other, net, f, behind, True, len(ours.submit) + 1, depth)
                 run_formula(ours, cluster, then, f, NEVER)
                 value[c, future] = total_jct(ours, then)
 

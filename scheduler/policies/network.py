@@ -19,12 +19,12 @@ from gangplan.instances import InstanceError
 from gangplan.instances.arrays import ranges
 from gangplan.instances.placement import Fleet
 from gangplan.instances.placement.proximity import Proximity
-from gangplan.learned.online.candidates import IN_SIGHT, ODD, SMALL, UNSEEN, WAIT, CandidateScratch
+from gangplan.learned.online.candidates import IN_SIGHT, SMALL, WAIT, CandidateScratch
 from gangplan.learned.online.episodes import look, observe
 from gangplan.learned.online.features import BY_RULE
-from gangplan.learned.online.graph import SCHEMA, graph_room
 from gangplan.learned.online.guard import BEHIND, EVERYTHING, FIRST, RULES, Guard, known
 from gangplan.learned.online.policy import GnnPolicy
+from gangplan.learned.online.schema import SCHEMA
 from gangplan.simulator.gangs.arrays import ARRIVED, NOW, WAITING, Cluster, Jobs, State, empty
 from gangplan.simulator.gangs.step import start
 
@@ -90,7 +90,6 @@ class NetworkTier:
         self.policy, self._proximity = policy, proximity
         self.cluster = _cluster(fleet, proximity, self._order)
         self._scratch = CandidateScratch(self.cluster)
-        self._graph = graph_room(self._scratch)
         self._at: dict[str, int] = {}  # of jobs whose end is not known
         self._jobs, self._ends = _history(self.cluster)
         self._columns = list(self._jobs.arrays().values())[:-1]
@@ -234,20 +233,20 @@ class NetworkTier:
             return []
         self._ends.clock[NOW] = state.now
         look(self._jobs, self.cluster, self._ends, self._scratch)
-        self._scratch.stats[UNSEEN] = max(len(state.waiting) - len(rows), 0)
+        self._scratch.unseen = max(len(state.waiting) - len(rows), 0)
         jobs, world, first = self._world(state, rows)
         chosen: list[Proposal] = []
         idle: dict[int, list[int]] = {}
         self.more = False
         while (k := self._observe(world, jobs)) > 0:
-            if (odd := int(self._scratch.most[ODD])) >= 0:
+            if (odd := self._scratch.odd) >= 0:
                 raise StrangeError(SCHEMA.feature(odd))
             rated = self._scratch.score[:k]
             if not np.isfinite(rated).all():
                 raise ValueError("a score of the network is not finite")
             best = int(np.argmax(rated))
             self._choices += 1
-            self._corrected += best != int(np.argmax(self._graph.x[:k, BY_RULE]))
+            self._corrected += best != int(np.argmax(self._scratch.graph.x[:k, BY_RULE]))
             at = int(self._scratch.place[best])
             if at == WAIT:
                 break
@@ -270,7 +269,7 @@ class NetworkTier:
         return [degree for degree in request.job.workers if request.gpus(degree) <= self.cluster.first[-1]]
 
     def _observe(self, world: State, jobs: Jobs) -> int:
-        of = self._scratch, self._graph, self.policy.net, self.policy.rule, True
+        of = self._scratch, self.policy.net, self.policy.rule, True
         return int(observe(jobs, self.cluster, world, *of))
 
     def _world(self, state: SchedulerState, rows: Sequence[Row]) -> tuple[Jobs, State, int]:

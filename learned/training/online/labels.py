@@ -17,9 +17,8 @@ from gangplan.simulator.gangs.step import advance, start
 from gangplan.simulator.gangs.traffic import Draw, Episode, episode
 
 from ...graph.compiled import CompiledNetwork, Graph
-from ...online.candidates import MEAN, WAIT, CandidateScratch
+from ...online.candidates import WAIT, CandidateScratch
 from ...online.episodes import NEVER, observe
-from ...online.graph import graph_room
 from ...online.rollouts import weigh
 from ...online.settings import GnnSettings
 from .exact import MOST, needed, weigh_exactly
@@ -83,10 +82,9 @@ def label_episode(
     rng = np.random.default_rng(seed)
     jobs, cluster, pool = given.jobs, given.cluster, given.pool
     state, s, other, rule = given.begin(), CandidateScratch(cluster), CandidateScratch(cluster), FORMULAS[settings.rule]
-    graph, room = graph_room(s), graph_room(s)
     share, go_on = KEPT * min(JOBS / (len(jobs.submit) - int(state.count[ARRIVED])), 1.0), True
     while go_on:
-        k = observe(jobs, cluster, state, s, graph, net, rule, False)
+        k = observe(jobs, cluster, state, s, net, rule, False)
         if k == 0:
             go_on = advance(jobs, cluster, state)
             continue
@@ -108,13 +106,13 @@ def label_episode(
             if exactly:
                 weigh_exactly(*at, rule, tried, ahead, int(rng.integers(1 << 31)), value, seconds=SECONDS)
             else:
-                weigh(*at, other, room, net, rule, tried, ahead, depth, int(rng.integers(1 << 31)), value)
+                weigh(*at, other, net, rule, tried, ahead, depth, int(rng.integers(1 << 31)), value)
             value = value[:, ~np.isnan(value[0])]
             if value.size == 0:
                 go_on = take(jobs, cluster, state, s, best)
                 continue
             mean = value.mean(axis=1)
-            yield DecisionLabel(kept(graph), tried, ((mean - mean.min()) / s.stats[MEAN]).astype(np.float32), exactly)
+            yield DecisionLabel(kept(s.graph), tried, ((mean - mean.min()) / s.mean).astype(np.float32), exactly)
             if rng.random() >= STUDENTS:
                 best = int(tried[np.argmin(mean)])
         go_on = take(jobs, cluster, state, s, best)

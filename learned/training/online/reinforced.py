@@ -20,7 +20,6 @@ from gangplan.simulator.gangs.traffic import Draw, Episode
 from ...graph.compiled import CompiledNetwork
 from ...online.candidates import CandidateScratch
 from ...online.episodes import play
-from ...online.graph import graph_room
 from ...online.guard import EVERYTHING
 from ...online.settings import GnnSettings
 from ..imitation import Averaged
@@ -44,7 +43,7 @@ MOMENTUM, SLOWEST = 0.9, 0.1
 def pays(given: Episode, net: CompiledNetwork, settings: GnnSettings) -> float:
     """Return the logarithm of the mean JCT of a run in which the network decides."""
     state, s = given.begin(), CandidateScratch(given.cluster)
-    of = graph_room(s), net, FORMULAS[settings.rule], True, EVERYTHING, EVERYTHING
+    of = net, FORMULAS[settings.rule], True, EVERYTHING, EVERYTHING
     play(given.jobs, given.cluster, state, s, *of)
     return log(given.mean_jct(state))
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gangplan.instances.placement import Fleet
-from gangplan.learned.online.candidates import BLOCKED, HELD_UP, IN_SIGHT, JOBS, LISTED, MEDIUM, PLACES, SMALL, WAIT
+from gangplan.learned.online.candidates import BLOCKED, IN_SIGHT, JOBS, MEDIUM, PLACES, SMALL, WAIT
 from gangplan.simulator.gangs.arrays import RUNNING, WAITING
 from gangplan.simulator.gangs.formula import PATIENT, Formula, key_of
 from gangplan.simulator.gangs.step import advance, communication
@@ -19,7 +19,7 @@ RACKS = Fleet.regular(4, 8, 8)
 
 def check(world: Any) -> int:
     """Check each candidate, and return how many there are."""
-    jobs, cluster, state, s, _ = world
+    jobs, cluster, state, s = world
     k, pairs = world.observe(), set()
     assert (s.place[0] == WAIT) == (state.count[RUNNING] > 0 and k > 0)
     for i in range(int(s.place[0] == WAIT), k):
@@ -55,7 +55,7 @@ def test_a_long_queue_is_cut(make_world: Callable[..., Any], nodes: int, size: i
     assert len(key) > JOBS[size] and 1 < k <= len(s.place)
     assert WAIT not in s.place[:k]  # nothing runs
     chosen = {int(state.queue[place]) for place in s.place[:k]}
-    assert len(chosen) == s.most[LISTED] == JOBS[size]
+    assert len(chosen) == s.fit == JOBS[size]
     least = sorted({float(key_of(jobs, job, 0.0, Formula(PATIENT, s.ideal, 0, 0))) for job in chosen})
     assert least == key[: len(least)].tolist()
     assert np.bincount(s.of[:k]).max() <= PLACES[size]
@@ -69,7 +69,7 @@ def test_of_more_than_are_in_sight(make_world: Callable[..., Any]) -> None:
     advance(world.jobs, world.cluster, world.state)
     check(world)
     key = [key_of(world.jobs, job, 0.0, Formula(PATIENT, world.s.ideal, 0, 0)) for job in range(400)]
-    assert {*world.s.place[: world.s.most[LISTED]].tolist()} <= {*np.argsort(key, kind="stable")[:IN_SIGHT].tolist()}
+    assert {*world.s.place[: world.s.fit].tolist()} <= {*np.argsort(key, kind="stable")[:IN_SIGHT].tolist()}
     assert world.state.count[WAITING] == 400
 
 
@@ -82,7 +82,7 @@ def test_of_equal_jobs_the_first_submitted(make_world: Callable[..., Any]) -> No
     world = world.again(jobs.replace(first=np.append(0, np.cumsum(jobs.gpus))))
     advance(world.jobs, world.cluster, world.state)
     check(world)
-    assert world.s.listed[: world.s.most[LISTED]].tolist() == [0, 7]
+    assert world.s.listed[: world.s.fit].tolist() == [0, 7]
 
 
 def test_who_does_not_fit_is_looked_at(make_world: Callable[..., Any]) -> None:
@@ -94,11 +94,11 @@ def test_who_does_not_fit_is_looked_at(make_world: Callable[..., Any]) -> None:
     world.state.free[0] = 3
     check(world)
     jobs, queue, s = world.jobs, world.state.queue[: world.state.count[WAITING]], world.s
-    held = queue[s.blocked[: s.most[HELD_UP]]]
+    held = queue[s.blocked[: s.not_fit]]
     assert len(held) == BLOCKED and (jobs.gpus[held] > 3).all()
     works = np.unique((jobs.expected * jobs.gpus)[queue[jobs.gpus[queue] > 3]])
     assert set(jobs.expected[held] * jobs.gpus[held]) <= set(works[:BLOCKED])
-    assert (jobs.gpus[queue[s.place[: s.most[LISTED]]]] <= 3).all()
+    assert (jobs.gpus[queue[s.place[: s.fit]]] <= 3).all()
 
 
 def test_nothing_to_decide(make_world: Callable[..., Any]) -> None:

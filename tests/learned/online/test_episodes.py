@@ -11,9 +11,8 @@ import pytest
 
 from gangplan.instances.placement import Fleet
 from gangplan.instances.placement.proximity import Proximity
-from gangplan.learned.online.candidates import MEAN, SEEN, WAIT, CandidateScratch
+from gangplan.learned.online.candidates import WAIT, CandidateScratch
 from gangplan.learned.online.episodes import look, play
-from gangplan.learned.online.graph import graph_room
 from gangplan.simulator.gangs.arrays import ARRIVED, jobs_of
 from gangplan.simulator.gangs.formula import EVOLVED, finish
 from gangplan.simulator.gangs.mixes import MIXES, told_means
@@ -105,16 +104,15 @@ def test_what_jobs_are_like(make_world: Callable[..., Any]) -> None:
     world = make_world(1)
     look(world.jobs, world.cluster, world.state, world.s)
     n = int(world.state.count[ARRIVED])
-    assert world.s.stats[SEEN] == n
-    assert world.s.stats[MEAN] == pytest.approx(world.jobs.expected[:n].mean())
+    assert world.s.arrived == n
+    assert world.s.mean == pytest.approx(world.jobs.expected[:n].mean())
 
 
 @pytest.mark.parametrize("number", range(8))
 def test_patient_on_what_is_learned_from(make_policy: Callable[..., Any], number: int) -> None:
     """The untrained network is `Patient` on workloads of training, too: other clusters, lognormal lengths."""
     given = episode(number, 80)
-    s = CandidateScratch(given.cluster)
-    world = World(given.jobs, given.cluster, given.begin(), s, graph_room(s))
+    world = World(given.jobs, given.cluster, given.begin(), CandidateScratch(given.cluster))
     named = world._replace(state=given.begin())
     world.play(make_policy(0, 0.0))
     Patient().finish(named.jobs, named.cluster, named.state)
@@ -127,5 +125,5 @@ def test_jobs_that_wait_for_closer_gpus_keep_nobody_from_being_a_candidate() -> 
     assert TRAIN[9].name == "mix-2048"
     alone, ours, s = run.begin(), run.begin(), CandidateScratch(run.cluster)
     finish(run.jobs, run.cluster, alone, EVOLVED)
-    play(run.jobs, run.cluster, ours, s, graph_room(s), drawn(0).net, EVOLVED, False, 1 << 60, 1 << 60)
+    play(run.jobs, run.cluster, ours, s, drawn(0).net, EVOLVED, False, 1 << 60, 1 << 60)
     assert run.mean_jct(ours) < 1.05 * run.mean_jct(alone)

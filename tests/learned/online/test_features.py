@@ -29,7 +29,8 @@ def test_features_have_no_scale(make_world: Callable[..., Any], seed: int, fleet
 def test_features_keep_to_what_is_told(make_world: Callable[..., Any]) -> None:
     """Other true lengths of jobs that wait or run, and other jobs to come, change nothing; other GPUs do."""
     world = make_world(2)
-    jobs, _, state, _, graph = world
+    jobs, _, state, s = world
+    graph = s.graph
     k, before, weight = world.observe(), world.x(), graph.weight[: graph.relation[-1]].copy()
     live = state.finish > state.clock[0]
     work, later, finish = jobs.work.copy(), np.arange(len(jobs.work)) >= state.count[0], state.finish.copy()

@@ -10,7 +10,7 @@ import pytest
 
 from gangplan.instances.placement import Fleet
 from gangplan.learned.graph.compiled import score
-from gangplan.learned.online.candidates import APART, ASKED, HELD_UP, LISTED, RUNS_SEEN, WAIT
+from gangplan.learned.online.candidates import APART, RUNS_SEEN, WAIT
 from gangplan.learned.online.features import BY_RULE
 from gangplan.learned.online.graph import (
     CANDIDATE_IN,
@@ -24,10 +24,10 @@ from gangplan.learned.online.graph import (
     RACKS,
     RUN_IN,
     RUNS,
-    SCHEMA,
     STARTED_BY,
     TAKES,
 )
+from gangplan.learned.online.schema import SCHEMA
 from gangplan.simulator.gangs.arrays import RUNNING
 from gangplan.simulator.gangs.step import start
 
@@ -52,7 +52,7 @@ def test_the_graph_is_whole(make_world: Callable[..., Any], unequal: Fleet, size
     k, s, graph = world.observe(), world.s, world.graph
     count = np.diff(graph.kind)
     runs = min(RUNS_SEEN, int(world.state.count[RUNNING]))
-    assert count[:3].tolist() == [k, s.most[LISTED] + s.most[HELD_UP], runs] and count[-1] == 1
+    assert count[:3].tolist() == [k, s.fit + s.not_fit, runs] and count[-1] == 1
     assert graph.kind[-1] <= len(graph.x) and graph.relation[-1] < len(graph.source)
     for i, (a, b) in enumerate(SCHEMA.ends):
         part = slice(graph.relation[i], graph.relation[i + 1])
@@ -144,7 +144,7 @@ def test_names_of_nodes_make_no_difference(make_world: Callable[..., Any], make_
         order = np.lexsort((rng.random(len(world.cluster.rack)), world.cluster.rack))
         other = renamed(world, order)
         for x in (world, other):
-            x.s.most[ASKED] = 1  # other allocators go by the order of nodes
+            x.s.asked = 1  # other allocators go by the order of nodes
         k = world.observe()
         assert other.observe() == k > 1 and np.array_equal(world.s.place[:k], other.s.place[:k])
         if not np.array_equal(world.s.take[:k][:, order], other.s.take[:k]):

@@ -61,8 +61,9 @@ def observed(world: World) -> str:
     k, s, g = world.observe(), world.s, world.graph
     if k == 0:
         return "0"
-    listed, held, nodes, edges = int(s.most[1]), int(s.most[2]), int(g.kind[-1]), int(g.relation[-1])
-    scratch = (s.place[:k], s.of[:k], s.take[:k], s.cost[:k], s.stats, s.score[:k], s.most, s.ends, s.idle, s.last)
+    listed, held, nodes, edges = s.fit, s.not_fit, int(g.kind[-1]), int(g.relation[-1])
+    seen = (s.mean, s.mean_work, s.mean_gpus, s.deviation, s.load, s.dearness, s.node_size, s.rack_size, s.surprise)
+    scratch = (s.place[:k], s.of[:k], s.take[:k], s.cost[:k], seen, s.score[:k], (s.odd, s.at_once), s.ends, s.idle, s.last)
     queue = s.listed[:listed], s.key[:listed], s.blocked[:held], s.least[:held], s.group
     graph = g.x[:nodes], g.kind, g.source[:edges], g.target[:edges], g.weight[:edges], g.relation
     return f"{k} {digest(*scratch, *queue)} {digest(*graph)}"
@@ -101,7 +102,7 @@ def decided(world: World) -> Iterator[str]:
         other, tried = world.again(), np.arange(min(world.observe(), 6))
         for net, rule, depth in ((drawn(0), PATIENT, 0), (drawn(0), EVOLVED, 0), (drawn(3), PATIENT, 10)):
             value = np.zeros((len(tried), 3))
-            weigh(*of, world.jobs, world.s, other.s, other.graph, net.net, rule, tried, 10, depth, arrived, value)
+            weigh(*of, world.jobs, world.s, other.s, net.net, rule, tried, 10, depth, arrived, value)
             yield digest(value)
 
 

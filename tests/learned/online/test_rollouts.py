@@ -56,9 +56,9 @@ def test_who_ends_at_this_instant_runs_still(make_world: Callable[..., Any]) -> 
 def weighed(world: Any, policy: Any, tried: np.ndarray, depth: int, seed: int = 1, ahead: int = 10) -> np.ndarray:
     """Return what the JCTs sum up to with each candidate, in each of four futures."""
     other, value = world.again(), np.zeros((len(tried), 4))
-    jobs, cluster, state, s, _ = world
+    jobs, cluster, state, s = world
     weigh(
-        jobs, cluster, state, jobs, s, other.s, other.graph, policy.net, PATIENT, tried, ahead, depth, seed, value
+        jobs, cluster, state, jobs, s, other.s, policy.net, PATIENT, tried, ahead, depth, seed, value
     )  # fmt: skip
     return value
 
