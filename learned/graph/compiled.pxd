@@ -10,7 +10,7 @@ cdef class Graph(Arrays):
     cdef Singles weight
 
 cdef class CompiledNetwork(Arrays):
-    cdef Singles head_bias
+    cdef Singles head_bias, nothing
     cdef Singles2 enter_bias, head, last, low, high
     cdef Singles3 enter, root_bias
     cdef Singles4 root, message
@@ -18,9 +18,10 @@ cdef class CompiledNetwork(Arrays):
     cdef Ints scored
 
 cpdef Int strange(Graph g, CompiledNetwork net) noexcept nogil
-cdef void _add_product(Singles2 a, Int low, Int high, Singles2 b, Singles2 out, Int at) noexcept nogil
-cdef void _set(Singles2 out, Int low, Int high, Singles row) noexcept nogil
-cdef void _clear(Singles2 out, Int high) noexcept nogil
+cdef void _multiply(
+    Singles2 a, Int low, Int high, Singles2 b, Singles start, Singles2 out, Int at
+) noexcept nogil
+cdef void _rectify(Singles2 x, Int low, Int high) noexcept nogil
 cdef void _hear(Graph g, CompiledNetwork net, Int layer, Int r) noexcept nogil
 cdef void scores(Graph g, CompiledNetwork net) noexcept nogil
 cdef bint _fits(Graph g, CompiledNetwork net) noexcept nogil

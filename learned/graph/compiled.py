@@ -10,7 +10,7 @@ from typing import Any
 
 import cython
 import numpy as np
-from cython import cclass, declare, final, nogil
+from cython import bint, cclass, declare, final, nogil
 from numpy.typing import NDArray
 
 from gangplan.simulator.gangs.arrays import Arrays
@@ -18,7 +18,7 @@ from gangplan.simulator.gangs.arrays import Arrays
 from .schema import Schema
 
 if not cython.compiled:
-    from gangplan.solvers.native import Float, Int, Ints, Ints2, Single, Singles, Singles2, Singles3, Singles4
+    from gangplan.solvers.native import Float, Int, Single, Singles, Singles2
 
     BLOCK = 16
     """Numbers of a row that are summed up at once, in registers: widths are rounded up to a multiple, with zeros."""
@@ -43,13 +43,6 @@ class Graph(Arrays):
         weight: times which a message counts, float32 (edges,).
         relation: the first edge of each relation, and how many edges there are, int64 (relations + 1,).
     """
-
-    x: Singles2
-    kind: Ints
-    source: Ints
-    target: Ints
-    weight: Singles
-    relation: Ints
 
     def __init__(self, *arrays: Any) -> None:
         self.x, self.kind, self.source, self.target, self.weight, self.relation = arrays
@@ -82,32 +75,19 @@ class CompiledNetwork(Arrays):
         low, high: between which features were in training, float32 (T, F).
     """
 
-    enter: Singles3
-    enter_bias: Singles2
-    root: Singles4
-    root_bias: Singles3
-    message: Singles4
-    head: Singles2
-    head_bias: Singles
-    last: Singles2
-    ends: Ints2
-    scored: Ints
-    low: Singles2
-    high: Singles2
-
     def __init__(self, *arrays: Any) -> None:
         arrays = tuple(np.require(x, None, ["C", "W"]) for x in arrays)  # joblib's are read-only
         self.enter, self.enter_bias, self.root, self.root_bias, self.message, *rest = arrays
         self.head, self.head_bias, self.last, ends, scored, self.low, self.high = rest
-        self.ends, self.scored, (t, f, w), (n, r) = ends, scored, arrays[0].shape, arrays[4].shape[:2]
+        (t, f, w), (n, r), outputs = arrays[0].shape, arrays[4].shape[:2], rest[2].shape[1]
+        self.ends, self.scored, self.nothing = ends, scored, np.zeros(max(w, outputs), np.float32)
         names = "enter enter_bias root root_bias message head head_bias last ends scored low high"
         self.own(names, arrays, t, t, n, n, n, w, w, w, r, 2, t, t)
-        inner = [(f, w), (w,), (t, w, w), (t, w), (r, w, w), (w,), (), rest[2].shape[1:], (2,), (), (f,), (f,)]
-        even = w % BLOCK == rest[2].shape[1] % BLOCK == 0 <= scored[1] <= rest[2].shape[1]
-        if [x.shape[1:] for x in arrays] != inner or not even or not ((ends >= 0) & (ends < t)).all():
-            raise ValueError(f"shapes are not those of {t} kinds, {r} relations, {f} features, width {w}")
-        if not 0 <= scored[0] < t:
-            raise ValueError(f"kind {scored[0]} is none of {t}")
+        inner = [(f, w), (w,), (t, w, w), (t, w), (r, w, w), (w,), (), (outputs,), (2,), (), (f,), (f,)]
+        kinds = [*ends.ravel().tolist(), int(scored[0])]
+        even = w % BLOCK == outputs % BLOCK == 0 <= min(kinds) <= max(kinds) < t and 0 <= scored[1] <= outputs
+        if [x.shape[1:] for x in arrays] != inner or not even:
+            raise ValueError(f"shapes or kinds are not those of {t} kinds, {r} relations, {f} features, width {w}")
 
 
 def shapes(
@@ -126,32 +106,29 @@ def shapes(
 
 def network_of(schema: Schema, tensors: Mapping[str, NDArray[np.float32]]) -> CompiledNetwork:
     """Return the weights of a `GraphNetwork` as compiled code has them, given its tensors by name; see `shapes`."""
-    kinds, features, relations = list(schema.kinds), schema.width, len(schema.relations)
-    rounds = sum(name.startswith("own.") for name in tensors) // (2 * len(kinds))
-    width, outputs = (-(-n // BLOCK) * BLOCK for n in (len(tensors["head.bias"]), schema.outputs))
-
-    def put(name: str, *shape: int) -> NDArray[np.float32]:
-        made, x = np.zeros(shape, np.float32), tensors.get(name, np.zeros(1)).T
-        made[tuple(map(slice, x.shape))] = x
-        return made
-
-    def stack(parts: list[NDArray[np.float32]], *shape: int) -> NDArray[np.float32]:
-        return np.array(parts, np.float32).reshape(shape)
-
-    square, of = (width, width), (rounds, len(kinds))
-    low, high = (np.full((len(kinds), features), sign * FAR, np.float32) for sign in (-1, 1))
+    kinds, relations, f = list(schema.kinds), range(len(schema.relations)), schema.width
+    rounds = range(sum(name.startswith("own.") for name in tensors) // (2 * len(kinds)))
+    w, outputs = (-(-n // BLOCK) * BLOCK for n in (len(tensors["head.bias"]), schema.outputs))
+    own = [f"own.{i}.{kind}" for i in rounds for kind in kinds]
+    low, high = (np.full((len(kinds), f), sign * FAR, np.float32) for sign in (-1, 1))
     for k, kind in enumerate(kinds):
         if f"range_{kind}" in tensors:
             low[k, : len(schema.kinds[kind])], high[k, : len(schema.kinds[kind])] = tensors[f"range_{kind}"]
-    own = [f"own.{i}.{kind}" for i in range(rounds) for kind in kinds]
-    told = [put(f"told.{i}.{j}.weight", *square) for i in range(rounds) for j in range(relations)]
+
+    def put(names: list[str], outer: tuple[int, ...], *inner: int) -> NDArray[np.float32]:
+        made = np.zeros((len(names), *inner), np.float32)
+        for row, name in zip(made, names, strict=True):
+            if name in tensors:
+                row[tuple(map(slice, tensors[name].T.shape))] = tensors[name].T
+        return made.reshape(*outer, *inner)
+
     return CompiledNetwork(
-        np.stack([put(f"enter.{kind}.weight", features, width) for kind in kinds]),
-        np.stack([put(f"enter.{kind}.bias", width) for kind in kinds]),
-        stack([put(f"{name}.weight", *square) for name in own], *of, *square),
-        stack([put(f"{name}.bias", width) for name in own], *of, width),
-        stack(told, rounds, relations, *square), put("head.weight", *square), put("head.bias", width),
-        put("last.weight", width, outputs), schema.ends,
+        put([f"enter.{kind}.weight" for kind in kinds], (len(kinds),), f, w),
+        put([f"enter.{kind}.bias" for kind in kinds], (len(kinds),), w),
+        put([f"{name}.weight" for name in own], (len(rounds), len(kinds)), w, w),
+        put([f"{name}.bias" for name in own], (len(rounds), len(kinds)), w),
+        put([f"told.{i}.{j}.weight" for i in rounds for j in relations], (len(rounds), len(relations)), w, w),
+        put(["head.weight"], (), w, w), put(["head.bias"], (), w), put(["last.weight"], (), w, outputs), schema.ends,
         np.array([kinds.index(schema.scored), schema.outputs]), low, high,
     )  # fmt: skip
 
@@ -194,15 +171,18 @@ def strange(g: Graph, net: CompiledNetwork) -> Int:
     return -1
 
 
-def _add_product(a: Singles2, low: Int, high: Int, b: Singles2, out: Singles2, at: Int) -> None:
-    """Add the rows of a from `low` to `high` times b to the rows of `out` from `at` on."""
+def _multiply(a: Singles2, low: Int, high: Int, b: Singles2, start: Singles, out: Singles2, at: Int) -> None:
+    """Write the rows of a from `low` to `high`, times b, to `out` from row `at` on; sums begin with `start`, if given.
+
+    Else they are added to what is there; each has the order of the rows of b.
+    """
     sums = declare(cython.float[16])
     for i in range(low, high):
         row: Int = at + i - low
         for part in range(b.shape[1] // BLOCK):
             begin: Int = part * BLOCK
             for j in range(BLOCK):
-                sums[j] = out[row, begin + j]
+                sums[j] = start[begin + j] if len(start) else out[row, begin + j]
             for k in range(b.shape[0]):
                 factor = a[i, k]
                 for j in range(BLOCK):
@@ -211,17 +191,11 @@ def _add_product(a: Singles2, low: Int, high: Int, b: Singles2, out: Singles2, a
                 out[row, begin + j] = sums[j]
 
 
-def _set(out: Singles2, low: Int, high: Int, row: Singles) -> None:
-    """Write a row over others."""
+def _rectify(x: Singles2, low: Int, high: Int) -> None:
+    """Let no number of these rows be below 0."""
     for i in range(low, high):
-        for j in range(len(row)):
-            out[i, j] = row[j]
-
-
-def _clear(out: Singles2, high: Int) -> None:
-    for i in range(high):
-        for j in range(out.shape[1]):
-            out[i, j] = ZERO
+        for j in range(x.shape[1]):
+            x[i, j] = max(x[i, j], ZERO)
 
 
 def _hear(g: Graph, net: CompiledNetwork, layer: Int, r: Int) -> None:
@@ -231,66 +205,53 @@ def _hear(g: Graph, net: CompiledNetwork, layer: Int, r: Int) -> None:
     senders: Int = g.kind[net.ends[r, 0] + 1] - first
     hearers: Int = g.kind[net.ends[r, 1] + 1] - low
     if senders < hearers:
-        _clear(g.told, senders)
-        _add_product(g.h, first, first + senders, net.message[layer, r], g.told, 0)
+        _multiply(g.h, first, first + senders, net.message[layer, r], net.nothing, g.told, 0)
         for edge in range(g.relation[r], g.relation[r + 1]):
             for j in range(net.head.shape[1]):
                 g.new[g.target[edge], j] += g.weight[edge] * g.told[g.source[edge] - first, j]
         return
-    _clear(g.told, hearers)
+    for i in range(hearers):
+        for j in range(net.head.shape[1]):
+            g.told[i, j] = ZERO
     for edge in range(g.relation[r], g.relation[r + 1]):
         for j in range(net.head.shape[1]):
             g.told[g.target[edge] - low, j] += g.weight[edge] * g.h[g.source[edge], j]
-    _add_product(g.told, 0, hearers, net.message[layer, r], g.new, low)
+    _multiply(g.told, 0, hearers, net.message[layer, r], net.nothing[:0], g.new, low)
 
 
 def scores(g: Graph, net: CompiledNetwork) -> None:
     """Write the scores of the nodes of the kind that gets some into the first rows of `told`."""
     kinds: Int = len(net.low)
-    for kind in range(kinds):
-        _set(g.h, g.kind[kind], g.kind[kind + 1], net.enter_bias[kind])
-        _add_product(g.x, g.kind[kind], g.kind[kind + 1], net.enter[kind], g.h, g.kind[kind])
-    for i in range(g.kind[kinds]):
-        for j in range(net.head.shape[1]):
-            g.h[i, j] = max(g.h[i, j], ZERO)
+    low: Int = g.kind[net.scored[0]]
+    high: Int = g.kind[net.scored[0] + 1]
+    for k in range(kinds):
+        _multiply(g.x, g.kind[k], g.kind[k + 1], net.enter[k], net.enter_bias[k], g.h, g.kind[k])
+    _rectify(g.h, 0, g.kind[kinds])
     for layer in range(len(net.root)):
-        for kind in range(kinds):
-            _set(g.new, g.kind[kind], g.kind[kind + 1], net.root_bias[layer, kind])
-            _add_product(g.h, g.kind[kind], g.kind[kind + 1], net.root[layer, kind], g.new, g.kind[kind])
+        for k in range(kinds):
+            _multiply(g.h, g.kind[k], g.kind[k + 1], net.root[layer, k], net.root_bias[layer, k], g.new, g.kind[k])
         for r in range(len(net.ends)):
             if g.relation[r] < g.relation[r + 1]:
                 _hear(g, net, layer, r)
         for i in range(g.kind[kinds]):
             for j in range(net.head.shape[1]):
                 g.h[i, j] += max(g.new[i, j], ZERO)
-    low: Int = g.kind[net.scored[0]]
-    high: Int = g.kind[net.scored[0] + 1]
-    _set(g.new, low, high, net.head_bias)
-    _add_product(g.h, low, high, net.head, g.new, low)
-    for i in range(low, high):
-        for j in range(net.head.shape[1]):
-            g.new[i, j] = max(g.new[i, j], ZERO)
-    _clear(g.told, high - low)
-    _add_product(g.new, low, high, net.last, g.told, 0)
+    _multiply(g.h, low, high, net.head, net.head_bias, g.new, low)
+    _rectify(g.new, low, high)
+    _multiply(g.new, low, high, net.last, net.nothing, g.told, 0)
 
 
 def _fits(g: Graph, net: CompiledNetwork) -> bool:
     """Return whether nodes and edges are where they can be."""
-    if g.kind[0] != 0 or g.kind[len(net.low)] > len(g.x) or g.relation[0] != 0:
-        return False
-    for kind in range(len(net.low)):
-        if g.kind[kind] > g.kind[kind + 1]:
-            return False
+    fits: bint = g.kind[0] == 0 and g.kind[len(net.low)] <= len(g.x) and g.relation[0] == 0
+    for k in range(len(net.low)):
+        fits = fits and g.kind[k] <= g.kind[k + 1]
     for r in range(len(net.ends)):
-        if not g.relation[r] <= g.relation[r + 1] <= len(g.source):
-            return False
-        for edge in range(g.relation[r], g.relation[r + 1]):
-            if not (
-                g.kind[net.ends[r, 0]] <= g.source[edge] < g.kind[net.ends[r, 0] + 1]
-                and g.kind[net.ends[r, 1]] <= g.target[edge] < g.kind[net.ends[r, 1] + 1]
-            ):
-                return False
-    return True
+        a, b = net.ends[r, 0], net.ends[r, 1]
+        fits = fits and g.relation[r] <= g.relation[r + 1] <= len(g.source)
+        for edge in range(g.relation[r], g.relation[r + 1] if fits else 0):
+            fits = fits and g.kind[a] <= g.source[edge] < g.kind[a + 1] and g.kind[b] <= g.target[edge] < g.kind[b + 1]
+    return fits
 
 
 def score(g: Graph, net: CompiledNetwork) -> NDArray[np.float32]:

@@ -23,7 +23,7 @@ cdef class CandidateScratch(Arrays):
     cdef Ints kind, source, target, relation, place, of, listed, blocked, free, group, seen, queue, runs
     cdef Ints2 take, idle
     cdef Floats cost, work, key, least, early, ends, known, ideal, last
-    cdef public Int asked, fit, not_fit, odd, at_once, arrived
+    cdef public Int asked, soon, fit, not_fit, odd, at_once, arrived
     cdef public Float mean, unseen
     cdef readonly Float mean_work, mean_gpus, deviation, surprise, load, dearness, node_size, rack_size
     cdef Float gain, better_in, held, shadow
@@ -33,5 +33,4 @@ cdef Int list_candidates(CandidateScratch s, Formula f) noexcept nogil
 cdef bint _is_new(CandidateScratch s, Int begin, Int k) noexcept nogil
 cdef void _list_jobs(CandidateScratch s, Formula f) noexcept nogil
 cdef Int sort_in(CandidateScratch s, Int at, Float key, Ints listed, Floats keys, Int count, bint every) noexcept nogil
-cdef bint _alike(CandidateScratch s, Int a, Int b) noexcept nogil
 cdef Float remaining(Jobs jobs, State state, Int job) noexcept nogil

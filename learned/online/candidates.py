@@ -22,16 +22,11 @@ if not cython.compiled:
 
     WAIT = -1
     """The place in the queue of the candidate that starts nobody."""
-    IN_SIGHT = 128
-    """Waiting jobs that the network sees: the first by the rule."""
-    BLOCKED = 16
-    """Waiting jobs that do not fit and are looked at: the first by the rule."""
-    RUNS_SEEN = 64
-    """Running jobs that are seen: the next to end."""
-    APART = 64
-    """Racks up to which each is told apart, and nodes likewise."""
-    STEPS = 8
-    """Beyond `APART` racks are told apart by so many steps of their idle nodes, and of their idle GPUs elsewhere."""
+    IN_SIGHT, BLOCKED, RUNS_SEEN = 128, 16, 64
+    """Waiting jobs that the network sees, those of them that do not fit, both the first by the rule; running jobs."""
+    APART, STEPS = 64, 8
+    """Racks up to which each is told apart, and nodes likewise; beyond that racks are by so many steps of their idle
+    nodes, and of their idle GPUs elsewhere."""
 
 SMALL, MEDIUM = 64, 512
 """Nodes up to which a cluster is small, or of medium size: of a larger one fewer candidates are looked at."""
@@ -66,7 +61,7 @@ class CandidateScratch(Arrays):
         least: key of each, float64 (BLOCKED,).
         seen, queue, early: places in the queue of the jobs in sight, these, and their keys, (IN_SIGHT,).
         runs: running jobs that are seen: the next to end, int64 (RUNS_SEEN,).
-        ends: when the next of the running jobs are expected to end, seconds from now, float64 (SOON,).
+        ends: when they are expected to end, seconds from now, then infinite, float64 (RUNS_SEEN,).
         idle: GPUs of each node now and after each of these, int64 (SOON + 1, m).
         known: the cost for so many GPUs placed closest now and after each of these, nan if not worked out,
             infinite if they do not fit; float64 (SOON + 1, GPUs + 1).
@@ -74,7 +69,7 @@ class CandidateScratch(Arrays):
         last: when the last job of each node is expected to end, seconds from now, float64 (m,).
         free: of use to allocators, int64 (m,).
         group: the kind of each rack, then of each node, among those that are told apart, int64 (racks + m,).
-        asked: how many allocators are, see `PLACES`.
+        asked, soon: see `PLACES` and `SOON`.
         fit, not_fit, waiting, running: how many there are of `listed`, `blocked`, `queue` and `runs`.
         odd, at_once: what `strange` says, and whether waiting makes no sense.
         arrived, mean, mean_work, mean_gpus: jobs that were looked at, their mean expected length, s, work, GPU s, GPUs.
@@ -95,6 +90,7 @@ class CandidateScratch(Arrays):
         m, gpus, racks, ints = len(cluster.rack), len(cluster.node), len(cluster.begin) - 1, np.int64
         size = (m > SMALL) + (m > MEDIUM)
         jobs, soon, self.asked = JOBS[size], SOON[size], PLACES[size]
+        self.soon = soon
         a, largest = jobs * self.asked + 1, int(np.diff(cluster.first).max(initial=0))
         known = max((soon + 1) * (gpus + 1), min(racks, SMALL) * (largest + 1), SMALL, m)
         own = {
@@ -102,7 +98,7 @@ class CandidateScratch(Arrays):
             "work": np.zeros(a), "score": np.zeros(a, np.float32), "listed": np.zeros(jobs, ints),
             "key": np.zeros(jobs), "blocked": np.zeros(BLOCKED, ints), "least": np.zeros(BLOCKED),
             "seen": np.zeros(IN_SIGHT, ints), "queue": np.zeros(IN_SIGHT, ints), "early": np.zeros(IN_SIGHT),
-            "runs": np.zeros(RUNS_SEEN, ints), "ends": np.zeros(soon), "idle": np.zeros((soon + 1, m), ints),
+            "runs": np.zeros(RUNS_SEEN, ints), "ends": np.zeros(RUNS_SEEN), "idle": np.zeros((soon + 1, m), ints),
             "known": np.zeros(known), "ideal": least_cost(cluster), "last": np.zeros(m), "free": np.zeros(m, ints),
             "group": np.zeros(racks + m, ints),
         }  # fmt: skip
@@ -123,7 +119,7 @@ class CandidateScratch(Arrays):
         state.require(jobs, cluster)
         m, gpus, racks = len(cluster.rack), len(cluster.node), len(cluster.begin) - 1
         if (len(self.last), len(self.ideal), len(self.group)) != (m, gpus + 1, racks + m):
-            raise ValueError(f"room for {len(self.last)} nodes with {len(self.ideal) - 1} GPUs is not for {m} with {gpus}")
+            raise ValueError(f"room for {len(self.last)} nodes, {len(self.ideal) - 1} GPUs is not for {m} and {gpus}")
         for job in range(len(jobs.gpus)):
             if not 0 <= jobs.gpus[job] <= gpus:
                 raise ValueError(f"gpus[{job}]: {jobs.gpus[job]} are not from 0 to the {gpus} of the cluster")
@@ -205,8 +201,11 @@ def sort_in(s: CandidateScratch, at: Int, key: Float, listed: Ints, keys: Floats
     place: Int = count
     while place > 0 and keys[place - 1] >= key:
         place -= 1
-        if not every and keys[place] == key and _alike(s, s.queue[listed[place]], s.queue[at]):
-            return count
+        if not every and keys[place] == key:
+            a, b = s.queue[listed[place]], s.queue[at]
+            alike: bint = s.jobs.expected[a] == s.jobs.expected[b] and s.jobs.gpus[a] == s.jobs.gpus[b]
+            if alike and s.jobs.intensity[a] == s.jobs.intensity[b]:
+                return count
     while place < count and keys[place] <= key:  # behind its equals
         place += 1
     count = min(count + 1, most)
@@ -214,11 +213,6 @@ def sort_in(s: CandidateScratch, at: Int, key: Float, listed: Ints, keys: Floats
         listed[i], keys[i] = listed[i - 1], keys[i - 1]
     listed[place], keys[place] = at, key
     return count
-
-
-def _alike(s: CandidateScratch, a: Int, b: Int) -> bool:
-    alike: bint = s.jobs.expected[a] == s.jobs.expected[b] and s.jobs.gpus[a] == s.jobs.gpus[b]
-    return alike and s.jobs.intensity[a] == s.jobs.intensity[b]
 
 
 def remaining(jobs: Jobs, state: State, job: Int) -> Float:

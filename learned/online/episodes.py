@@ -36,21 +36,14 @@ END = declare(Float, float("inf"))
 def _see_queue(s: CandidateScratch, f: Formula) -> None:
     """Write which waiting jobs are in sight: the first by the rule, in the order of the queue."""
     n: Int = s.state.count[WAITING]
-    s.waiting = n if n <= IN_SIGHT else 0
+    s.waiting = 0
     for at in range(n):
-        if n <= IN_SIGHT:
-            s.seen[at] = at
-        else:
-            key = key_of(s.jobs, s.state.queue[at], s.state.clock[NOW], f)
-            s.waiting = sort_in(s, at, key, s.seen, s.early, s.waiting, True)
+        key: Float = at if n <= IN_SIGHT else key_of(s.jobs, s.state.queue[at], s.state.clock[NOW], f)
+        s.waiting = sort_in(s, at, key, s.seen, s.early, s.waiting, True)
     for i in range(s.waiting):
-        own: Int = s.seen[i]
-        place: Int = i
-        while place > 0 and s.seen[place - 1] > own:
-            s.seen[place] = s.seen[place - 1]
-            place -= 1
-        s.seen[place] = own
+        sort_in(s, s.seen[i], s.seen[i], s.queue, s.early, i, True)
     for i in range(s.waiting):
+        s.seen[i] = s.queue[i]
         s.queue[i] = s.state.queue[s.seen[i]]
 
 

@@ -1,4 +1,4 @@
-from gangplan.learned.online.candidates cimport WAIT, CandidateScratch, remaining
+from gangplan.learned.online.candidates cimport WAIT, CandidateScratch, remaining, sort_in
 from gangplan.simulator.gangs.allocate cimport CLOSEST, choose
 from gangplan.simulator.gangs.arrays cimport ARRIVED, NOW, RUNNING
 from gangplan.simulator.gangs.formula cimport Formula, hope
@@ -14,9 +14,7 @@ cdef void write_rows(CandidateScratch s, Formula f, Int k) noexcept nogil
 cdef void _write_rule(CandidateScratch s, Formula f, Int k) noexcept nogil
 cdef bint _is_first(CandidateScratch s, Int i) noexcept nogil
 cdef Float effective(CandidateScratch s, Int job, Float cost) noexcept nogil
-cdef void _list_ends(CandidateScratch s) noexcept nogil
-cdef void _look_ahead(CandidateScratch s) noexcept nogil
-cdef Float _cost_then(CandidateScratch s, Int need, Int step) noexcept nogil
+cdef void look_ahead(CandidateScratch s) noexcept nogil
 cdef void _hold_up(CandidateScratch s) noexcept nogil
 cdef void count_idle(CandidateScratch s, Ints free) noexcept nogil
 cdef Float soon(Float seconds, Float unit) noexcept nogil

@@ -13,7 +13,7 @@ if not cython.compiled:
     from gangplan.simulator.gangs.step import communication, total
     from gangplan.solvers.native import Float, Int, Ints
 
-    from .candidates import WAIT, CandidateScratch, remaining
+    from .candidates import WAIT, CandidateScratch, remaining, sort_in
 
     BY_RULE, FEATURES = 27, 31
     """The score that the network corrects, and how many features there are."""
@@ -71,7 +71,6 @@ def see(s: CandidateScratch) -> None:
 
 def write_rows(s: CandidateScratch, f: Formula, k: Int) -> None:
     """Write the features of k candidates into the first nodes of the graph; `f`: the rule."""
-    _look_ahead(s)
     _hold_up(s)
     count_idle(s, s.state.free)
     s.now, s.whole_now = s.left, s.whole
@@ -140,27 +139,15 @@ def effective(s: CandidateScratch, job: Int, cost: Float) -> Float:
     return max(s.jobs.expected[job], SHORTEST) * s.jobs.gpus[job] * (1.0 + s.jobs.intensity[job] * cost)
 
 
-def _list_ends(s: CandidateScratch) -> None:
-    """Write when the next of the running jobs are expected to end."""
-    steps: Int = len(s.ends)
-    for step in range(steps):
-        s.ends[step] = NEVER
-    for i in range(s.state.count[RUNNING]):
-        left: Float = remaining(s.jobs, s.state, s.state.running[i])
-        place: Int = steps
-        while place > 0 and left < s.ends[place - 1]:
-            place -= 1
-        for at in range(steps - 1, place, -1):
-            s.ends[at] = s.ends[at - 1]
-        if place < steps:
-            s.ends[place] = left
-
-
-def _look_ahead(s: CandidateScratch) -> None:
+def look_ahead(s: CandidateScratch) -> None:
     """Write which running jobs end soon, what is idle then, and when the last job of each node ends."""
-    steps: Int = len(s.ends)
-    nodes: Int = len(s.cluster.rack)
-    _list_ends(s)
+    steps, nodes = s.soon, len(s.cluster.rack)
+    s.running = 0
+    for i in range(s.state.count[RUNNING]):
+        job = s.state.running[i]
+        s.running = sort_in(s, job, remaining(s.jobs, s.state, job), s.runs, s.ends, s.running, True)
+    for i in range(s.running, len(s.ends)):
+        s.ends[i] = NEVER
     for i in range(len(s.known)):
         s.known[i] = UNKNOWN
     for node in range(nodes):
@@ -183,15 +170,6 @@ def _look_ahead(s: CandidateScratch) -> None:
             s.idle[step + 1, node] += s.idle[step, node]
 
 
-def _cost_then(s: CandidateScratch, need: Int, step: Int) -> Float:
-    """Return the cost for so many GPUs placed closest after so many ends."""
-    at: Int = step * len(s.ideal) + need
-    if isnan(s.known[at]):
-        fits: bint = choose(CLOSEST, need, s.cluster, s.idle[step], s.free)
-        s.known[at] = communication(s.cluster, s.free) if fits else NEVER
-    return s.known[at]
-
-
 def _hold_up(s: CandidateScratch) -> None:
     """Note of the job with the least work that does not fit: its work, its GPUs, when it will, and what is spare."""
     s.held, s.need, s.shadow, s.spare = NEVER, 0, NEVER, 0
@@ -200,7 +178,7 @@ def _hold_up(s: CandidateScratch) -> None:
         work: Float = effective(s, job, s.ideal[s.jobs.gpus[job]])
         if i == 0 or work < s.held:
             s.held, s.need = work, s.jobs.gpus[job]
-    for step in range(len(s.ends) if s.not_fit else 0):
+    for step in range(s.soon if s.not_fit else 0):
         then: Int = total(s.idle[step + 1])
         if then >= s.need:
             s.shadow, s.spare = s.ends[step], then - s.need
@@ -269,11 +247,13 @@ def _write_candidate(s: CandidateScratch, i: Int, k: Int, least: Float) -> None:
 def _find_gain(s: CandidateScratch, duration: Float, length: Float, intensity: Float, gpus: Int) -> None:
     """Note how much earlier a job would end that waits for the best of the next ends, and when that is; seconds."""
     s.gain = s.better_in = 0.0
-    for step in range(len(s.ends)):
+    for step in range(min(s.soon, s.running)):
         after: Float = s.ends[step]
-        if after == NEVER:
-            return
-        then: Float = after + length * (1.0 + intensity * _cost_then(s, gpus, step + 1))
+        at: Int = (step + 1) * len(s.ideal) + gpus
+        if isnan(s.known[at]):
+            fits: bint = choose(CLOSEST, gpus, s.cluster, s.idle[step + 1], s.free)
+            s.known[at] = communication(s.cluster, s.free) if fits else NEVER
+        then: Float = after + length * (1.0 + intensity * s.known[at])
         if s.gain == 0.0 or duration - then > s.gain:
             s.gain, s.better_in = duration - then, after
 

@@ -1,6 +1,6 @@
 from libc.math cimport log1pf
 from gangplan.learned.online.candidates cimport APART, STEPS, WAIT, CandidateScratch, list_candidates, remaining
-from gangplan.learned.online.features cimport count_idle, effective, soon, write_rows
+from gangplan.learned.online.features cimport count_idle, effective, look_ahead, soon, write_rows
 from gangplan.simulator.gangs.arrays cimport NOW, RUNNING
 from gangplan.simulator.gangs.formula cimport Formula
 from gangplan.solvers.native cimport Float, Int
@@ -16,7 +16,6 @@ cdef Int write_graph(CandidateScratch s, Formula f) noexcept nogil
 cdef void _tell_apart(CandidateScratch s) noexcept nogil
 cdef void _forget(CandidateScratch s, Int count) noexcept nogil
 cdef Int _step(Float share) noexcept nogil
-cdef void _list_runs(CandidateScratch s) noexcept nogil
 cdef void _write_jobs(CandidateScratch s) noexcept nogil
 cdef void _write_runs(CandidateScratch s) noexcept nogil
 cdef void _write_places(CandidateScratch s) noexcept nogil

@@ -19,7 +19,7 @@ if not cython.compiled:
     from gangplan.solvers.native import Float, Int
 
     from .candidates import APART, STEPS, WAIT, CandidateScratch, list_candidates, remaining
-    from .features import count_idle, effective, soon, write_rows
+    from .features import count_idle, effective, look_ahead, soon, write_rows
 
     (
         STARTS, STARTED_BY, NODE_TAKEN, TAKES, RACK_TAKEN, HOLDS, IN_RACK, HAS_NODE, RACK_IN, RUN_IN, JOB_IN,
@@ -44,7 +44,7 @@ def write_graph(s: CandidateScratch, f: Formula) -> Int:
     if k == 0:
         return 0
     _tell_apart(s)
-    _list_runs(s)
+    look_ahead(s)
     s.kind[CANDIDATES], s.kind[JOBS], s.kind[RUNS] = 0, k, k + s.fit + s.not_fit
     s.kind[NODES] = s.kind[RUNS] + s.running
     s.kind[RACKS] = s.kind[NODES] + s.nodes
@@ -114,24 +114,6 @@ def _forget(s: CandidateScratch, count: Int) -> None:
 def _step(share: Float) -> Int:
     """Return the step of a share: 0 for none, then by powers of 2 from under 1/64 to all."""
     return int(max(1.0, STEPS - 1.0 + floor(log2(share)))) if share > 0.0 else 0
-
-
-def _list_runs(s: CandidateScratch) -> None:
-    """Write the running jobs that end next."""
-    most: Int = len(s.runs)
-    s.running = 0
-    for i in range(s.state.count[RUNNING]):
-        job = s.state.running[i]
-        left: Float = remaining(s.jobs, s.state, job)
-        place: Int = s.running
-        if place == most and left >= remaining(s.jobs, s.state, s.runs[place - 1]):
-            continue
-        while place > 0 and left < remaining(s.jobs, s.state, s.runs[place - 1]):
-            place -= 1
-        s.running = min(s.running + 1, most)
-        for at in range(s.running - 1, place, -1):
-            s.runs[at] = s.runs[at - 1]
-        s.runs[place] = job
 
 
 def _write_jobs(s: CandidateScratch) -> None:

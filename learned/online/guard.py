@@ -93,7 +93,7 @@ class Guard:
         jobs, past = (x.replace(gpus=np.clip(x.gpus, 1, up)) for x in (jobs, past))  # 0 came when there were no nodes
         rng, n = np.random.default_rng(arrived), len(past.submit)
         stretches = (rng.integers(n) + np.arange(PLAYS) * n // PLAYS) % n
-        live = imagined(jobs, state, past, 0, 0, 0)
+        live = imagined(jobs, self._cluster, state, past, 0, 0, 0)
         of = self._cluster, self._share
         self._plays = [_more(*live, past, (at + np.arange(AHEAD)) % n, *of) for at in stretches]
         self._now, self._means = None, []

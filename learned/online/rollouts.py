@@ -8,7 +8,7 @@ from cython import declare, nogil
 from numpy.typing import NDArray
 
 from gangplan.instances.arrays import FloatArray
-from gangplan.simulator.gangs.arrays import Cluster, Jobs, State
+from gangplan.simulator.gangs.arrays import Cluster, Jobs, State, empty
 from gangplan.simulator.gangs.formula import EVOLVED, Formula
 from gangplan.solvers.native import Random
 
@@ -27,26 +27,23 @@ if not cython.compiled:
 NEVER = declare(Float, float("inf"))
 
 
-def _room(jobs: Jobs, state: State, pool: Jobs, ahead: int) -> tuple[NDArray[np.int64], Jobs, State]:
+def _room(
+    jobs: Jobs, cluster: Cluster, state: State, pool: Jobs, ahead: int
+) -> tuple[NDArray[np.int64], Jobs, State]:
     """Return the jobs that wait and run, in the order of arrival, and room for these with `ahead` more to come."""
+    state.require(jobs, cluster)
     waits, runs = state.queue[: state.count[WAITING]], state.running[: state.count[RUNNING]]
-    live = np.sort(np.concatenate([waits, runs]))
-    n, known = len(live) + ahead, len(pool.submit)
-    every = np.asarray(jobs.gpus)[live], np.asarray(pool.gpus)
-    if (len(live) and not 0 <= live[0] <= live[-1] < len(jobs.submit)) or ahead < 0 or (ahead and known == 0):
+    live, known = np.sort(np.concatenate([waits, runs])), len(pool.submit)
+    if not 0 <= live.min(initial=0) or live.max(initial=-1) >= len(jobs.submit) or ahead < 0 or (ahead and not known):
         raise ValueError(f"{ahead} jobs to come like {known}, and {len(live)} that wait and run, are no future")
-    if len(state.held) < jobs.first[len(jobs.submit)] or min(map(len, (state.start, state.cost))) < len(jobs.submit):
-        raise ValueError(f"{len(state.held)} GPUs of {len(state.start)} jobs are no state of {len(jobs.submit)}")
-    if any(x.min(initial=0) < 0 or x.max(initial=0) > len(state.holder) for x in every):
-        raise ValueError(f"gangs are not of 0 to {len(state.holder)} GPUs")
-    held = int(every[0].sum()) + ahead * int(every[1].max(initial=0))
-    (submit, work, intensity, cost), (start, finish, late) = np.zeros((4, n)), np.zeros((3, n))
-    queue, running, gpus = np.zeros((3, n), np.int64)
-    ours = Jobs(submit, work, work, gpus, intensity, np.zeros(n + 1, np.int64))
-    then = State(
-        np.zeros(1), np.zeros(3, np.int64), queue, running, np.zeros(len(state.free), np.int64),
-        np.zeros(len(state.holder), np.int64), np.zeros(held, np.int64), start, finish, late, cost,
-    )  # fmt: skip
+    gangs = np.concatenate([np.asarray(jobs.gpus)[live], np.asarray(pool.gpus)])
+    if not 0 <= gangs.min(initial=0) <= gangs.max(initial=0) <= len(cluster.node):
+        raise ValueError(f"gangs of {gangs.max()} GPUs are not of 0 to {len(cluster.node)}")
+    n, held = len(live) + ahead, int(gangs[: len(live)].sum() + ahead * gangs[len(live) :].max(initial=0))
+    (submit, work, intensity), first = np.zeros((3, n)), np.full(n + 1, held)
+    ours = Jobs(submit, work, work, np.zeros(n, np.int64), intensity, first)
+    then = empty(ours, cluster)
+    first[0] = 0
     return live, ours, then
 
 
@@ -91,9 +88,11 @@ def _imagine(
         push(ours, then, at)
 
 
-def imagined(jobs: Jobs, state: State, pool: Jobs, ahead: Int, seed: Int, future: Int) -> tuple[Jobs, State]:
+def imagined(
+    jobs: Jobs, cluster: Cluster, state: State, pool: Jobs, ahead: Int, seed: Int, future: Int
+) -> tuple[Jobs, State]:
     """Return one of the futures of `weigh`."""
-    live, ours, then = _room(jobs, state, pool, ahead)
+    live, ours, then = _room(jobs, cluster, state, pool, ahead)
     random = Random(seed)
     for _ in range(future + 1):
         _imagine(jobs, state, pool, live, ahead, random, ours, then)
@@ -126,7 +125,7 @@ def weigh(
     live: Ints
     ours: Jobs
     root: State
-    live, ours, root = _room(jobs, state, pool, ahead)
+    live, ours, root = _room(jobs, cluster, state, pool, ahead)
     then: State = root.copy()
     other.enter(ours, cluster, then, net)
     random = Random(seed)

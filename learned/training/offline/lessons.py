@@ -10,8 +10,7 @@ import numpy as np
 
 from gangplan.instances.generators import generate
 from gangplan.instances.generators.families import FAMILIES, LARGE, make, make_large, seed_of
-from gangplan.solvers.kernels import compile_kernel
-from gangplan.solvers.method import Method, suite
+from gangplan.solvers.method import suite
 from gangplan.solvers.run import Run
 
 from ...offline.policy import OfflinePolicy, OfflineSettings
@@ -81,7 +80,8 @@ def label_of(problem: Any, seconds: float) -> ExactLabel:
     """Return the best plan within so many seconds, and what is proved."""
     tools, teachers = suite(problem.objective), task_of(problem.objective).teachers
     for name, _ in teachers:
-        _load(tools.methods[name])
+        if library := tools.methods[name].library:
+            import_module(library)  # which is not to be in its time
     run = Run(problem, time_limit=seconds)
     try:
         prepared = tools.prepare(run)
@@ -95,14 +95,6 @@ def label_of(problem: Any, seconds: float) -> ExactLabel:
     except TimeoutError:
         pass
     return ExactLabel(run.plan, np.inf if run.objective is None else run.objective, run.bound or 0.0)
-
-
-def _load(method: Method) -> None:
-    """Load what a method imports and compiles, which is not to be in its time."""
-    if method.library:
-        import_module(method.library)
-    for kernel in method.kernels() if method.kernels else ():
-        compile_kernel(kernel)
 
 
 def labels(objective: str, settings: OfflineSettings, split: str, count: int) -> list[ExactLabel]:

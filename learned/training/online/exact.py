@@ -45,7 +45,7 @@ def weigh_exactly(
     jobs that wait besides: it costs the number of these over all GPUs. With no time the plans are the rule's.
     """
     for future in range(value.shape[1]):
-        ours, root = imagined(jobs, state, pool, ahead, seed, future)
+        ours, root = imagined(jobs, cluster, state, pool, ahead, seed, future)
         named = [WAIT if s.place[i] == WAIT else int(root.queue[s.place[i]]) for i in tried]
         nodes = _nodes(cluster, ours, root, s.take[tried].any(axis=0))
         f = Formula(rule, s.ideal, 0, 0)

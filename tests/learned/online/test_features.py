@@ -10,7 +10,8 @@ import pytest
 
 from gangplan.instances.placement import Fleet
 from gangplan.learned.online.candidates import WAIT
-from gangplan.learned.online.features import BY_RULE, CANDIDATE
+from gangplan.learned.online.features import BY_RULE
+from gangplan.learned.online.schema import CANDIDATE
 from gangplan.simulator.gangs.arrays import RUNNING
 
 

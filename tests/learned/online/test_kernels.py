@@ -63,7 +63,7 @@ def observed(world: World) -> str:
         return "0"
     listed, held, nodes, edges = s.fit, s.not_fit, int(g.kind[-1]), int(g.relation[-1])
     seen = (s.mean, s.mean_work, s.mean_gpus, s.deviation, s.load, s.dearness, s.node_size, s.rack_size, s.surprise)
-    scratch = (s.place[:k], s.of[:k], s.take[:k], s.cost[:k], seen, s.score[:k], (s.odd, s.at_once), s.ends, s.idle, s.last)
+    scratch = (s.place[:k], s.of[:k], s.take[:k], s.cost[:k], seen, s.score[:k], (s.odd, s.at_once), s.ends[: s.soon], s.idle, s.last)
     queue = s.listed[:listed], s.key[:listed], s.blocked[:held], s.least[:held], s.group
     graph = g.x[:nodes], g.kind, g.source[:edges], g.target[:edges], g.weight[:edges], g.relation
     return f"{k} {digest(*scratch, *queue)} {digest(*graph)}"
@@ -95,7 +95,7 @@ def decided(world: World) -> Iterator[str]:
         if world.observe() < 2:
             continue
         of = world.jobs, world.cluster, world.state
-        ours, then = imagined(world.jobs, world.state, world.jobs, 12, arrived, 2)
+        ours, then = imagined(world.jobs, world.cluster, world.state, world.jobs, 12, arrived, 2)
         rows = int(ours.first[-1])
         yield digest(*ours.arrays().values(), then.clock, then.count, then.free, then.holder, then.held[:rows], then.start, then.finish, then.cost, then.urgency,
                      then.queue[: then.count[1]], then.running[: then.count[2]])  # fmt: skip

@@ -24,8 +24,8 @@ DEPTHS = (0, 12)
 @pytest.mark.parametrize("seed", range(2))
 def test_a_future_begins_with_the_state(make_world: Callable[..., Any], seed: int, fleet: Fleet | None) -> None:
     """Those who wait and run do so in the future, on the GPUs they have; others come later, and are like those seen."""
-    jobs, _, state, *_ = make_world(seed, fleet=fleet)
-    ours, then = imagined(jobs, state, first_jobs(jobs, int(state.count[0])), 25, seed, 0)
+    jobs, cluster, state, *_ = make_world(seed, fleet=fleet)
+    ours, then = imagined(jobs, cluster, state, first_jobs(jobs, int(state.count[0])), 25, seed, 0)
     live = int(state.count[WAITING] + state.count[RUNNING])
     assert (then.count == [live, state.count[WAITING], state.count[RUNNING]]).all()
     assert len(ours.submit) == live + 25
@@ -44,10 +44,10 @@ def test_a_future_begins_with_the_state(make_world: Callable[..., Any], seed: in
 
 def test_who_ends_at_this_instant_runs_still(make_world: Callable[..., Any]) -> None:
     """A future has whoever the state says waits and runs, though a job that takes no time ends as it starts."""
-    jobs, _, state, *_ = make_world(0)
+    jobs, cluster, state, *_ = make_world(0)
     running = np.sort(state.running[: state.count[RUNNING]])
     state.finish[running] = state.clock[0]
-    ours, then = imagined(jobs, state, jobs, 0, 0, 0)
+    ours, then = imagined(jobs, cluster, state, jobs, 0, 0, 0)
     live = np.sort(np.append(running, state.queue[: state.count[WAITING]]))
     assert len(running) and (ours.gpus == jobs.gpus[live]).all()
     assert then.count[RUNNING] == len(running)

@@ -21,9 +21,9 @@ from gangplan.instances.placement import Demand, Fleet, GangJob
 from gangplan.instances.placement.proximity import Proximity
 from gangplan.learned.graph.compiled import shapes
 from gangplan.learned.online.candidates import WAIT
-from gangplan.learned.online.schema import SCHEMA
 from gangplan.learned.online.guard import AHEAD, EVERYTHING, FIRST
 from gangplan.learned.online.policy import GnnPolicy
+from gangplan.learned.online.schema import SCHEMA
 from gangplan.learned.online.settings import GnnSettings
 from gangplan.learned.policy.weights import find
 from gangplan.scheduler.policies import network
