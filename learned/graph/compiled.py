@@ -200,8 +200,7 @@ def _rectify(x: Singles2, low: Int, high: Int) -> None:
 
 def _hear(g: Graph, net: CompiledNetwork, layer: Int, r: Int) -> None:
     """Add the messages of a relation; whichever are fewer are multiplied, the nodes that send or those that hear."""
-    first: Int = g.kind[net.ends[r, 0]]
-    low: Int = g.kind[net.ends[r, 1]]
+    first, low = g.kind[net.ends[r, 0]], g.kind[net.ends[r, 1]]
     senders: Int = g.kind[net.ends[r, 0] + 1] - first
     hearers: Int = g.kind[net.ends[r, 1] + 1] - low
     if senders < hearers:
@@ -221,9 +220,7 @@ def _hear(g: Graph, net: CompiledNetwork, layer: Int, r: Int) -> None:
 
 def scores(g: Graph, net: CompiledNetwork) -> None:
     """Write the scores of the nodes of the kind that gets some into the first rows of `told`."""
-    kinds: Int = len(net.low)
-    low: Int = g.kind[net.scored[0]]
-    high: Int = g.kind[net.scored[0] + 1]
+    kinds, low, high = len(net.low), g.kind[net.scored[0]], g.kind[net.scored[0] + 1]
     for k in range(kinds):
         _multiply(g.x, g.kind[k], g.kind[k + 1], net.enter[k], net.enter_bias[k], g.h, g.kind[k])
     _rectify(g.h, 0, g.kind[kinds])

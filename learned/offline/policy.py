@@ -99,4 +99,3 @@ def solve_with(task: OfflineTask, run: Run, prepared: Any) -> None:
     policy = _loaded(task, path, path.stat().st_mtime_ns)
     run.note(f"{task.name}: {policy.about}")
     solve_by(task, run, prepared, policy.choose)
-

@@ -50,15 +50,12 @@ class CandidateScratch(Arrays):
     Attributes:
         jobs, cluster, state: what there is to decide.
         graph: of it.
-        place: in the queue of each candidate's job, or `WAIT`, int64 (A,).
-        of: the place of its job in `listed`, int64 (A,).
+        place, of: where each candidate's job is in the queue, or `WAIT`, and in `listed`, int64 (A,).
         take: GPUs of each node that it gets, int64 (A, m).
         cost, work: of communication there, and GPU seconds that the job would take, float64 (A,).
         score: of each candidate, float32 (A,).
-        listed: places in the queue of the candidates' jobs, by their keys, int64 (JOBS,).
-        key: of each, float64 (JOBS,).
-        blocked: places in the queue of jobs that do not fit, by their keys, int64 (BLOCKED,).
-        least: key of each, float64 (BLOCKED,).
+        listed, key: places in the queue of the candidates' jobs, by their keys, and these, (JOBS,).
+        blocked, least: the same of jobs that do not fit, (BLOCKED,).
         seen, queue, early: places in the queue of the jobs in sight, these, and their keys, (IN_SIGHT,).
         runs: running jobs that are seen: the next to end, int64 (RUNS_SEEN,).
         ends: when they are expected to end, seconds from now, then infinite, float64 (RUNS_SEEN,).
@@ -66,8 +63,7 @@ class CandidateScratch(Arrays):
         known: the cost for so many GPUs placed closest now and after each of these, nan if not worked out,
             infinite if they do not fit; float64 (SOON + 1, GPUs + 1).
         ideal: the cost for so many GPUs on the empty cluster, float64 (GPUs + 1,).
-        last: when the last job of each node is expected to end, seconds from now, float64 (m,).
-        free: of use to allocators, int64 (m,).
+        last, free: when the last job of each node is expected to end, seconds from now; of use to allocators, (m,).
         group: the kind of each rack, then of each node, among those that are told apart, int64 (racks + m,).
         asked, soon: see `PLACES` and `SOON`.
         fit, not_fit, waiting, running: how many there are of `listed`, `blocked`, `queue` and `runs`.
@@ -195,10 +191,9 @@ def _list_jobs(s: CandidateScratch, f: Formula) -> None:
 
 def sort_in(s: CandidateScratch, at: Int, key: Float, listed: Ints, keys: Floats, count: Int, every: bint) -> Int:
     """Put a job to its place among those listed, one of each kind or `every`, and return how many there are."""
-    most: Int = len(listed)
+    most, place = len(listed), count
     if count == most and key >= keys[count - 1]:
         return count
-    place: Int = count
     while place > 0 and keys[place - 1] >= key:
         place -= 1
         if not every and keys[place] == key:

@@ -36,12 +36,10 @@ UNKNOWN = declare(Float, float("nan"))
 
 def see(s: CandidateScratch) -> None:
     """Write what the jobs that arrived last are like."""
-    begin: Int = max(s.state.count[ARRIVED] - WINDOW, 0)
-    n: Int = s.state.count[ARRIVED] - begin
-    done, square, off = 0.0, 0.0, 0.0
+    n, done, square, off = min(s.state.count[ARRIVED], WINDOW), 0.0, 0.0, 0.0
+    begin: Int = s.state.count[ARRIVED] - n
     s.mean = s.mean_work = s.mean_gpus = s.deviation = s.load = s.dearness = s.surprise = s.unseen = 0.0
-    s.arrived = n
-    s.node_size = s.rack_size = 0.0
+    s.arrived, s.node_size, s.rack_size = n, 0.0, 0.0
     for node in range(len(s.cluster.rack)):
         s.node_size = max(s.node_size, s.cluster.first[node + 1] - s.cluster.first[node])
     for rack in range(len(s.cluster.begin) - 1):
@@ -51,11 +49,10 @@ def see(s: CandidateScratch) -> None:
         return
     for job in range(begin, begin + n):
         length: Float = max(s.jobs.expected[job], SHORTEST)
-        gpus: Float = s.jobs.gpus[job]
         scale: Float = log(length)
         s.mean += length / n
-        s.mean_work += length * gpus / n
-        s.mean_gpus += gpus / n
+        s.mean_work += length * s.jobs.gpus[job] / n
+        s.mean_gpus += 1.0 * s.jobs.gpus[job] / n
         s.deviation += scale / n
         square += scale * scale / n
         s.dearness += log(1.0 + s.jobs.intensity[job] * s.ideal[s.jobs.gpus[job]]) / n
@@ -74,8 +71,7 @@ def write_rows(s: CandidateScratch, f: Formula, k: Int) -> None:
     _hold_up(s)
     count_idle(s, s.state.free)
     s.now, s.whole_now = s.left, s.whole
-    least: Float = NEVER
-    best: Int = -1
+    least, best = NEVER, -1
     for i in range(k):
         if s.place[i] != WAIT:
             s.work[i] = effective(s, s.queue[s.place[i]], s.cost[i])
@@ -97,8 +93,7 @@ def _write_rule(s: CandidateScratch, f: Formula, k: Int) -> None:
     To wait makes no sense where that one is done before anything else ends, so that it takes nothing from those who
     wait; and where it has the best place that there is while everybody else who waits fits, too.
     """
-    least: Float = NEVER
-    now = s.state.clock[NOW]
+    least, now = NEVER, s.state.clock[NOW]
     runs: bint = s.state.count[RUNNING] > 0
     for i in range(k):
         if _is_first(s, i) and not (runs and hope(s.jobs, s.queue[s.place[i]], s.cost[i], now, f) > 0.0):
@@ -209,14 +204,11 @@ def soon(seconds: Float, unit: Float) -> Float:
 def _write_candidate(s: CandidateScratch, i: Int, k: Int, least: Float) -> None:
     """Write the features of one candidate that starts a job."""
     job = s.queue[s.place[i]]
-    gpus = s.jobs.gpus[job]
-    unit = s.mean
+    gpus, intensity, unit = s.jobs.gpus[job], s.jobs.intensity[job], s.mean
     length: Float = max(s.jobs.expected[job], SHORTEST)
-    intensity = s.jobs.intensity[job]
     slower: Float = 1.0 + intensity * s.cost[i]
     duration: Float = length * slower
-    rank: Float = 0.0
-    cheapest: Float = s.cost[i]
+    rank, cheapest = 0.0, s.cost[i]
     for other in range(k):
         if s.place[other] == WAIT:
             continue
@@ -261,9 +253,8 @@ def _find_gain(s: CandidateScratch, duration: Float, length: Float, intensity: F
 def _write_place(s: CandidateScratch, i: Int, duration: Float) -> None:
     """Write the features of the GPUs that a candidate takes, and of what it leaves."""
     gpus = s.jobs.gpus[s.queue[s.place[i]]]
-    nodes, racks, left, fit, same = 0.0, 0.0, 0.0, 0.0, 0.0
+    nodes, racks, left, fit, same, last = 0.0, 0.0, 0.0, 0.0, 0.0, -1
     apart: Float = 0.0
-    last: Int = -1
     for node in range(len(s.cluster.rack)):
         s.free[node] = s.state.free[node] - s.take[i, node]
         if s.take[i, node] > 0:

@@ -69,8 +69,7 @@ def write_graph(s: CandidateScratch, f: Formula) -> Int:
 def _tell_apart(s: CandidateScratch) -> None:
     """Write the kind of each rack and node, and how many of both there are; `known` is of use for that before ends."""
     racks: Int = len(s.cluster.begin) - 1
-    m: Int = len(s.cluster.rack)
-    most: Int = 1
+    m, most = len(s.cluster.rack), 1
     at: Int
     s.racks, s.nodes = racks, m
     for rack in range(racks):
@@ -117,15 +116,12 @@ def _step(share: Float) -> Int:
 
 
 def _write_jobs(s: CandidateScratch) -> None:
-    fit: Int = s.fit
-    unit: Float = s.mean
-    first: Float = NEVER
+    fit, unit, first = s.fit, s.mean, NEVER
     for i in range(fit + s.not_fit):
         first = min(first, s.key[i] if i < fit else s.least[i - fit])
     for i in range(fit + s.not_fit):
         job = s.queue[s.listed[i] if i < fit else s.blocked[i - fit]]
-        row: Int = s.kind[JOBS] + i
-        gpus = s.jobs.gpus[job]
+        row, gpus = s.kind[JOBS] + i, s.jobs.gpus[job]
         length: Float = max(s.jobs.expected[job], 1e-9)
         s.x[row, 0] = 1.0 if i < fit else 0.0
         s.x[row, 1] = log(length / unit)
@@ -139,9 +135,7 @@ def _write_jobs(s: CandidateScratch) -> None:
 def _write_runs(s: CandidateScratch) -> None:
     for i in range(s.running):
         job = s.runs[i]
-        row: Int = s.kind[RUNS] + i
-        nodes: Float = 0.0
-        last: Int = -1
+        row, nodes, last = s.kind[RUNS] + i, 0.0, -1
         for at in range(s.jobs.first[job], s.jobs.first[job + 1]):
             if s.cluster.node[s.state.held[at]] != last:
                 nodes += 1.0
@@ -158,8 +152,7 @@ def _write_places(s: CandidateScratch) -> None:
     count: Int = len(s.cluster.begin) - 1
     at: Int
     for rack in range(count):
-        idle, whole, size, end = 0.0, 0.0, 0.0, NEVER
-        largest: Int = 0
+        idle, whole, size, end, largest = 0.0, 0.0, 0.0, NEVER, 0
         for node in range(s.cluster.begin[rack], s.cluster.begin[rack + 1]):
             full: Float = s.cluster.first[node + 1] - s.cluster.first[node]
             free = s.state.free[node]
@@ -196,10 +189,8 @@ def _average(s: CandidateScratch, kind: Int, of: Int) -> None:
 
 
 def _write_cluster(s: CandidateScratch, f: Formula) -> None:
-    at: Int = s.kind[WHOLE]
+    at, unit, work, left = s.kind[WHOLE], s.mean, 0.0, 0.0
     gpus: Float = len(s.cluster.node)
-    unit: Float = s.mean
-    work, left = 0.0, 0.0
     count_idle(s, s.state.free)
     for i in range(s.waiting):
         work += effective(s, s.queue[i], s.ideal[s.jobs.gpus[s.queue[i]]])
@@ -263,9 +254,7 @@ def _write_edges(s: CandidateScratch, k: Int) -> None:
 
 def _join_whole(s: CandidateScratch, e: Int, kind: Int, up: bint) -> Int:
     """Write the edges between the nodes of a kind and the cluster, of which it hears the mean."""
-    whole: Int = s.kind[WHOLE]
-    low: Int = s.kind[kind]
-    high: Int = s.kind[kind + 1]
+    low, high, whole = s.kind[kind], s.kind[kind + 1], s.kind[WHOLE]
     for i in range(low, high):
         e = _edge(s, e, i, whole, 1.0 / (high - low)) if up else _edge(s, e, whole, i, 1.0)
     return e
@@ -298,8 +287,7 @@ def _join_taken(s: CandidateScratch, k: Int, relation: Int, e: Int) -> Int:
 def _join_held(s: CandidateScratch, run: Int, e: Int) -> Int:
     """Write the edges from a running job to its nodes, by the share of each that it holds."""
     racks: Int = len(s.cluster.begin) - 1
-    row: Int = s.jobs.first[s.runs[run]]
-    end: Int = s.jobs.first[s.runs[run] + 1]
+    row, end = s.jobs.first[s.runs[run]], s.jobs.first[s.runs[run] + 1]
     while row < end:
         node = s.cluster.node[s.state.held[row]]
         held: Float = 0.0
@@ -321,8 +309,7 @@ def _join_racks(s: CandidateScratch, up: bint, e: Int) -> Int:
         own = s.group[racks + node]
         if s.known[own] >= 0.0:
             continue
-        rack = s.cluster.rack[node]
-        s.known[own] = s.group[rack]
+        rack, s.known[own] = s.cluster.rack[node], 0.0
         at: Int = s.kind[RACKS] + s.group[rack]
         if up:
             many: Float = max(expm1(3.0 * s.x[at, 3]), 1.0)

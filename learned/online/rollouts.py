@@ -27,14 +27,12 @@ if not cython.compiled:
 NEVER = declare(Float, float("inf"))
 
 
-def _room(
-    jobs: Jobs, cluster: Cluster, state: State, pool: Jobs, ahead: int
-) -> tuple[NDArray[np.int64], Jobs, State]:
+def _room(jobs: Jobs, cluster: Cluster, state: State, pool: Jobs, ahead: int) -> tuple[NDArray[np.int64], Jobs, State]:
     """Return the jobs that wait and run, in the order of arrival, and room for these with `ahead` more to come."""
     state.require(jobs, cluster)
     waits, runs = state.queue[: state.count[WAITING]], state.running[: state.count[RUNNING]]
     live, known = np.sort(np.concatenate([waits, runs])), len(pool.submit)
-    if not 0 <= live.min(initial=0) or live.max(initial=-1) >= len(jobs.submit) or ahead < 0 or (ahead and not known):
+    if not live.min(initial=0) >= 0 or live.max(initial=-1) >= len(jobs.submit) or ahead < 0 or (ahead and not known):
         raise ValueError(f"{ahead} jobs to come like {known}, and {len(live)} that wait and run, are no future")
     gangs = np.concatenate([np.asarray(jobs.gpus)[live], np.asarray(pool.gpus)])
     if not 0 <= gangs.min(initial=0) <= gangs.max(initial=0) <= len(cluster.node):
@@ -51,8 +49,7 @@ def _imagine(
     jobs: Jobs, state: State, pool: Jobs, live: Ints, ahead: Int, random: Random, ours: Jobs, then: State
 ) -> None:
     """Write who waits and runs, with others to come that are drawn from a pool, and the state with the first."""
-    n: Int = len(live)
-    known: Int = len(pool.submit)
+    n, known = len(live), len(pool.submit)
     job: Int
     for at in range(n):
         job = live[at]
