@@ -156,7 +156,9 @@ class State(Arrays):
             and len(self.holder) == len(cluster.node)
         ):
             counts = [self.count[i] for i in range(3)]
-            raise ValueError(f"{counts} jobs of {n} on {len(self.free)} nodes are no state of {len(cluster.rack)} nodes")
+            raise ValueError(
+                f"{counts} of {n} jobs on {len(self.free)} nodes are no state of {len(cluster.rack)} nodes"
+            )
 
 
 def order_of(workload: Workload) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
@@ -166,7 +168,7 @@ def order_of(workload: Workload) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
 
 def intensity_of(workload: Workload, proximity: Proximity) -> FloatArray:
     """Return how intense the communication of each job is, float64 (n,)."""
-    return np.array([proximity.intensity.get(model, 1.0) for model in workload.model])
+    return np.array([proximity.intensity.get(model, 1.0) for model in workload.model], np.float64)
 
 
 def first_jobs(jobs: Jobs, n: int) -> Jobs:
@@ -209,7 +211,7 @@ def cluster_of(fleet: Fleet, proximity: Proximity) -> Cluster:
     require(usable, usable, "usable", "is false, and every node is used here")
     begin = np.append(np.flatnonzero(np.diff(rack, prepend=-1)), len(rack))
     first = np.append(0, np.cumsum(fleet.gpus.astype(np.int64)))
-    weight = np.array([proximity.node, proximity.rack, proximity.cluster])
+    weight = np.array([proximity.node, proximity.rack, proximity.cluster], np.float64)
     return Cluster(rack, begin, first, weight, np.repeat(np.arange(len(rack)), fleet.gpus))
 
 

@@ -70,6 +70,8 @@ def best_fit(need: Int, begin: Int, end: Int, free: Ints) -> Int:
     for node in range(begin, end):
         if free[node] >= need and (best < 0 or free[node] < free[best]):
             best = node
+            if free[best] == need:
+                break
     return best
 
 
