@@ -28,7 +28,9 @@ if not cython.compiled:
     )
     from gangplan.solvers.native import Flags, Flags2, Float, Floats, Floats2, Int, Ints, Ints2
 
-    Singles2 = Singles3 = Singles4 = NDArray[np.float32]
+    Singles2 = NDArray[np.float32]
+    Singles3 = NDArray[np.float32]
+    Singles4 = NDArray[np.float32]
     HEAD, OVERTAKE, EASY = range(3)
     """Disciplines."""
     SUBMIT, LENGTH, LOG_LENGTH, GPUS, LOG_GPUS, NOISE, LOG_SLOWDOWN = range(7)
@@ -333,7 +335,7 @@ def _offer(jobs: Jobs, state: State, mask: Flags) -> bool:
         mask[at] = at < state.count[WAITING] and jobs.gpus[state.queue[at]] <= idle
         found = found or mask[at]
     mask[slots] = state.count[RUNNING] > 0 or state.count[ARRIVED] < len(jobs.submit)
-    return found
+    return bool(found)
 
 
 def _wait(jobs: Jobs, cluster: Cluster, state: State, hold: Float, paid: Floats) -> bool:
@@ -348,7 +350,7 @@ def _wait(jobs: Jobs, cluster: Cluster, state: State, hold: Float, paid: Floats)
     seconds: Float = state.clock[NOW] - before
     paid[JCT] -= seconds * (waiting + running)
     paid[THROUGHPUT] += seconds * (rates - hold * waiting)
-    return on
+    return bool(on)
 
 
 def draw(
@@ -393,4 +395,5 @@ def draw(
 
 def _steps(seconds: Float, step: Float, most: Int) -> Int:
     """Return over how many rows a time extends, at least 1."""
-    return cast(Int, min(max(ceil(seconds / step - 1e-9), 1.0), 1.0 * most))
+    rows: Int = cast(Int, min(max(ceil(seconds / step - 1e-9), 1.0), 1.0 * most))
+    return rows

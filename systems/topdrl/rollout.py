@@ -33,7 +33,8 @@ def future(
     come = (int(rng.integers(max(n, 1))) + np.arange(ahead if n > 1 else 0)) % max(n, 1)
     gaps = np.diff(jobs.submit[:n])
     gap = np.append(gaps.mean() if len(gaps) else 0.0, gaps)[come]
-    expected, gpus, intensity = (x[np.append(present, come)] for x in (jobs.expected, jobs.gpus, jobs.intensity))
+    every = np.append(present, come)
+    expected, gpus, intensity = jobs.expected[every], jobs.gpus[every], jobs.intensity[every]
     submit = np.append(jobs.submit[present], now + np.cumsum(gap))
     table = Jobs(submit, expected, expected, gpus, intensity, np.append(0, np.cumsum(gpus)))
     then, runs = begin(table, cluster), np.isfinite(state.start[present])
