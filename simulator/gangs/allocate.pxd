@@ -1,5 +1,4 @@
 from gangplan.simulator.gangs.arrays cimport Cluster
-from gangplan.simulator.gangs.step cimport total
 from gangplan.solvers.native cimport Int, Ints
 from gangplan.solvers.placement.online.closest cimport best_fit, closest, rack_idle, take_idle
 

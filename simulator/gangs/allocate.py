@@ -25,7 +25,6 @@ if not cython.compiled:
     from gangplan.solvers.placement.online.closest import best_fit, closest, rack_idle, take_idle
 
     from .arrays import Cluster
-    from .step import total
 
     NEAREST, SIZED, CENTRE, CLOSEST = range(4)
 ALLOCATORS = ("nearest", "sized", "centre", "closest")
@@ -41,7 +40,12 @@ def choose(rule: Int, need: Int, cluster: Cluster, free: Ints, take: Ints) -> bo
     """
     for node in range(len(take)):
         take[node] = 0
-    if total(free) < max(need, 1):
+    left: Int = max(need, 1)
+    for node in range(len(free)):
+        left -= free[node]
+        if left <= 0:
+            break
+    if left > 0:
         return False
     if rule == CLOSEST:
         closest(need, cluster.begin, free, take)
@@ -63,9 +67,11 @@ def _around(seed: Int, need: Int, cluster: Cluster, free: Ints, take: Ints) -> N
     left: Int = need - take_idle(seed, need, free, take)
     rack = cluster.rack[seed]
     for node in range(cluster.begin[rack], cluster.begin[rack + 1]):
-        if node != seed:
+        if left > 0 and node != seed:
             left -= take_idle(node, left, free, take)
     for node in range(len(free)):
+        if left <= 0:
+            break
         if cluster.rack[node] != rack:
             left -= take_idle(node, left, free, take)
 

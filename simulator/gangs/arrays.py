@@ -31,11 +31,12 @@ class Arrays:
     An attribute is written to, never set: compiled code would keep the old array.
     """
 
-    def own(self, names: str, arrays: tuple[NDArray[Any], ...], *sizes: int) -> None:
+    def own(self, names: tuple[str, ...], arrays: tuple[NDArray[Any], ...], *sizes: int) -> None:
         """Give arrays their names in Python; raise `ValueError` if they have not so many entries."""
-        vars(self).update(zip(names.split(), arrays, strict=True))
-        if (found := [len(x) for x in arrays]) != [*sizes]:
-            raise ValueError(f"{names} have {found} entries, not {sizes}")
+        for x, size in zip(arrays, sizes, strict=True):
+            if len(x) != size:
+                raise ValueError(f"{names} have {[len(x) for x in arrays]} entries, not {sizes}")
+        vars(self).update(zip(names, arrays, strict=True))
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the arrays by name, in the order in which they are given."""
@@ -47,7 +48,7 @@ class Arrays:
 
     def copy(self) -> Self:
         """Return what can be changed without changing this one."""
-        return type(self)(*(x.copy() for x in vars(self).values()))
+        return type(self)(*[x.copy() for x in vars(self).values()])
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), tuple(vars(self).values())
@@ -77,7 +78,8 @@ class Jobs(Arrays):
     def __init__(self, *arrays: Any) -> None:
         self.submit, self.work, self.expected, self.gpus, self.intensity, self.first = arrays
         n = len(arrays[0])
-        self.own("submit work expected gpus intensity first", arrays, n, n, n, n, n, n + 1)
+        names = "submit", "work", "expected", "gpus", "intensity", "first"
+        self.own(names, arrays, n, n, n, n, n, n + 1)
 
 
 @final
@@ -102,7 +104,7 @@ class Cluster(Arrays):
     def __init__(self, *arrays: Any) -> None:
         self.rack, self.begin, self.first, self.weight, self.node = rack, begin, first, _, node = arrays
         m, racks = len(rack), len(begin) - 1
-        self.own("rack begin first weight node", arrays, m, racks + 1, m + 1, 3, int(first[m]))
+        self.own(("rack", "begin", "first", "weight", "node"), arrays, m, racks + 1, m + 1, 3, int(first[m]))
         for index, size in ((rack, racks), (node, m), (begin, m + 1)):
             if len(index) and not 0 <= index.min() <= index.max() < size:
                 raise ValueError(f"{index} are not below {size}: {m} nodes of {racks} racks")
@@ -142,8 +144,9 @@ class State(Arrays):
         self.clock, self.count, self.queue, self.running, self.free, self.holder, self.held, *rest = arrays
         self.start, self.finish, self.urgency, self.cost = rest
         n, (m, gpus, held) = len(rest[0]), map(len, arrays[4:7])
-        names = "clock count queue running free holder held start finish urgency cost"
-        self.own(names, arrays, 1, 3, n, n, m, gpus, held, n, n, n, n)
+        names = "clock", "count", "queue", "running", "free", "holder", "held"
+        sizes = (1, 3, n, n, m, gpus, held, n, n, n, n)
+        self.own((*names, "start", "finish", "urgency", "cost"), arrays, *sizes)
 
     def require(self, jobs: Jobs, cluster: Cluster) -> None:
         """Raise `ValueError` if it is not of these jobs, or some behind them too, on this cluster."""
@@ -156,7 +159,9 @@ class State(Arrays):
             and len(self.holder) == len(cluster.node)
         ):
             counts = [self.count[i] for i in range(3)]
-            raise ValueError(f"{counts} jobs of {n} on {len(self.free)} nodes are no state of {len(cluster.rack)} nodes")
+            raise ValueError(
+                f"{counts} of {n} jobs on {len(self.free)} nodes are no state of {len(cluster.rack)} nodes"
+            )
 
 
 def order_of(workload: Workload) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
@@ -166,7 +171,7 @@ def order_of(workload: Workload) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
 
 def intensity_of(workload: Workload, proximity: Proximity) -> FloatArray:
     """Return how intense the communication of each job is, float64 (n,)."""
-    return np.array([proximity.intensity.get(model, 1.0) for model in workload.model])
+    return np.array([proximity.intensity.get(model, 1.0) for model in workload.model], np.float64)
 
 
 def first_jobs(jobs: Jobs, n: int) -> Jobs:
@@ -209,7 +214,7 @@ def cluster_of(fleet: Fleet, proximity: Proximity) -> Cluster:
     require(usable, usable, "usable", "is false, and every node is used here")
     begin = np.append(np.flatnonzero(np.diff(rack, prepend=-1)), len(rack))
     first = np.append(0, np.cumsum(fleet.gpus.astype(np.int64)))
-    weight = np.array([proximity.node, proximity.rack, proximity.cluster])
+    weight = np.array([proximity.node, proximity.rack, proximity.cluster], np.float64)
     return Cluster(rack, begin, first, weight, np.repeat(np.arange(len(rack)), fleet.gpus))
 
 
@@ -224,10 +229,7 @@ def begin(jobs: Jobs, cluster: Cluster) -> State:
 def empty(jobs: Jobs, cluster: Cluster) -> State:
     """Return an idle cluster of which no job knows yet, whether or not it holds them all."""
     n = len(jobs.submit)
-    queue, running = np.zeros((2, n), np.int64)
-    start, finish = np.full((2, n), np.inf)
-    held, holder = np.zeros(jobs.first[n], np.int64), np.full(len(cluster.node), -1, np.int64)
-    return State(
-        np.zeros(1), np.zeros(3, np.int64), queue, running, np.diff(cluster.first), holder, held, start, finish,
-        np.full(n, -np.inf), np.zeros(n),
-    )  # fmt: skip
+    times, queues = np.zeros((4, n)), np.zeros((2, n), np.int64)
+    times[:2], times[2] = np.inf, -np.inf
+    free, holder = np.diff(cluster.arrays()["first"]), -np.ones(len(cluster.node), np.int64)
+    return State(np.zeros(1), np.zeros(3, np.int64), *queues, free, holder, np.zeros(jobs.first[n], np.int64), *times)

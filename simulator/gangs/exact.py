@@ -14,6 +14,7 @@ from gangplan.solvers.schedule.grain import common
 from .arrays import ARRIVED, NOW, RUNNING, WAITING, Cluster, Jobs, State
 from .step import advance, start, total_jct
 
+Whole = NDArray[np.int64]
 TICKS = 1 << 22
 """Maximum number of ticks in the horizon."""
 ROUGH = 1 << 10
@@ -65,7 +66,7 @@ class _Model:
     The clock of the state is tick 0, and the GPUs of running jobs are taken until these end.
     """
 
-    def __init__(self, jobs: Jobs, cluster: Cluster, state: State, left: NDArray[np.int64], rough: bool, price: float) -> None:
+    def __init__(self, jobs: Jobs, cluster: Cluster, state: State, left: Whole, rough: bool, price: float) -> None:
         from ortools.sat.python import cp_model
 
         self.jobs, self.cluster, self.left, self.cp = jobs, cluster, left.tolist(), cp_model.CpModel()
@@ -152,7 +153,7 @@ class _Model:
 
     def solve(
         self, least: float, seconds: float, workers: int, seed: int
-    ) -> tuple[tuple[FloatArray, NDArray[np.int64]] | None, float]:
+    ) -> tuple[tuple[FloatArray, Whole] | None, float]:
         """Return starts and GPUs of the best plan, if any was found, and a bound on the sum of JCTs, seconds."""
         from ortools.sat.python import cp_model
 
@@ -179,7 +180,7 @@ class _Model:
         return (starts, np.array([[solver.value(x) for x in row] for row in self.c])), proved
 
 
-def _replay(jobs: Jobs, cluster: Cluster, state: State, left: NDArray[np.int64], starts: FloatArray, take: NDArray[np.int64]) -> State:
+def _replay(jobs: Jobs, cluster: Cluster, state: State, left: Whole, starts: FloatArray, take: Whole) -> State:
     """Run on to the end; jobs start in this order on these GPUs, each as soon as it can."""
     for row in np.lexsort((jobs.submit[left], starts)).tolist():
         while True:

@@ -37,7 +37,7 @@ class Listing(Arrays):
 
     def __init__(self, *arrays: Any) -> None:
         self.key, self.allocator, self.most, self.blocks = arrays
-        self.own("key allocator most blocks", arrays, *[len(arrays[0])] * 4)
+        self.own(("key", "allocator", "most", "blocks"), arrays, *[len(arrays[0])] * 4)
 
 
 def decode(jobs: Jobs, cluster: Cluster, state: State, of: Listing, take: Ints, until: Float) -> None:

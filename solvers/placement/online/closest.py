@@ -70,6 +70,8 @@ def best_fit(need: Int, begin: Int, end: Int, free: Ints) -> Int:
     for node in range(begin, end):
         if free[node] >= need and (best < 0 or free[node] < free[best]):
             best = node
+            if free[best] == need:
+                break
     return best
 
 
@@ -83,8 +85,9 @@ def rack_idle(begin: Ints, free: Ints, rack: Int) -> Int:
 
 def take_idle(node: Int, most: Int, free: Ints, take: Ints) -> Int:
     """Take a node's idle GPUs, at most so many; return how many that are."""
-    take[node] = min(most, free[node])
-    return take[node]
+    taken: Int = min(most, free[node])
+    take[node] = taken
+    return taken
 
 
 def _nodes_for(need: Int, begin: Ints, free: Ints, rack: Int) -> Int:
