@@ -47,7 +47,8 @@ class Graph(Arrays):
     def __init__(self, *arrays: Any) -> None:
         self.x, self.kind, self.source, self.target, self.weight, self.relation = arrays
         nodes, kinds, edges, *_, relations = map(len, arrays)
-        self.own("x kind source target weight relation", arrays, nodes, kinds, edges, edges, edges, relations)
+        names = "x", "kind", "source", "target", "weight", "relation"
+        self.own(names, arrays, nodes, kinds, edges, edges, edges, relations)
         self.h = self.new = self.told = np.zeros((0, 0), np.float32)
 
     def make_room(self, net: CompiledNetwork) -> None:
@@ -82,11 +83,11 @@ class CompiledNetwork(Arrays):
         (t, f, w), (n, r), outputs = arrays[0].shape, arrays[4].shape[:2], rest[2].shape[1]
         self.ends, self.scored, self.nothing = ends, scored, np.zeros(max(w, outputs), np.float32)
         names = "enter enter_bias root root_bias message head head_bias last ends scored low high"
-        self.own(names, arrays, t, t, n, n, n, w, w, w, r, 2, t, t)
-        inner = [(f, w), (w,), (t, w, w), (t, w), (r, w, w), (w,), (), (outputs,), (2,), (), (f,), (f,)]
+        vars(self).update(zip(names.split(), arrays, strict=True))
+        of = [(t, f, w), (t, w), (n, t, w, w), (n, t, w), (n, r, w, w), (w, w), (w,), (w, outputs), (r, 2), (2,)]
         kinds = [*ends.ravel().tolist(), int(scored[0])]
         even = w % BLOCK == outputs % BLOCK == 0 <= min(kinds) <= max(kinds) < t and 0 <= scored[1] <= outputs
-        if [x.shape[1:] for x in arrays] != inner or not even:
+        if [x.shape for x in arrays] != [*of, (t, f), (t, f)] or not even:
             raise ValueError(f"shapes or kinds are not those of {t} kinds, {r} relations, {f} features, width {w}")
 
 

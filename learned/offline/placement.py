@@ -134,7 +134,6 @@ def graph(batch: Batch) -> Graph:
     """Return the graph of a batch: gangs, models, of which some slow others down, and the whole."""
     from gangplan.instances.placement.job import COLLECTIVES
 
-
     b, fleet, speeds, jobs = batch, batch.problem.fleet, batch.problem.speeds, batch.jobs
     usable = np.asarray(fleet.usable) & (fleet.gpus > 0)
     total, node = max(int(fleet.gpus[usable].sum()), 1), max(int(fleet.gpus[usable].max(initial=0)), 1)

@@ -98,7 +98,7 @@ class CandidateScratch(Arrays):
             "known": np.zeros(known), "ideal": least_cost(cluster), "last": np.zeros(m), "free": np.zeros(m, ints),
             "group": np.zeros(racks + m, ints),
         }  # fmt: skip
-        self.own(" ".join(own), tuple(own.values()), *map(len, own.values()))
+        vars(self).update(own)
         self.place, self.of, self.take, self.cost, self.work, self.score, self.listed, self.key, *rest = own.values()
         self.blocked, self.least, self.seen, self.queue, self.early, self.runs, self.ends, self.idle, *rest = rest
         self.known, self.ideal, self.last, self.free, self.group = rest
@@ -106,8 +106,9 @@ class CandidateScratch(Arrays):
         nodes = m if m <= APART else min(m, kinds * (largest + 1))
         edges = 6 * a + 3 * (jobs + BLOCKED) + 2 * (nodes + kinds + RUNS_SEEN) + 3 * a * m
         rows = a + jobs + BLOCKED + RUNS_SEEN + nodes + kinds + 1
-        self.graph = room(SCHEMA, rows, edges + min(gpus, RUNS_SEEN * m))
-        self.x, self.kind, self.source, self.target, self.weight, self.relation = self.graph.arrays().values()
+        self.graph = g = room(SCHEMA, rows, edges + min(gpus, RUNS_SEEN * m))
+        self.x, self.kind, self.relation = g.x, g.kind, g.relation
+        self.source, self.target, self.weight = g.source, g.target, g.weight
         self.unseen, self.odd = 0.0, -1
 
     def enter(self, jobs: Jobs, cluster: Cluster, state: State, net: CompiledNetwork | None = None) -> None:

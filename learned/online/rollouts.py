@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import cython
 import numpy as np
-from cython import declare, nogil
+from cython import bint, declare, nogil
 from numpy.typing import NDArray
 
 from gangplan.instances.arrays import FloatArray
@@ -18,7 +18,7 @@ from .candidates import CandidateScratch
 if not cython.compiled:
     from gangplan.simulator.gangs.arrays import ARRIVED, NOW, RUNNING, WAITING
     from gangplan.simulator.gangs.formula import run_formula
-    from gangplan.simulator.gangs.step import begin_job, pass_time, push, restore, total_jct
+    from gangplan.simulator.gangs.step import begin_job, pass_time, push, restore, total, total_jct
     from gangplan.solvers.native import Float, Floats2, Int, Ints
 
     from .candidates import WAIT, remaining
@@ -115,8 +115,8 @@ def weigh(
     """
     s.enter(jobs, cluster, state)
     for i in tried:
-        if not 0 <= i < len(s.place) or not WAIT <= s.place[i] < state.count[WAITING]:
-            raise ValueError(f"candidate {i} is none of {len(s.place)}")
+        if not _is_candidate(s, i):
+            raise ValueError(f"candidate {i} is none of this state")
     if len(value) != len(tried):
         raise ValueError(f"{len(value)} values are not for {len(tried)} candidates")
     live: Ints
@@ -136,6 +136,16 @@ def weigh(
                 go_on(other, net, f, behind, True, len(ours.submit) + 1, depth)
                 run_formula(ours, cluster, then, f, NEVER)
                 value[c, future] = total_jct(ours, then)
+
+
+def _is_candidate(s: CandidateScratch, i: Int) -> bool:
+    """Return whether a candidate is to wait, or starts a job that waits on as many idle GPUs as it needs."""
+    if not 0 <= i < len(s.place) or not WAIT <= s.place[i] < s.state.count[WAITING]:
+        return False
+    fits: bint = s.place[i] == WAIT or total(s.take[i]) == s.jobs.gpus[s.state.queue[s.place[i]]]
+    for node in range(len(s.cluster.rack)):
+        fits = fits and 0 <= s.take[i, node] <= s.state.free[node]
+    return fits
 
 
 def _try(jobs: Jobs, cluster: Cluster, state: State, s: CandidateScratch, i: Int) -> None:
