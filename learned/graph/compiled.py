@@ -161,14 +161,15 @@ def room(schema: Schema, nodes: int, edges: int) -> Graph:
 
 def strange(g: Graph, net: CompiledNetwork) -> Int:
     """Return kind * widest + feature of the first number that is unlike any in training, -1 if there is none."""
+    widest: Int = net.low.shape[1]
     for kind in range(len(net.low)):
-        for j in range(net.low.shape[1]):
+        for j in range(widest):
             slack: Float = BESIDE * (net.high[kind, j] - net.low[kind, j]) + LEAST
             low: Float = net.low[kind, j] - slack
             high: Float = net.high[kind, j] + slack
             for i in range(g.kind[kind], g.kind[kind + 1]):
                 if not low <= g.x[i, j] <= high:
-                    return kind * net.low.shape[1] + j
+                    return kind * widest + j
     return -1
 
 
@@ -249,7 +250,7 @@ def _fits(g: Graph, net: CompiledNetwork) -> bool:
         fits = fits and g.relation[r] <= g.relation[r + 1] <= len(g.source)
         for edge in range(g.relation[r], g.relation[r + 1] if fits else 0):
             fits = fits and g.kind[a] <= g.source[edge] < g.kind[a + 1] and g.kind[b] <= g.target[edge] < g.kind[b + 1]
-    return fits
+    return bool(fits)
 
 
 def score(g: Graph, net: CompiledNetwork) -> NDArray[np.float32]:
