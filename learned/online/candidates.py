@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import cython
 import numpy as np
 from cython import bint, cclass, declare, final
@@ -89,7 +91,7 @@ class CandidateScratch(Arrays):
         self.soon = soon
         a, largest = jobs * self.asked + 1, int(np.diff(cluster.first).max(initial=0))
         known = max((soon + 1) * (gpus + 1), min(racks, SMALL) * (largest + 1), SMALL, m)
-        own = {
+        own: dict[str, Any] = {
             "place": np.zeros(a, ints), "of": np.zeros(a, ints), "take": np.zeros((a, m), ints), "cost": np.zeros(a),
             "work": np.zeros(a), "score": np.zeros(a, np.float32), "listed": np.zeros(jobs, ints),
             "key": np.zeros(jobs), "blocked": np.zeros(BLOCKED, ints), "least": np.zeros(BLOCKED),
@@ -109,7 +111,11 @@ class CandidateScratch(Arrays):
         self.graph = g = room(SCHEMA, rows, edges + min(gpus, RUNS_SEEN * m))
         self.x, self.kind, self.relation = g.x, g.kind, g.relation
         self.source, self.target, self.weight = g.source, g.target, g.weight
-        self.unseen, self.odd = 0.0, -1
+        self.fit = self.not_fit = self.waiting = self.running = self.at_once = self.arrived = self.need = self.spare = 0
+        self.now = self.whole_now = self.left = self.whole = self.largest = self.best = self.broken = self.odd = 0
+        self.mean = self.mean_work = self.mean_gpus = self.deviation = self.surprise = self.load = self.dearness = 0.0
+        self.node_size = self.rack_size = self.unseen = self.gain = self.better_in = self.held = self.shadow = 0.0
+        self.racks = self.nodes = 0
 
     def enter(self, jobs: Jobs, cluster: Cluster, state: State, net: CompiledNetwork | None = None) -> None:
         """Go over to another state; raise `ValueError` where it, the cluster or the network are of other sizes."""

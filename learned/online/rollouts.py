@@ -103,14 +103,11 @@ def weigh(
     """Write what the JCTs sum up to with each candidate tried, in each of some futures.
 
     Args:
-        pool: jobs like those to come.
-        s: of the decision, whose candidates are written.
+        pool, ahead, seed: jobs like those to come, how many of them arrive in a future, and what these are drawn by.
+        s, tried: the decision, and which of its candidates, int64 (c,).
         other: room for decisions in futures.
-        net: decides in futures `depth` times, then the rule goes on.
+        net, depth: decides in futures so many times, then the rule goes on.
         rule: weights of a formula, see `gangplan.simulator.gangs.formula`.
-        tried: candidates, int64 (c,).
-        ahead: jobs that arrive in a future.
-        seed: of the futures.
         value: is written, seconds, float64 (c, futures).
     """
     s.enter(jobs, cluster, state)
@@ -145,7 +142,7 @@ def _is_candidate(s: CandidateScratch, i: Int) -> bool:
     fits: bint = s.place[i] == WAIT or total(s.take[i]) == s.jobs.gpus[s.state.queue[s.place[i]]]
     for node in range(len(s.cluster.rack)):
         fits = fits and 0 <= s.take[i, node] <= s.state.free[node]
-    return fits
+    return bool(fits)
 
 
 def _try(jobs: Jobs, cluster: Cluster, state: State, s: CandidateScratch, i: Int) -> None:
