@@ -313,7 +313,7 @@ def _offer(jobs: Jobs, state: State, mask: Flags) -> bool:
         mask[at] = at < state.count[WAITING] and jobs.gpus[state.queue[at]] <= idle
         found = found or mask[at]
     mask[slots] = state.count[RUNNING] > 0 or state.count[ARRIVED] < len(jobs.submit)
-    return bool(found)
+    return found
 
 
 def _wait(jobs: Jobs, cluster: Cluster, state: State, hold: Float, paid: Floats) -> bool:
@@ -328,7 +328,7 @@ def _wait(jobs: Jobs, cluster: Cluster, state: State, hold: Float, paid: Floats)
     seconds: Float = state.clock[NOW] - before
     paid[JCT] -= seconds * (waiting + running)
     paid[THROUGHPUT] += seconds * (rates - hold * waiting)
-    return bool(on)
+    return on
 
 
 def draw(
@@ -373,5 +373,4 @@ def draw(
 
 def _steps(seconds: Float, step: Float, most: Int) -> Int:
     """Return over how many rows a time extends, at least 1."""
-    rows: Int = cast(Int, min(max(ceil(seconds / step - 1e-9), 1.0), 1.0 * most))
-    return rows
+    return cast(Int, min(max(ceil(seconds / step - 1e-9), 1.0), 1.0 * most))
