@@ -166,9 +166,9 @@ EXTRAS = {name: brought(x) for name, x in PROJECT["optional-dependencies"].items
 
 
 def packages(modules: list[str]) -> set[str]:
-    """Return what brings the packages that modules import, those aside that come with Python."""
+    """Return what brings the packages that modules import, those aside that come with Python or with the compiler."""
     names = {x.split(".")[0] for m in modules for _, x in imports(ast.parse((ROOT / m).read_text())) if x[0] != "."}
-    return {BROUGHT.get(x, x) for x in names - {"gangplan", "typing_extensions"} - sys.stdlib_module_names}
+    return {BROUGHT.get(x, x) for x in names - {"gangplan", "typing_extensions", "cython"} - sys.stdlib_module_names}
 
 
 def modules_of(addon: str | None) -> list[str]:

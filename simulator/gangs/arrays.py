@@ -16,7 +16,7 @@ from gangplan.instances.placement.proximity import Proximity
 from gangplan.instances.workload import Workload
 
 if not cython.compiled:
-    from gangplan.solvers.native import Floats, Int, Ints
+    from gangplan.solvers.native import Int
 
     NOW = 0
     """Of `State.clock`."""
@@ -68,13 +68,6 @@ class Jobs(Arrays):
         first: where the GPUs of each job begin in `State.held`, int64 (n + 1,).
     """
 
-    submit: Floats
-    work: Floats
-    expected: Floats
-    gpus: Ints
-    intensity: Floats
-    first: Ints
-
     def __init__(self, *arrays: Any) -> None:
         self.submit, self.work, self.expected, self.gpus, self.intensity, self.first = arrays
         n = len(arrays[0])
@@ -94,12 +87,6 @@ class Cluster(Arrays):
         weight: of links in a node, in a rack, between racks, float64 (3,).
         node: of each GPU, int64 (GPUs,).
     """
-
-    rack: Ints
-    begin: Ints
-    first: Ints
-    weight: Floats
-    node: Ints
 
     def __init__(self, *arrays: Any) -> None:
         self.rack, self.begin, self.first, self.weight, self.node = rack, begin, first, _, node = arrays
@@ -127,18 +114,6 @@ class State(Arrays):
         urgency: minus `finish`, by which `running` is ordered, float64 (n,).
         cost: of communication, float64 (n,).
     """
-
-    clock: Floats
-    count: Ints
-    queue: Ints
-    running: Ints
-    free: Ints
-    holder: Ints
-    held: Ints
-    start: Floats
-    finish: Floats
-    urgency: Floats
-    cost: Floats
 
     def __init__(self, *arrays: Any) -> None:
         self.clock, self.count, self.queue, self.running, self.free, self.holder, self.held, *rest = arrays

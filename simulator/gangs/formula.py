@@ -79,32 +79,27 @@ def words(weights: FloatArray) -> tuple[str, str, str]:
 
 
 def _late(jobs: Jobs, job: Int, now: Float) -> Float:
-    late: Float = log1p((now - jobs.submit[job]) / max(jobs.expected[job], SURE))
-    return late
+    return log1p((now - jobs.submit[job]) / max(jobs.expected[job], SURE))
 
 
 def key_of(jobs: Jobs, job: Int, now: Float, f: Formula) -> Float:
     """Return what the jobs of a rule are in the order of."""
     key: Float = log(max(jobs.expected[job], SURE)) + (f.w[GPUS] + f.w[CROWDED] * f.crowd) * log(jobs.gpus[job])
     key += f.w[SLOWDOWN] * log(1.0 + jobs.intensity[job] * f.ideal[jobs.gpus[job]])
-    if f.w[WAITED] != 0.0:
-        key += f.w[WAITED] * _late(jobs, job, now)
-    return key
+    return key + f.w[WAITED] * _late(jobs, job, now) if f.w[WAITED] != 0.0 else key
 
 
 def hope(jobs: Jobs, job: Int, cost: Float, now: Float, f: Formula) -> Float:
     """Return by how much a job is too slow to start, not above 0 if it need not wait."""
     slower: Float = (1.0 + jobs.intensity[job] * cost) / (1.0 + jobs.intensity[job] * f.ideal[jobs.gpus[job]])
-    late: Float = -NEVER
     if slower <= 1.0 + SURE:
-        return late
+        return -NEVER
     bound: Float = f.w[ONE] + f.w[WIDTH] * log(jobs.gpus[job]) + f.w[RUNS] * f.runs + f.w[CROWD] * f.crowd
     if f.w[LENGTH] != 0.0:
         bound += f.w[LENGTH] * (log(max(jobs.expected[job], SURE)) - f.typical)
     if f.w[AGE] != 0.0:
         bound += f.w[AGE] * _late(jobs, job, now)
-    late = log(slower - 1.0) - bound - SURE
-    return late
+    return log(slower - 1.0) - bound - SURE
 
 
 def look_at(jobs: Jobs, state: State, unseen: Float, f: Formula) -> None:

@@ -30,11 +30,6 @@ class Listing(Arrays):
         blocks: 1 if those behind a job that waits wait too, else 0, int64 (n,).
     """
 
-    key: Floats
-    allocator: Ints
-    most: Floats
-    blocks: Ints
-
     def __init__(self, *arrays: Any) -> None:
         self.key, self.allocator, self.most, self.blocks = arrays
         self.own(("key", "allocator", "most", "blocks"), arrays, *[len(arrays[0])] * 4)

@@ -42,7 +42,6 @@ def communication(cluster: Cluster, take: Ints) -> Float:
     gpus: Int = 0
     nodes: Int = 0
     racks: Int = 0
-    cost: Float = 0.0
     last: Int = -1
     for node in range(min(len(take), len(cluster.rack))):
         if take[node] > 0:
@@ -50,8 +49,8 @@ def communication(cluster: Cluster, take: Ints) -> Float:
             nodes += 1
             racks += cluster.rack[node] != last
             last = cluster.rack[node]
-    cost = (gpus - nodes) * cluster.weight[0] + (nodes - racks) * cluster.weight[1] + (racks - 1) * cluster.weight[2]
-    return cost
+    near = (gpus - nodes) * cluster.weight[0] + (nodes - racks) * cluster.weight[1]
+    return near + (racks - 1) * cluster.weight[2]
 
 
 def least_cost(cluster: Cluster) -> FloatArray:
@@ -97,8 +96,8 @@ def begin_job(jobs: Jobs, cluster: Cluster, state: State, at: Int, take: Ints) -
 def _first(jobs: Jobs, state: State, x: Int, y: Int) -> bool:
     """Return whether x ends before y; of those that end at one time, the first submitted does."""
     if state.urgency[x] != state.urgency[y]:
-        return bool(state.urgency[x] > state.urgency[y])
-    return bool(jobs.first[x] < jobs.first[y])  # the jobs' numbers would do, they are in order
+        return state.urgency[x] > state.urgency[y]
+    return jobs.first[x] < jobs.first[y]  # the jobs' numbers would do, they are in order
 
 
 def push(jobs: Jobs, state: State, job: Int) -> None:
@@ -131,14 +130,12 @@ def _pop(jobs: Jobs, state: State) -> None:
 
 def rate(jobs: Jobs, state: State, job: Int) -> Float:
     """Return the seconds of its work that a job which has been started gets on in a second."""
-    slower: Float = 1.0 + jobs.intensity[job] * state.cost[job]
-    return 1.0 / slower
+    return 1.0 / (1.0 + jobs.intensity[job] * state.cost[job])
 
 
 def remaining(jobs: Jobs, state: State, job: Int) -> Float:
     """Return for how many seconds more a job is expected to run; 0 if it takes longer than expected."""
-    left: Float = state.start[job] + jobs.expected[job] / rate(jobs, state, job) - state.clock[NOW]
-    return max(left, 0.0)
+    return max(state.start[job] + jobs.expected[job] / rate(jobs, state, job) - state.clock[NOW], 0.0)
 
 
 def pass_time(jobs: Jobs, cluster: Cluster, state: State, until: Float) -> bool:

@@ -34,15 +34,7 @@ cdef class Scoring:
     cdef Int spare
 
 cdef Float _score(Jobs jobs, Cluster cluster, Int job, Scoring s, bint fits) noexcept nogil
-cdef Int _run(Jobs jobs, Cluster cluster, State state, Scoring s, Int discipline, Int allocator) noexcept nogil
 cdef void _reserve(Jobs jobs, State state, Scoring s, Int need) noexcept nogil
-cdef Float _anneal(
-    Jobs jobs, Cluster cluster, State state, State scratch, Listing of, Listing best, Floats2 costs, Int low, Int high,
-    Int turns, Float hot, Float cold, Random random, Ints take
-) noexcept nogil
-cdef void _try(
-    Jobs jobs, Cluster cluster, State state, State scratch, Listing of, Ints job, Ints2 take, Floats value, Ints room
-) noexcept nogil
 cdef void _go_on(
     Jobs jobs, Cluster cluster, State state, Int choice, Int allocator, Ints take, Float hold, Flags mask, Floats paid
 ) noexcept nogil

@@ -25,7 +25,7 @@ if not cython.compiled:
         restore,
         total,
         total_jct,
-    )
+    )  # fmt: skip
     from gangplan.solvers.native import Flags, Flags2, Float, Floats, Floats2, Int, Ints, Ints2
 
     Singles2 = NDArray[np.float32]
@@ -91,60 +91,56 @@ def write_keys(jobs: Jobs, cluster: Cluster, s: Scoring, key: Floats) -> None:
         key[job] = _score(jobs, cluster, job, s, False)
 
 
-def run(jobs: Jobs, cluster: Cluster, state: State, s: Scoring, discipline: Int, allocator: Int) -> int:
+def run(  # noqa: PLR0912, one loop read from top to bottom
+    jobs: Jobs, cluster: Cluster, state: State, s: Scoring, discipline: Int, allocator: Int
+) -> int:
     """Run from `state` to the end, see `gangplan.systems.topdrl.rules.Rule`; return how many jobs were started."""
     state.require(jobs, cluster)
     if len(s.noise) < len(jobs.submit) or len(s.take) != len(cluster.rack):
         raise ValueError(f"a rule for {len(s.noise)} jobs and {len(s.take)} nodes does not fit {len(jobs.submit)} jobs")
-    with nogil:
-        started = _run(jobs, cluster, state, s, discipline, allocator)
-    return started
-
-
-def _run(  # noqa: PLR0912, one loop read from top to bottom
-    jobs: Jobs, cluster: Cluster, state: State, s: Scoring, discipline: Int, allocator: Int
-) -> Int:
     started: Int = 0
-    while True:
-        blocked: Int = -1
-        s.shadow, s.spare = NEVER, 0
-        while state.count[WAITING] > 0:
-            found: Int = -1
-            least: Float = NEVER
-            idle: Int = total(state.free)
-            for at in range(state.count[WAITING]):
-                job = state.queue[at]
-                if job == blocked:
-                    continue
-                fits: bint = jobs.gpus[job] <= idle
-                if not fits and (discipline == OVERTAKE or blocked >= 0):
-                    continue
-                if fits and (s.weights[LOG_SLOWDOWN] != 0.0 or blocked >= 0):
-                    choose(allocator, jobs.gpus[job], cluster, state.free, s.take)
-                if blocked >= 0 and jobs.gpus[job] > s.spare:
-                    slower: Float = 1.0 + jobs.intensity[job] * communication(cluster, s.take)
-                    if state.clock[NOW] + jobs.expected[job] * slower > s.shadow:
+    on: bint = True
+    with nogil:
+        while on:
+            blocked: Int = -1
+            s.shadow, s.spare = NEVER, 0
+            while state.count[WAITING] > 0:
+                found: Int = -1
+                least: Float = NEVER
+                idle: Int = total(state.free)
+                for at in range(state.count[WAITING]):
+                    job = state.queue[at]
+                    if job == blocked:
                         continue
-                value = _score(jobs, cluster, job, s, fits)
-                if value < least:
-                    found, least = at, value
-            if found < 0:
-                break
-            job = state.queue[found]
-            if not choose(allocator, jobs.gpus[job], cluster, state.free, s.best):
-                if discipline == HEAD:
+                    fits: bint = jobs.gpus[job] <= idle
+                    if not fits and (discipline == OVERTAKE or blocked >= 0):
+                        continue
+                    if fits and (s.weights[LOG_SLOWDOWN] != 0.0 or blocked >= 0):
+                        choose(allocator, jobs.gpus[job], cluster, state.free, s.take)
+                    if blocked >= 0 and jobs.gpus[job] > s.spare:
+                        slower: Float = 1.0 + jobs.intensity[job] * communication(cluster, s.take)
+                        if state.clock[NOW] + jobs.expected[job] * slower > s.shadow:
+                            continue
+                    value = _score(jobs, cluster, job, s, fits)
+                    if value < least:
+                        found, least = at, value
+                if found < 0:
                     break
-                blocked = job
-                _reserve(jobs, state, s, jobs.gpus[job])
-                continue
-            if blocked >= 0:
-                slower = 1.0 + jobs.intensity[job] * communication(cluster, s.best)
-                if state.clock[NOW] + jobs.expected[job] * slower > s.shadow:
-                    s.spare -= jobs.gpus[job]
-            begin_job(jobs, cluster, state, found, s.best)
-            started += 1
-        if not pass_time(jobs, cluster, state, NEVER):
-            return started
+                job = state.queue[found]
+                if not choose(allocator, jobs.gpus[job], cluster, state.free, s.best):
+                    if discipline == HEAD:
+                        break
+                    blocked = job
+                    _reserve(jobs, state, s, jobs.gpus[job])
+                    continue
+                if blocked >= 0:
+                    slower = 1.0 + jobs.intensity[job] * communication(cluster, s.best)
+                    if state.clock[NOW] + jobs.expected[job] * slower > s.shadow:
+                        s.spare -= jobs.gpus[job]
+                begin_job(jobs, cluster, state, found, s.best)
+                started += 1
+            on = pass_time(jobs, cluster, state, NEVER)
+    return started
 
 
 def _reserve(jobs: Jobs, state: State, s: Scoring, need: Int) -> None:
@@ -169,7 +165,7 @@ def _reserve(jobs: Jobs, state: State, s: Scoring, need: Int) -> None:
     s.shadow, s.spare = NEVER, 0
 
 
-def anneal(
+def anneal(  # noqa: PLR0912, a change after the other
     jobs: Jobs, cluster: Cluster, state: State, scratch: State, of: Listing, best: Listing, costs: Floats2,
     low: Int, high: Int, turns: Int, hot: Float, cold: Float, seed: Int,
 ) -> float:  # fmt: skip
@@ -188,57 +184,47 @@ def anneal(
         raise ValueError(f"jobs {low} to {high} are not some of {len(jobs.submit)}")
     if len(costs) != len(cluster.node) + 1 or costs.shape[1] == 0:
         raise ValueError(f"costs of {len(costs) - 1} GPUs are not those of {len(cluster.node)}")
-    random, take = Random(seed), np.zeros(len(cluster.rack), np.int64)
-    room: Ints = take
-    with nogil:
-        least = _anneal(
-            jobs, cluster, state, scratch, of, best, costs, low, high, turns, hot, cold, random, room
-        )  # fmt: skip
-    return least
-
-
-def _anneal(
-    jobs: Jobs, cluster: Cluster, state: State, scratch: State, of: Listing, best: Listing, costs: Floats2,
-    low: Int, high: Int, turns: Int, hot: Float, cold: Float, random: Random, take: Ints,
-) -> Float:  # fmt: skip
+    random = Random(seed)
+    take: Ints = np.zeros(len(cluster.rack), np.int64)
     fade: Float = log(cold / hot)
     current: Float = NEVER
     least: Float = NEVER
-    for turn in range(turns + 1):
-        j: Int = low + random.below(high - low)
-        k: Int = low + random.below(high - low)
-        kind: Float = random.uniform()
-        if turn == 0:
-            kind = 2.0
-        elif kind < 0.6:  # someone near
-            k = max(low, min(high - 1, j + random.below(2 * NEAR + 1) - NEAR))
-        key, other = of.key[j], of.key[k]
-        allocator, most, blocks = of.allocator[j], of.most[j], of.blocks[j]
-        if kind < 0.35:
-            of.key[j] = other + 2.0 * random.uniform() - 1.0
-        elif kind < 0.55:
-            of.key[j], of.key[k] = other, key
-        elif kind < 0.7:
-            of.allocator[j] = random.below(ALLOCATORS)
-        elif kind < 0.85:
-            of.most[j] = costs[jobs.gpus[j], random.below(costs.shape[1])]
-        elif kind < 1.0:
-            of.blocks[j] = 1 - blocks
-        restore(scratch, state)
-        sort_in(scratch, of.key, 0)
-        decode(jobs, cluster, scratch, of, take, NEVER)
-        value = total_jct(jobs, scratch)
-        heat: Float = hot * exp(fade * turn / max(1, turns))
-        if value < current - heat * log(1.0 - random.uniform()):
-            current = value
-            if value < least:
-                least = value
-                for i in range(low, high):
-                    best.key[i], best.allocator[i] = of.key[i], of.allocator[i]
-                    best.most[i], best.blocks[i] = of.most[i], of.blocks[i]
-        elif turn > 0:
-            of.key[k], of.key[j] = other, key
-            of.allocator[j], of.most[j], of.blocks[j] = allocator, most, blocks
+    with nogil:
+        for turn in range(turns + 1):
+            j: Int = low + random.below(high - low)
+            k: Int = low + random.below(high - low)
+            kind: Float = random.uniform()
+            if turn == 0:
+                kind = 2.0
+            elif kind < 0.6:  # someone near
+                k = max(low, min(high - 1, j + random.below(2 * NEAR + 1) - NEAR))
+            key, other = of.key[j], of.key[k]
+            allocator, most, blocks = of.allocator[j], of.most[j], of.blocks[j]
+            if kind < 0.35:
+                of.key[j] = other + 2.0 * random.uniform() - 1.0
+            elif kind < 0.55:
+                of.key[j], of.key[k] = other, key
+            elif kind < 0.7:
+                of.allocator[j] = random.below(ALLOCATORS)
+            elif kind < 0.85:
+                of.most[j] = costs[jobs.gpus[j], random.below(costs.shape[1])]
+            elif kind < 1.0:
+                of.blocks[j] = 1 - blocks
+            restore(scratch, state)
+            sort_in(scratch, of.key, 0)
+            decode(jobs, cluster, scratch, of, take, NEVER)
+            value = total_jct(jobs, scratch)
+            heat: Float = hot * exp(fade * turn / max(1, turns))
+            if value < current - heat * log(1.0 - random.uniform()):
+                current = value
+                if value < least:
+                    least = value
+                    for i in range(low, high):
+                        best.key[i], best.allocator[i] = of.key[i], of.allocator[i]
+                        best.most[i], best.blocks[i] = of.most[i], of.blocks[i]
+            elif turn > 0:
+                of.key[k], of.key[j] = other, key
+                of.allocator[j], of.most[j], of.blocks[j] = allocator, most, blocks
     return least
 
 
@@ -251,30 +237,23 @@ def try_each(
         raise ValueError(f"{len(job)} jobs, {len(value)} values and {len(take)} places are not of as many candidates")
     room: Ints = np.zeros(len(cluster.rack), np.int64)
     with nogil:
-        _try(jobs, cluster, state, scratch, of, job, take, value, room)
-
-
-def _try(
-    jobs: Jobs, cluster: Cluster, state: State, now: State, of: Listing, job: Ints, take: Ints2, value: Floats,
-    room: Ints,
-) -> None:  # fmt: skip
-    sort_in(state, of.key, 0)
-    for c in range(len(job)):
-        restore(now, state)
-        if job[c] == WAIT:
-            known = now.count[WAITING]
-            if now.count[RUNNING] == 0:
-                value[c] = NEVER
-                continue
-            pass_time(jobs, cluster, now, NEVER)
-            sort_in(now, of.key, known)
-        elif job[c] != AS_THE_RULE:
-            at: Int = 0
-            while now.queue[at] != job[c] and at < now.count[WAITING] - 1:
-                at += 1
-            begin_job(jobs, cluster, now, at, take[c])
-        decode(jobs, cluster, now, of, room, NEVER)
-        value[c] = total_jct(jobs, now)
+        sort_in(state, of.key, 0)
+        for c in range(len(job)):
+            restore(scratch, state)
+            if job[c] == WAIT:
+                known = scratch.count[WAITING]
+                if scratch.count[RUNNING] == 0:
+                    value[c] = NEVER
+                    continue
+                pass_time(jobs, cluster, scratch, NEVER)
+                sort_in(scratch, of.key, known)
+            elif job[c] != AS_THE_RULE and scratch.count[WAITING] > 0:
+                at: Int = 0
+                while scratch.queue[at] != job[c] and at < scratch.count[WAITING] - 1:
+                    at += 1
+                begin_job(jobs, cluster, scratch, at, take[c])
+            decode(jobs, cluster, scratch, of, room, NEVER)
+            value[c] = total_jct(jobs, scratch)
 
 
 def _require(jobs: Jobs, cluster: Cluster, state: State, scratch: State, of: Listing) -> None:
@@ -303,8 +282,7 @@ def play(
         state.require(jobs, cluster)
         if choice[b] >= state.count[WAITING] and choice[b] != mask.shape[1] - 1:
             raise ValueError(f"no job waits at {choice[b]}")
-        with nogil:
-            _go_on(jobs, cluster, state, choice[b], allocator[b], take[b], hold, mask[b], paid[b])
+        _go_on(jobs, cluster, state, choice[b], allocator[b], take[b], hold, mask[b], paid[b])
 
 
 def _go_on(
@@ -335,7 +313,7 @@ def _offer(jobs: Jobs, state: State, mask: Flags) -> bool:
         mask[at] = at < state.count[WAITING] and jobs.gpus[state.queue[at]] <= idle
         found = found or mask[at]
     mask[slots] = state.count[RUNNING] > 0 or state.count[ARRIVED] < len(jobs.submit)
-    return bool(found)
+    return found
 
 
 def _wait(jobs: Jobs, cluster: Cluster, state: State, hold: Float, paid: Floats) -> bool:
@@ -350,7 +328,7 @@ def _wait(jobs: Jobs, cluster: Cluster, state: State, hold: Float, paid: Floats)
     seconds: Float = state.clock[NOW] - before
     paid[JCT] -= seconds * (waiting + running)
     paid[THROUGHPUT] += seconds * (rates - hold * waiting)
-    return bool(on)
+    return on
 
 
 def draw(
@@ -395,5 +373,4 @@ def draw(
 
 def _steps(seconds: Float, step: Float, most: Int) -> Int:
     """Return over how many rows a time extends, at least 1."""
-    rows: Int = cast(Int, min(max(ceil(seconds / step - 1e-9), 1.0), 1.0 * most))
-    return rows
+    return cast(Int, min(max(ceil(seconds / step - 1e-9), 1.0), 1.0 * most))

@@ -85,9 +85,8 @@ def rack_idle(begin: Ints, free: Ints, rack: Int) -> Int:
 
 def take_idle(node: Int, most: Int, free: Ints, take: Ints) -> Int:
     """Take a node's idle GPUs, at most so many; return how many that are."""
-    taken: Int = min(most, free[node])
-    take[node] = taken
-    return taken
+    take[node] = min(most, free[node])
+    return take[node]
 
 
 def _nodes_for(need: Int, begin: Ints, free: Ints, rack: Int) -> Int:

@@ -21,7 +21,7 @@ from gangplan.solvers.placement.online import closest
 from gangplan.systems.topdrl import batch, image, kernels, oracle, rollout, rules
 from gangplan.systems.topdrl.rules import DISCIPLINES, FEATURES, SCORES, Patient, Rule
 
-from ...simulator.gangs.test_kernels import digest, world
+from ...simulator.gangs.test_arrays import digest, world
 from ...solvers.uncompiled import uncompiled
 
 GOLDEN = Path(__file__).with_suffix(".json")

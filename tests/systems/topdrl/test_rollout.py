@@ -21,7 +21,7 @@ from gangplan.simulator.gangs.arrays import (
     cluster_of,
     first_jobs,
     jobs_of,
-)
+)  # fmt: skip
 from gangplan.simulator.gangs.mixes import SMALL
 from gangplan.simulator.gangs.step import advance, start
 from gangplan.systems.topdrl.rollout import WAIT, Rollout
