@@ -250,7 +250,7 @@ def _fits(g: Graph, net: CompiledNetwork) -> bool:
         fits = fits and g.relation[r] <= g.relation[r + 1] <= len(g.source)
         for edge in range(g.relation[r], g.relation[r + 1] if fits else 0):
             fits = fits and g.kind[a] <= g.source[edge] < g.kind[a + 1] and g.kind[b] <= g.target[edge] < g.kind[b + 1]
-    return bool(fits)
+    return fits
 
 
 def score(g: Graph, net: CompiledNetwork) -> NDArray[np.float32]:

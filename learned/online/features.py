@@ -131,8 +131,7 @@ def _is_first(s: CandidateScratch, i: Int) -> bool:
 
 def effective(s: CandidateScratch, job: Int, cost: Float) -> Float:
     """Return the GPU seconds that a job would take, communication included."""
-    work: Float = max(s.jobs.expected[job], SHORTEST) * s.jobs.gpus[job] * (1.0 + s.jobs.intensity[job] * cost)
-    return work
+    return max(s.jobs.expected[job], SHORTEST) * s.jobs.gpus[job] * (1.0 + s.jobs.intensity[job] * cost)
 
 
 def look_ahead(s: CandidateScratch) -> None:
@@ -199,7 +198,7 @@ def count_idle(s: CandidateScratch, free: Ints) -> None:
 
 def soon(seconds: Float, unit: Float) -> Float:
     """Return the logarithm of a time from now, in mean lengths of a job, far ones cut."""
-    return float(log1p(min(seconds / unit, FARTHEST)))
+    return log1p(min(seconds / unit, FARTHEST))
 
 
 def _write_candidate(s: CandidateScratch, i: Int, k: Int, least: Float) -> None:

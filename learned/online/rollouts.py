@@ -142,7 +142,7 @@ def _is_candidate(s: CandidateScratch, i: Int) -> bool:
     fits: bint = s.place[i] == WAIT or total(s.take[i]) == s.jobs.gpus[s.state.queue[s.place[i]]]
     for node in range(len(s.cluster.rack)):
         fits = fits and 0 <= s.take[i, node] <= s.state.free[node]
-    return bool(fits)
+    return fits
 
 
 def _try(jobs: Jobs, cluster: Cluster, state: State, s: CandidateScratch, i: Int) -> None:
