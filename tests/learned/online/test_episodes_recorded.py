@@ -46,6 +46,8 @@ SOURCES = (
     rollouts,
 )  # fmt: skip
 
+NARROW = GnnSettings(width=8, rounds=1)
+
 Make = Callable[..., World]
 
 
@@ -159,6 +161,19 @@ def test_the_source_does_what_is_compiled(make_world: Make, name: str, until: in
         of["weigh"](*at, at[0], s, other, net, EVOLVED, np.arange(3), 3, 4, 5, value)
         found.append((k, digest(s.place[:k], s.take[:k], s.score[:k], s.graph.x[: s.graph.kind[-1]]), digest(value)))
     assert found[0] == found[1] and found[0][0] > 2
+
+
+@pytest.mark.parametrize("shape", [(9, 8, 4), (66, 1, 2)])
+def test_no_index_leaves_its_array(make_world: Make, shape: tuple[int, int, int]) -> None:
+    """On more nodes and racks than are told apart plain Python, which looks at bounds, decides the same."""
+    world, net = make_world(0, arrived=20, fleet=Fleet.regular(*shape), jobs=40), drawn(1, settings=NARROW).net
+    plain = uncompiled(*SOURCES).go_on.__globals__
+    kinds = {"Jobs": world.jobs, "Cluster": world.cluster, "State": world.state, "CompiledNetwork": net}
+    *at, slow = (plain[kind](*x.copy().arrays().values()) for kind, x in kinds.items())
+    s, k = plain["CandidateScratch"](at[1]), episodes.observe(*world, net, PATIENT, False)
+    assert plain["observe"](*at, s, slow, PATIENT, False) == k > 1
+    assert digest(s.take[:k]) == digest(world.s.take[:k])
+    np.testing.assert_allclose(s.score[:k], world.s.score[:k], rtol=1e-5)  # Python sums up in 64 bits
 
 
 def test_sizes_that_do_not_fit_are_refused(make_world: Make) -> None:
