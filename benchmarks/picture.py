@@ -19,10 +19,9 @@ import numpy as np
 
 from gangplan.instances.placement import Fleet
 from gangplan.instances.placement.proximity import Proximity
-from gangplan.learned.online.candidates import MEAN, WAIT, scratch_of
+from gangplan.learned.online.candidates import WAIT, CandidateScratch
 from gangplan.learned.online.episodes import NEVER, observe
 from gangplan.learned.online.features import BY_RULE
-from gangplan.learned.online.graph import graph_room
 from gangplan.learned.online.policy import GnnPolicy
 from gangplan.learned.online.rollouts import weigh
 from gangplan.learned.policy.weights import FOLDER, find
@@ -89,8 +88,7 @@ class Teacher:
 
     def __init__(self, given: Episode, policy: str, seed: int, net: GnnPolicy) -> None:
         self.given, self.policy, self.seed, self.net = given, policy, seed, net
-        self.s, self.other = scratch_of(given.cluster), scratch_of(given.cluster)
-        self.graph, self.room = graph_room(given.cluster, self.s), graph_room(given.cluster, self.s)
+        self.s, self.other = CandidateScratch(given.cluster), CandidateScratch(given.cluster)
         self.seconds, self.decisions, self.notes = 0.0, 0, list[tuple[float, ...]]()
 
     def values(self, policy: str, state: State, tried: np.ndarray, seed: int, futures: int = FUTURES) -> np.ndarray:
@@ -102,14 +100,14 @@ class Teacher:
             weigh_exactly(*at, RULE, tried, AHEAD, seed, value, sure=False, **more)
         else:
             depth = 10 * AHEAD if policy == NETWORK else 0
-            weigh(*at, self.other, self.room, self.net.net, RULE, tried, AHEAD, depth, seed, value)
+            weigh(*at, self.other, self.net.net, RULE, tried, AHEAD, depth, seed, value)
         return value.mean(axis=1)
 
     def candidates(self, state: State) -> tuple[np.ndarray, int]:
         """Return those that are tried, the rule's own first, none if no waiting job fits; and the network's."""
         jobs, cluster, _ = self.given
-        k = observe(jobs, cluster, state, self.s, self.graph, self.net.net, RULE, False)
-        rated = np.where(self.s.score[:k] > NEVER, self.graph.x[:k, BY_RULE], -np.inf)
+        k = observe(jobs, cluster, state, self.s, self.net.net, RULE, False)
+        rated = np.where(self.s.score[:k] > NEVER, self.s.graph.x[:k, BY_RULE], -np.inf)
         best = np.argsort(-rated, kind="stable")[:TRIES]
         return best[rated[best] > -np.inf].copy(), int(np.argmax(self.s.score[:k])) if k else WAIT
 
@@ -128,7 +126,7 @@ class Teacher:
 
     def compare(self, state: State, tried: np.ndarray) -> None:
         """Note the regret of the choices of both teachers by what candidates are held to be worth, in mean lengths."""
-        at, unit = 10_000 * self.seed + self.decisions, self.s.stats[MEAN]
+        at, unit = 10_000 * self.seed + self.decisions, self.s.mean
         worth = self.values(NETWORK, state, tried, at + 5000, TRUE) / unit
         own = [self.values(policy, state, tried, at) / unit for policy in (SEARCH, CUT, EXACT)]
         regrets = [float(worth[np.argmin(x)] - worth.min()) for x in own]

@@ -8,7 +8,7 @@ from gangplan.instances.arrays import require_number
 from gangplan.instances.placement import Fleet
 from gangplan.instances.placement.proximity import Proximity
 from gangplan.instances.workload import Workload
-from gangplan.simulator.gangs.arrays import begin, cluster_of, copy, jobs_of
+from gangplan.simulator.gangs.arrays import begin, cluster_of, jobs_of
 from gangplan.simulator.gangs.exact import best_end
 from gangplan.simulator.outcome import Outcome
 from gangplan.solvers.run import OPTIMAL_GAP
@@ -56,7 +56,7 @@ def window(
     proximity = proximity or Proximity()
     jobs, cluster = jobs_of(workload, proximity), cluster_of(fleet, proximity)
     state, least = begin(jobs, cluster), bound(workload, fleet, proximity)
-    end = copy(state)
+    end = state.copy()
     Oracle(turns, seed=seed).finish(jobs, cluster, end)
     sum_of_jcts = least * len(jobs.submit)
     end, proved = best_end(jobs, cluster, state, end, time_limit, least=sum_of_jcts, workers=workers, seed=seed)

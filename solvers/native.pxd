@@ -5,7 +5,6 @@ ctypedef unsigned long long Word
 ctypedef double[::1] Floats
 ctypedef double[:, ::1] Floats2
 ctypedef double[:, :, ::1] Floats3
-ctypedef float[:, ::1] Singles2
 ctypedef long long[::1] Ints
 ctypedef long long[:, ::1] Ints2
 ctypedef long long[:, :, ::1] Ints3
@@ -14,6 +13,11 @@ ctypedef int[:, ::1] Halves2
 ctypedef unsigned char[::1] Flags
 ctypedef unsigned char[:, ::1] Flags2
 ctypedef const double[::1] FixedFloats
+ctypedef float Single
+ctypedef float[::1] Singles
+ctypedef float[:, ::1] Singles2
+ctypedef float[:, :, ::1] Singles3
+ctypedef float[:, :, :, ::1] Singles4
 
 cdef class Random:
     cdef unsigned int[624] state

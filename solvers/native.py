@@ -18,7 +18,6 @@ if not cython.compiled:
     Floats = NDArray[np.float64]
     Floats2 = NDArray[np.float64]
     Floats3 = NDArray[np.float64]
-    Singles2 = NDArray[np.float32]
     Ints = NDArray[np.int64]
     Ints2 = NDArray[np.int64]
     Ints3 = NDArray[np.int64]
@@ -27,7 +26,13 @@ if not cython.compiled:
     Flags = NDArray[np.uint8]
     Flags2 = NDArray[np.uint8]
     FixedFloats = NDArray[np.float64]
-    """Arrays of one dimension, or of so many, in C order; only the last may be read-only. One of numpy's bools is
+    Single = float
+    """A number of 32 bits."""
+    Singles = NDArray[np.float32]
+    Singles2 = NDArray[np.float32]
+    Singles3 = NDArray[np.float32]
+    Singles4 = NDArray[np.float32]
+    """Arrays of one dimension, or of so many, in C order; only `FixedFloats` may be read-only. One of numpy's bools is
     `Flags` by ``view(np.uint8)``."""
 
 WORDS = cython.declare(Int, 624)

@@ -166,7 +166,7 @@ EXTRAS = {name: brought(x) for name, x in PROJECT["optional-dependencies"].items
 
 
 def packages(modules: list[str]) -> set[str]:
-    """Return what brings the packages that modules import, those aside that come with Python or are compiled away."""
+    """Return what brings the packages that modules import, those aside that come with Python or with the compiler."""
     names = {x.split(".")[0] for m in modules for _, x in imports(ast.parse((ROOT / m).read_text())) if x[0] != "."}
     return {BROUGHT.get(x, x) for x in names - {"gangplan", "typing_extensions", "cython"} - sys.stdlib_module_names}
 

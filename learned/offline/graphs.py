@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import cython
 import numpy as np
 from numpy.typing import NDArray
 
 from gangplan.instances.arrays import FloatArray
-from gangplan.solvers.compiled.kernel import Floats, Ints, lean_kernel
 
 from ..graph.compiled import Graph, room
 from ..graph.schema import Schema
+
+if not cython.compiled:
+    from gangplan.solvers.native import Floats, Ints
 
 _OP = (
     *("seconds", "sent", "load", "memory", "share", "behind", "before", "slack", "place", "inputs", "readers"),
@@ -68,7 +71,6 @@ class Split(NamedTuple):
     hosts: float
 
 
-@lean_kernel
 def paths(
     order: Ints, first: Ints, edge: Ints, target: Ints, own: Floats, sent: Floats, behind: Floats, before: Floats
 ) -> None:
@@ -76,12 +78,15 @@ def paths(
 
     The edges of op v are `edge[first[v]:first[v + 1]]`; `behind` and `before` are 0 at first.
     """
-    for i in range(len(order)):
+    n, edges = len(order), len(edge)
+    if {len(own), len(behind), len(before), len(first) - 1} != {n} or {len(target), len(sent)} != {edges}:
+        raise ValueError(f"{len(own)} ops and {len(target)} edges are not the {n} and {edges} of the graph")
+    for i in range(n):
         v = order[i]
         for x in range(first[v], first[v + 1]):
             e = edge[x]
             before[target[e]] = max(before[target[e]], before[v] + own[v] + sent[e])
-    for i in range(len(order) - 1, -1, -1):
+    for i in range(n - 1, -1, -1):
         v = order[i]
         for x in range(first[v], first[v + 1]):
             e = edge[x]

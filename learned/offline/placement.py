@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from gangplan.instances.arrays import FloatArray
 from gangplan.solvers.run import never
 
+from ..graph.compiled import Graph
+from ..graph.schema import Schema
+from .graphs import assemble, chain, standard
 from .policy import solve_with
 from .task import DecodedPlan, OfflineTask, PlanLesson, affinity
 
 if TYPE_CHECKING:
     from gangplan.solvers.placement.prepare import Batch
-
-    from ..graph.compiled import Graph
-    from ..graph.schema import Schema
 
 _GANG = (
     *("workers", "gpus", "nodes", "part", "inside", "rest", "weight", "value", "traffic", "overlap", "suffers"),
@@ -127,16 +127,12 @@ def keys(batch: Batch) -> FloatArray:
     """Return the keys of the order of local search: the least choice first, the largest, of mean 0, (J,)."""
     from gangplan.solvers.placement.build import order_of
 
-    from .graphs import standard
-
     return standard(np.argsort(order_of(batch)).astype(float))
 
 
 def graph(batch: Batch) -> Graph:
     """Return the graph of a batch: gangs, models, of which some slow others down, and the whole."""
     from gangplan.instances.placement.job import COLLECTIVES
-
-    from .graphs import assemble, chain
 
     b, fleet, speeds, jobs = batch, batch.problem.fleet, batch.problem.speeds, batch.jobs
     usable = np.asarray(fleet.usable) & (fleet.gpus > 0)
@@ -176,8 +172,6 @@ def graph(batch: Batch) -> Graph:
 
 def schema(outputs: int) -> Schema:
     """Return what these graphs are made of, with so many scores for each gang."""
-    from ..graph.schema import Schema
-
     relations = (
         ("model", "runs as", "gang"), ("gang", "is of", "model"), ("model", "slows", "model"),
         ("gang", "comes before", "gang"), ("gang", "comes after", "gang"), ("gang", "fills", "whole"),

@@ -5,23 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import Checked, FloatArray, limited
-from gangplan.instances.lazy import on_demand
+from gangplan.solvers.run import Run
 
+from ..graph.compiled import CompiledNetwork, network_of, score, shapes
 from ..policy.weights import FOLDER, load_for, match
 from .task import OfflineTask, drawn, solve_by
-
-if TYPE_CHECKING:
-    from gangplan.solvers.run import Run
-
-    from ..graph.compiled import CompiledNetwork
-
-_COMPILED, GRAPHS = on_demand("gangplan.learned", "graph.compiled offline.graphs")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +76,12 @@ class OfflinePolicy:
         """Read weights, without torch, see `load_for`."""
         tensors, card, settings = load_for(task.name, OfflineSettings, path)
         schema = task.schema(sum(task.scores))
-        match(tensors, _COMPILED.shapes(schema, settings.width, settings.rounds, settings.messages), path)
-        return cls(task, _COMPILED.network_of(schema, tensors), settings, card.about)
+        match(tensors, shapes(schema, settings.width, settings.rounds, settings.messages), path)
+        return cls(task, network_of(schema, tensors), settings, card.about)
 
     def choose(self, prepared: Any, seed: int = 0) -> list[FloatArray]:
         """Return what the network says, and scores drawn around it; around 0 where that is no number."""
-        scores = np.asarray(_COMPILED.score(self.task.graph(prepared), self.network), np.float64)
+        scores = np.asarray(score(self.task.graph(prepared), self.network), np.float64)
         scores = scores if np.isfinite(scores).all() else np.zeros_like(scores)
         return drawn(scores, self.settings.noise, seed)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from gangplan.instances.arrays import FloatArray
 from gangplan.solvers.run import Run, never
 
-if TYPE_CHECKING:
-    from ..graph.compiled import Graph
-    from ..graph.schema import Schema
+from ..graph.compiled import Graph
+from ..graph.schema import Schema
 
 SAMPLES = 16
 """Scores that are tried, those of the network the first, the others drawn around them."""

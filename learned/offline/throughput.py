@@ -9,14 +9,13 @@ import numpy as np
 
 from gangplan.instances.verify import verify
 
-from .policy import GRAPHS, solve_with
+from .graphs import Split, graph, schema, standard
+from .policy import solve_with
 from .task import DecodedPlan, OfflineTask, PlanLesson
 
 if TYPE_CHECKING:
     from gangplan.solvers.partition.throughput.methods import Reduced
     from gangplan.solvers.partition.throughput.random_keys import KeyDecoder, Pipeline
-
-    from .graphs import Split
 
 ORDERS = 4
 """Orders that are cut at once, besides PipeDream's."""
@@ -26,8 +25,6 @@ class Pipelines:
     """Pipelines along several orders at once, see `gangplan.learned.offline.task.ScoreDecoder`."""
 
     def __init__(self, keys: KeyDecoder) -> None:
-        from .graphs import standard
-
         self.decoder, self.keys = keys, standard(keys.place)
 
     def decode(self, choice: Any) -> DecodedPlan | None:
@@ -67,8 +64,6 @@ def _candidate(pipeline: Pipeline | None) -> DecodedPlan | None:
 
 def split(reduced: Reduced) -> Split:
     """Return groups, and the outputs from the first group that touches them to the others."""
-    from .graphs import Split
-
     assert reduced.decoder is not None
     keys = reduced.decoder
     q = keys.q
@@ -88,8 +83,8 @@ TASK = OfflineTask(
     "offline-throughput",
     "throughput",
     (ORDERS, 0),
-    GRAPHS.schema,
-    lambda given: GRAPHS.graph(split(given)),
+    schema,
+    lambda given: graph(split(given)),
     lambda given, _=None: None if given.decoder is None else Pipelines(given.decoder),
     (("random_keys", 0.3), ("local_search", 0.3), ("pipeline", 0.5), ("cpsat", 1.0)),
 )

@@ -2,203 +2,223 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any
 
+import cython
 import numpy as np
+from cython import bint, cclass, declare, final
+from cython.cimports.libc.math import isnan
 
-from gangplan.simulator.gangs.allocate import CLOSEST, choose
-from gangplan.simulator.gangs.arrays import NOW, RUNNING, WAITING, Cluster, Jobs, State
-from gangplan.simulator.gangs.formula import hope, key_of
-from gangplan.simulator.gangs.step import communication, least_cost, total
-from gangplan.solvers.compiled.kernel import Floats, Ints, Ints2, Singles, lean
+from gangplan.simulator.gangs.arrays import Arrays, Cluster, Jobs, State
+from gangplan.simulator.gangs.step import least_cost
 
-WAIT = -1
-"""The place in the queue of the candidate that starts nobody."""
-IN_SIGHT = 128
-"""Waiting jobs that the network sees: the first by the rule."""
-BLOCKED = 16
-"""Waiting jobs that do not fit and are looked at: the first by the rule."""
+from ..graph.compiled import CompiledNetwork, room
+from .schema import SCHEMA
+
+if not cython.compiled:
+    from gangplan.simulator.gangs.allocate import CLOSEST, choose
+    from gangplan.simulator.gangs.arrays import NOW, RUNNING
+    from gangplan.simulator.gangs.formula import Formula, hope, key_of
+    from gangplan.simulator.gangs.step import communication, total
+    from gangplan.solvers.native import Float, Floats, Int, Ints
+
+    WAIT = -1
+    """The place in the queue of the candidate that starts nobody."""
+    IN_SIGHT, BLOCKED, RUNS_SEEN = 128, 16, 64
+    """Waiting jobs that the network sees, those of them that do not fit, both the first by the rule; running jobs."""
+    APART, STEPS = 64, 8
+    """Racks up to which each is told apart, and nodes likewise; beyond that racks are by so many steps of their idle
+    nodes, and of their idle GPUs elsewhere."""
+
 SMALL, MEDIUM = 64, 512
 """Nodes up to which a cluster is small, or of medium size: of a larger one fewer candidates are looked at."""
 JOBS = (48, 24, 8)
 """Waiting jobs that are candidates, by the size of the cluster: the first by the rule, one of each kind."""
 SOON = (8, 8, 3)
 """Ends of running jobs that are looked at, likewise."""
-LATER = 1e6
-"""What is added to the key of a job that waits for closer GPUs while jobs are listed."""
 PLACES = (4, 4, 1)
 """Allocators that are asked, likewise: for the closest GPUs first."""
-
-(
-    MEAN, WORK, GPUS, DEVIATION, LOAD, DEARNESS, LARGEST_NODE, LARGEST_RACK, SEEN, SURPRISE, TYPICAL, RUNS, CROWD,
-    UNSEEN,
-) = range(14)  # fmt: skip
-"""Of `CandidateScratch.stats`: mean expected length, s; mean work, GPU s; mean GPUs; deviation of the log of it;
-work a second of all GPUs; mean logarithm of the slowdown on an empty cluster; GPUs of the largest node and rack; how
-many arrived; deviation of the logarithm of a length from the expected one; what `look_at` returns, and the jobs that
-wait and are not in the state."""
+LATER = declare(Float, 1e6)
+"""What is added to the key of a job that waits for closer GPUs while jobs are listed."""
+NEVER = declare(Float, float("inf"))
+UNKNOWN = declare(Float, float("nan"))
 
 
-class CandidateScratch(NamedTuple):
-    """Room to work in for one cluster, and what is known of the decision under way; see `scratch_of`.
+@final
+@cclass
+class CandidateScratch(Arrays):
+    """A decision on one cluster, and room to work in.
 
     Attributes:
-        place: in the queue of each candidate's job, or `WAIT`, int64 (A,).
-        of: the place of its job in `listed`, int64 (A,).
+        jobs, cluster, state: what there is to decide.
+        graph: of it.
+        place, of: where each candidate's job is in the queue, or `WAIT`, and in `listed`, int64 (A,).
         take: GPUs of each node that it gets, int64 (A, m).
-        cost: of communication there, float64 (A,).
-        listed: places in the queue of the candidates' jobs, by their keys, int64 (JOBS,).
-        key: of each, float64 (JOBS,).
-        blocked: places in the queue of jobs that do not fit, by their keys, int64 (BLOCKED,).
-        least: key of each, float64 (BLOCKED,).
-        ends: when the next of the running jobs are expected to end, seconds from now, float64 (SOON,).
+        cost, work: of communication there, and GPU seconds that the job would take, float64 (A,).
+        score: of each candidate, float32 (A,).
+        listed, key: places in the queue of the candidates' jobs, by their keys, and these, (JOBS,).
+        blocked, least: the same of jobs that do not fit, (BLOCKED,).
+        seen, queue, early: places in the queue of the jobs in sight, these, and their keys, (IN_SIGHT,).
+        runs: running jobs that are seen: the next to end, int64 (RUNS_SEEN,).
+        ends: when they are expected to end, seconds from now, then infinite, float64 (RUNS_SEEN,).
         idle: GPUs of each node now and after each of these, int64 (SOON + 1, m).
         known: the cost for so many GPUs placed closest now and after each of these, nan if not worked out,
             infinite if they do not fit; float64 (SOON + 1, GPUs + 1).
         ideal: the cost for so many GPUs on the empty cluster, float64 (GPUs + 1,).
-        last: when the last job of each node is expected to end, seconds from now, float64 (m,).
-        free: of use to allocators, int64 (m,).
-        stats: of all arrivals so far, and of the queue, float64 (14,).
-        score: of each candidate, float32 (A,).
-        most: entries of `PLACES`, how many of `listed` and `blocked` there are, what `strange` says, and whether
-            waiting makes no sense, int64 (5,).
+        last, free: when the last job of each node is expected to end, seconds from now; of use to allocators, (m,).
         group: the kind of each rack, then of each node, among those that are told apart, int64 (racks + m,).
+        asked, soon: see `PLACES` and `SOON`.
+        fit, not_fit, waiting, running: how many there are of `listed`, `blocked`, `queue` and `runs`.
+        odd, at_once: what `strange` says, and whether waiting makes no sense.
+        arrived, mean, mean_work, mean_gpus: jobs that were looked at, their mean expected length, s, work, GPU s, GPUs.
+        deviation, surprise: of the logarithm of a length; of that from the expected one.
+        load, dearness: work a second of all GPUs; mean logarithm of the slowdown on an empty cluster.
+        unseen: jobs that wait and are not in the state.
+        node_size, rack_size: GPUs of the largest node and rack.
+        gain, better_in: how much earlier a job would end that waits for the best of the next ends, and when that is.
+        held, need, shadow, spare: of the job with the least work that does not fit: its work, infinite if there is
+            none, its GPUs, when it will fit, and what is spare then.
+        now, whole_now: idle GPUs and wholly idle nodes.
+        left, whole, largest, best, broken: idle GPUs, wholly idle nodes, and the idle GPUs of the best node, of the
+            best rack and of broken nodes, where that was looked at last.
+        racks, nodes: how many kinds of them are told apart.
     """
 
-    place: Ints
-    of: Ints
-    take: Ints2
-    cost: Floats
-    listed: Ints
-    key: Floats
-    blocked: Ints
-    least: Floats
-    ends: Floats
-    idle: Ints2
-    known: Floats
-    ideal: Floats
-    last: Floats
-    free: Ints
-    stats: Floats
-    score: Singles
-    most: Ints
-    group: Ints
+    def __init__(self, cluster: Cluster) -> None:
+        m, gpus, racks, ints = len(cluster.rack), len(cluster.node), len(cluster.begin) - 1, np.int64
+        size = (m > SMALL) + (m > MEDIUM)
+        jobs, soon, self.asked = JOBS[size], SOON[size], PLACES[size]
+        self.soon = soon
+        a, largest = jobs * self.asked + 1, int(np.diff(cluster.first).max(initial=0))
+        known = max((soon + 1) * (gpus + 1), min(racks, SMALL) * (largest + 1), SMALL, m)
+        own: dict[str, Any] = {
+            "place": np.zeros(a, ints), "of": np.zeros(a, ints), "take": np.zeros((a, m), ints), "cost": np.zeros(a),
+            "work": np.zeros(a), "score": np.zeros(a, np.float32), "listed": np.zeros(jobs, ints),
+            "key": np.zeros(jobs), "blocked": np.zeros(BLOCKED, ints), "least": np.zeros(BLOCKED),
+            "seen": np.zeros(IN_SIGHT, ints), "queue": np.zeros(IN_SIGHT, ints), "early": np.zeros(IN_SIGHT),
+            "runs": np.zeros(RUNS_SEEN, ints), "ends": np.zeros(RUNS_SEEN), "idle": np.zeros((soon + 1, m), ints),
+            "known": np.zeros(known), "ideal": least_cost(cluster), "last": np.zeros(m), "free": np.zeros(m, ints),
+            "group": np.zeros(racks + m, ints),
+        }  # fmt: skip
+        vars(self).update(own)
+        self.place, self.of, self.take, self.cost, self.work, self.score, self.listed, self.key, *rest = own.values()
+        self.blocked, self.least, self.seen, self.queue, self.early, self.runs, self.ends, self.idle, *rest = rest
+        self.known, self.ideal, self.last, self.free, self.group = rest
+        kinds = racks if racks <= APART else STEPS * STEPS
+        nodes = m if m <= APART else min(m, kinds * (largest + 1))
+        edges = 6 * a + 3 * (jobs + BLOCKED) + 2 * (nodes + kinds + RUNS_SEEN) + 3 * a * m
+        rows = a + jobs + BLOCKED + RUNS_SEEN + nodes + kinds + 1
+        self.graph = g = room(SCHEMA, rows, edges + min(gpus, RUNS_SEEN * m))
+        self.x, self.kind, self.relation = g.x, g.kind, g.relation
+        self.source, self.target, self.weight = g.source, g.target, g.weight
+        self.fit = self.not_fit = self.waiting = self.running = self.at_once = self.arrived = self.need = self.spare = 0
+        self.now = self.whole_now = self.left = self.whole = self.largest = self.best = self.broken = self.odd = 0
+        self.mean = self.mean_work = self.mean_gpus = self.deviation = self.surprise = self.load = self.dearness = 0.0
+        self.node_size = self.rack_size = self.unseen = self.gain = self.better_in = self.held = self.shadow = 0.0
+        self.racks = self.nodes = 0
+
+    def enter(self, jobs: Jobs, cluster: Cluster, state: State, net: CompiledNetwork | None = None) -> None:
+        """Go over to another state; raise `ValueError` where it, the cluster or the network are of other sizes."""
+        state.require(jobs, cluster)
+        m, gpus, racks = len(cluster.rack), len(cluster.node), len(cluster.begin) - 1
+        if (len(self.last), len(self.ideal), len(self.group)) != (m, gpus + 1, racks + m):
+            raise ValueError(f"room for {len(self.last)} nodes, {len(self.ideal) - 1} GPUs is not for {m} and {gpus}")
+        for job in range(len(jobs.gpus)):
+            if not 0 <= jobs.gpus[job] <= gpus:
+                raise ValueError(f"gpus[{job}]: {jobs.gpus[job]} are not from 0 to the {gpus} of the cluster")
+        self.jobs, self.cluster, self.state = jobs, cluster, state
+        if net is not None:
+            self.graph.make_room(net)
 
 
-ASKED, LISTED, HELD_UP, ODD, AT_ONCE = range(5)
-"""Of `CandidateScratch.most`."""
-
-
-def scratch_of(cluster: Cluster) -> CandidateScratch:
-    """Return room to work in for a cluster."""
-    m, gpus, racks = len(cluster.rack), int(cluster.first[-1]), len(cluster.begin) - 1
-    size = (m > SMALL) + (m > MEDIUM)
-    jobs, soon, places = JOBS[size], SOON[size], PLACES[size]
-    a, largest = jobs * places + 1, int(np.diff(cluster.first).max(initial=0))
-    known = max((soon + 1) * (gpus + 1), min(racks, SMALL) * (largest + 1), SMALL, m)
-    return CandidateScratch(
-        np.zeros(a, np.int64), np.zeros(a, np.int64), np.zeros((a, m), np.int64), np.zeros(a),
-        np.zeros(jobs, np.int64), np.zeros(jobs), np.zeros(BLOCKED, np.int64), np.zeros(BLOCKED), np.zeros(soon),
-        np.zeros((soon + 1, m), np.int64), np.zeros(known), least_cost(cluster), np.zeros(m),
-        np.zeros(m, np.int64), np.zeros(14), np.zeros(a, np.float32), np.array([places, 0, 0, -1, 0]),
-        np.zeros(racks + m, np.int64),
-    )  # fmt: skip
-
-
-@lean
-def list_candidates(jobs: Jobs, cluster: Cluster, state: State, s: CandidateScratch, rule: Floats) -> int:
+def list_candidates(s: CandidateScratch, f: Formula) -> Int:
     """Write the candidates, and return how many there are: none if no waiting job fits.
 
     To wait is the first, if something runs, whose end will change the state; else it is left out.
     """
-    _list_jobs(jobs, cluster, state, s, rule)
-    if s.most[LISTED] == 0:
+    _list_jobs(s, f)
+    if s.fit == 0:
         return 0
-    k = 0
-    if state.count[RUNNING] > 0:
+    k: Int = 0
+    if s.state.count[RUNNING] > 0:
         s.place[0], s.cost[0], s.of[0] = WAIT, 0.0, -1
-        s.take[0, :] = 0
+        for node in range(len(s.cluster.rack)):
+            s.take[0, node] = 0
         k = 1
-    for i in range(s.most[LISTED]):
-        job, begin = state.queue[s.listed[i]], k
-        for asked in range(s.most[ASKED]):  # ours first: of equal allocations it is the one that stays
-            choose(CLOSEST - asked, jobs.gpus[job], cluster, state.free, s.take[k])
-            if _is_new(begin, k, s):
-                s.place[k], s.of[k], s.cost[k] = s.listed[i], i, communication(cluster, s.take[k])
+    for i in range(s.fit):
+        job = s.queue[s.listed[i]]
+        begin: Int = k
+        for asked in range(s.asked):  # ours first: of equal allocations it is the one that stays
+            choose(CLOSEST - asked, s.jobs.gpus[job], s.cluster, s.state.free, s.take[k])
+            if _is_new(s, begin, k):
+                s.place[k], s.of[k], s.cost[k] = s.listed[i], i, communication(s.cluster, s.take[k])
                 k += 1
-            if jobs.gpus[job] == 1 and k > begin + 1:
+            if s.jobs.gpus[job] == 1 and k > begin + 1:
                 break
     return k
 
 
-@lean
-def _is_new(begin: int, k: int, s: CandidateScratch) -> bool:
+def _is_new(s: CandidateScratch, begin: Int, k: Int) -> bool:
+    nodes: Int = s.take.shape[1]
     for other in range(begin, k):
-        same = True
-        for node in range(s.take.shape[1]):
-            if s.take[other, node] != s.take[k, node]:
-                same = False
-                break
-        if same:
+        node: Int = 0
+        while node < nodes and s.take[other, node] == s.take[k, node]:
+            node += 1
+        if node == nodes:
             return False
     return True
 
 
-@lean
-def _list_jobs(jobs: Jobs, cluster: Cluster, state: State, s: CandidateScratch, rule: Floats) -> None:
+def _list_jobs(s: CandidateScratch, f: Formula) -> None:
     """Write the places in the queue of the first jobs by the rule, before those that it has wait for closer GPUs.
 
     Of equal ones the first submitted.
     """
-    idle, fit, not_fit, cost = total(state.free), 0, 0, s.known
-    cost[:] = np.nan
-    seen, now = (s.stats[TYPICAL], s.stats[RUNS], s.stats[CROWD]), state.clock[NOW]
-    for at in range(state.count[WAITING]):
-        job = state.queue[at]
-        need, key = jobs.gpus[job], key_of(jobs, job, now, s.stats[CROWD], s.ideal, rule)
+    s.fit = s.not_fit = 0
+    idle, now = total(s.state.free), s.state.clock[NOW]
+    for need in range(idle + 1):
+        s.known[need] = UNKNOWN
+    for at in range(s.waiting):
+        job = s.queue[at]
+        need = s.jobs.gpus[job]
+        key = key_of(s.jobs, job, now, f)
         if need > idle:
-            not_fit = _sort_in(jobs, state, at, key, s.blocked, s.least, not_fit)
+            s.not_fit = sort_in(s, at, key, s.blocked, s.least, s.not_fit, False)
             continue
-        if np.isnan(cost[need]):
-            choose(CLOSEST, need, cluster, state.free, s.free)
-            cost[need] = communication(cluster, s.free)
-        late = state.count[RUNNING] > 0 and hope(jobs, job, cost[need], now, seen, s.ideal, rule) > 0
-        fit = _sort_in(jobs, state, at, key + LATER if late else key, s.listed, s.key, fit)
-    for i in range(fit):
+        if isnan(s.known[need]):
+            choose(CLOSEST, need, s.cluster, s.state.free, s.free)
+            s.known[need] = communication(s.cluster, s.free)
+        if s.state.count[RUNNING] > 0 and hope(s.jobs, job, s.known[need], now, f) > 0.0:
+            key += LATER
+        s.fit = sort_in(s, at, key, s.listed, s.key, s.fit, False)
+    for i in range(s.fit):
         if s.key[i] > LATER / 2:
             s.key[i] -= LATER
-    s.most[LISTED], s.most[HELD_UP] = fit, not_fit
 
 
-@lean
-def _sort_in(jobs: Jobs, state: State, at: int, key: float, listed: Ints, keys: Floats, count: int) -> int:
-    """Put a job of the queue to its place among those listed, one of each kind, and return how many there are."""
-    job = state.queue[at]
-    if count == len(listed) and key >= keys[count - 1]:
+def sort_in(s: CandidateScratch, at: Int, key: Float, listed: Ints, keys: Floats, count: Int, every: bint) -> Int:
+    """Put a job to its place among those listed, one of each kind or `every`, and return how many there are."""
+    most, place = len(listed), count
+    if count == most and key >= keys[count - 1]:
         return count
-    place = count
     while place > 0 and keys[place - 1] >= key:
         place -= 1
-        if keys[place] == key and _alike(jobs, state.queue[listed[place]], job):
-            return count
+        if not every and keys[place] == key:
+            a, b = s.queue[listed[place]], s.queue[at]
+            alike: bint = s.jobs.expected[a] == s.jobs.expected[b] and s.jobs.gpus[a] == s.jobs.gpus[b]
+            if alike and s.jobs.intensity[a] == s.jobs.intensity[b]:
+                return count
     while place < count and keys[place] <= key:  # behind its equals
         place += 1
-    count = min(count + 1, len(listed))
+    count = min(count + 1, most)
     for i in range(count - 1, place, -1):
         listed[i], keys[i] = listed[i - 1], keys[i - 1]
     listed[place], keys[place] = at, key
     return count
 
 
-@lean
-def _alike(jobs: Jobs, a: int, b: int) -> bool:
-    alike = jobs.expected[a] == jobs.expected[b] and jobs.gpus[a] == jobs.gpus[b]
-    return bool(alike and jobs.intensity[a] == jobs.intensity[b])
-
-
-@lean
-def remaining(jobs: Jobs, state: State, job: int) -> float:
+def remaining(jobs: Jobs, state: State, job: Int) -> Float:
     """Return in how many seconds a running job is expected to end; one that should have ended, in half its age."""
-    age = state.clock[NOW] - state.start[job]
-    left = jobs.expected[job] * (1 + jobs.intensity[job] * state.cost[job]) - age
-    return float(left if left > 0 else 0.5 * age)
+    age: Float = state.clock[NOW] - state.start[job]
+    left: Float = jobs.expected[job] * (1.0 + jobs.intensity[job] * state.cost[job]) - age
+    return left if left > 0.0 else 0.5 * age

@@ -2,151 +2,141 @@
 
 from __future__ import annotations
 
-from math import tanh
+import cython
+from cython import bint, declare, nogil
+from cython.cimports.libc.math import tanh
 
-import numpy as np
+from gangplan.instances.arrays import FloatArray
+from gangplan.simulator.gangs.arrays import Cluster, Jobs, State
+from gangplan.simulator.gangs.formula import EVOLVED, Formula
 
-from gangplan.simulator.gangs.arrays import ARRIVED, NOW, WAITING, Cluster, Jobs, State
-from gangplan.simulator.gangs.formula import EVOLVED, key_of, look_at
-from gangplan.simulator.gangs.step import begin_job, pass_time
-from gangplan.solvers.compiled.kernel import Floats, Ints, by_reference, inner, kernel
-from gangplan.solvers.compiled.routines import argsort
+from ..graph.compiled import CompiledNetwork
+from .candidates import CandidateScratch
 
-from ..graph.compiled import CompiledNetwork, Graph, scores, strange
-from .candidates import AT_ONCE, CROWD, HELD_UP, IN_SIGHT, LISTED, ODD, RUNS, TYPICAL, UNSEEN, WAIT, CandidateScratch
-from .features import BY_RULE, see
-from .graph import RUNS_SEEN, write_graph
+if not cython.compiled:
+    from gangplan.simulator.gangs.arrays import ARRIVED, NOW, WAITING
+    from gangplan.simulator.gangs.formula import key_of, look_at
+    from gangplan.simulator.gangs.step import begin_job, pass_time
+    from gangplan.solvers.native import Float, Int
+
+    from ..graph.compiled import scores, strange
+    from .candidates import IN_SIGHT, WAIT, sort_in
+    from .features import BY_RULE, see
+    from .graph import write_graph
 
 BOUND = 4.5
 """The most by which the network changes a score of the rule: of jobs whose keys are exp(9) apart the rule chooses."""
 NEVER = -1e6
 """The score of what is not to be done."""
+MOST = declare(Float, BOUND)
+LEAST = declare(Float, NEVER)
+END = declare(Float, float("inf"))
 
 
-@inner
-def take_candidate(jobs: Jobs, cluster: Cluster, state: State, s: CandidateScratch, i: int) -> bool:
-    """Do what a candidate says; return whether there is more to come."""
-    if s.place[i] == WAIT:
-        return bool(pass_time(jobs, cluster, state, np.inf))
-    begin_job(jobs, cluster, state, s.place[i], s.take[i])
-    return True
+def _see_queue(s: CandidateScratch, f: Formula) -> None:
+    """Write which waiting jobs are in sight: the first by the rule, in the order of the queue."""
+    n: Int = s.state.count[WAITING]
+    s.waiting = 0
+    for at in range(n):
+        key: Float = at if n <= IN_SIGHT else key_of(s.jobs, s.state.queue[at], s.state.clock[NOW], f)
+        s.waiting = sort_in(s, at, key, s.seen, s.early, s.waiting, True)
+    for i in range(s.waiting):
+        sort_in(s, s.seen[i], s.seen[i], s.queue, s.early, i, True)
+    for i in range(s.waiting):
+        s.seen[i] = s.queue[i]
+        s.queue[i] = s.state.queue[s.seen[i]]
 
 
-@inner
-def rate_candidates(g: Graph, net: CompiledNetwork, s: CandidateScratch, k: int, learned: bool) -> None:
-    """Write the scores of k candidates: the rule's, which the network corrects if it is asked and has seen the like."""
-    for i in range(k):
-        s.score[i] = g.x[i, BY_RULE]
-    s.most[ODD] = strange(g, net) if learned else -1
-    if learned and s.most[ODD] < 0:
-        correction = scores(g, net)
-        for i in range(k):
-            s.score[i] += BOUND * tanh(correction[i, 0] / BOUND)
-    if s.most[AT_ONCE] and s.place[0] == WAIT:
-        s.score[0] = NEVER
+def _rate(s: CandidateScratch, net: CompiledNetwork, f: Formula, learned: bint) -> Int:
+    """Write candidates, graph and scores of a state, whose jobs `IN_SIGHT` are seen; return how many candidates.
 
-
-@inner
-def _write(jobs: Jobs, cluster: Cluster, sight: State, s: CandidateScratch, rule: Floats, runs: Ints, g: Graph) -> int:
-    """Write candidates and graph of a state that the caller holds: a reference alone would not."""
-    return int(write_graph(jobs, cluster, by_reference(sight), s, rule, runs, g))
-
-
-@inner
-def rate_state(
-    jobs: Jobs, cluster: Cluster, state: State, s: CandidateScratch, g: Graph, net: CompiledNetwork, rule: Floats,
-    learned: bool, runs: Ints,
-) -> int:  # fmt: skip
-    """Write candidates, graph and scores of a state, whose jobs `IN_SIGHT` are seen; return how many candidates."""
-    n, count = state.count[WAITING], state.count.copy()
-    seen = np.arange(n)
-    s.stats[TYPICAL], s.stats[RUNS], s.stats[CROWD] = look_at(jobs, state, s.stats[UNSEEN])
-    if n > IN_SIGHT:
-        key = np.empty(n)
-        for at in range(n):
-            key[at] = key_of(jobs, state.queue[at], state.clock[NOW], s.stats[CROWD], s.ideal, rule)
-        seen = np.sort(argsort(key, True)[:IN_SIGHT])
-        count[WAITING] = IN_SIGHT
-    sight = State(
-        state.clock, count, state.queue[seen], state.running, state.free, state.holder, state.held, state.start,
-        state.finish, state.urgency, state.cost,
-    )  # fmt: skip
-    k = _write(jobs, cluster, sight, s, rule, runs, g)
+    Scores are the rule's, which the network corrects if it is asked and has seen the like.
+    """
+    look_at(s.jobs, s.state, s.unseen, f)
+    _see_queue(s, f)
+    k = write_graph(s, f)
     if k == 0:
         return 0
-    rate_candidates(g, net, s, k, learned)
+    s.odd = strange(s.graph, net) if learned else -1
+    learned = learned and s.odd < 0
+    if learned:
+        scores(s.graph, net)
     for i in range(k):
+        s.score[i] = s.x[i, BY_RULE]
+        if learned:
+            s.score[i] += MOST * tanh(s.graph.told[i, 0] / MOST)
         if s.place[i] != WAIT:
-            s.place[i] = seen[s.place[i]]
-    for i in range(s.most[LISTED]):
-        s.listed[i] = seen[s.listed[i]]
-    for i in range(s.most[HELD_UP]):
-        s.blocked[i] = seen[s.blocked[i]]
+            s.place[i] = s.seen[s.place[i]]
+        elif s.at_once:
+            s.score[i] = LEAST
+    for i in range(s.fit):
+        s.listed[i] = s.seen[s.listed[i]]
+    for i in range(s.not_fit):
+        s.blocked[i] = s.seen[s.blocked[i]]
     return k
 
 
-@kernel
 def play(
-    jobs: Jobs, cluster: Cluster, state: State, scratch: CandidateScratch, graph: Graph, net: CompiledNetwork,
-    rule: Floats, learned: bool, until: int, most: int,
+    jobs: Jobs, cluster: Cluster, state: State, s: CandidateScratch, net: CompiledNetwork, rule: FloatArray,
+    learned: bint, until: Int, most: Int,
 ) -> int:  # fmt: skip
     """Run from a state on, and return how many decisions there were.
 
     Args:
-        rule: see `gangplan.learned.online.features.write_rows`.
+        rule: weights of a formula, see `gangplan.simulator.gangs.formula`.
         learned: whether the network corrects the rule; where it has not seen the like the
             strongest rule, `EVOLVED`, decides instead.
         until: so many jobs have arrived; more than there are to run to the end.
         most: decisions.
     """
-    of, on, now, s = by_reference(jobs), by_reference(cluster), by_reference(state), by_reference(scratch)
-    return go_on(of, on, now, s, by_reference(graph), by_reference(net), rule, learned, until, most)
-
-
-@inner
-def go_on(
-    jobs: Jobs, cluster: Cluster, state: State, s: CandidateScratch, g: Graph, net: CompiledNetwork, rule: Floats,
-    learned: bool, until: int, most: int,
-) -> int:  # fmt: skip
-    """Do what `play` does, for compiled code."""
-    decisions, more, runs, behind = 0, True, np.zeros(RUNS_SEEN, np.int64), EVOLVED.copy()
-    while more and decisions < most and state.count[ARRIVED] < until:
-        see(jobs, cluster, state, s)
-        k = rate_state(jobs, cluster, state, s, g, net, rule, learned, runs)
-        if learned and k > 0 and s.most[ODD] >= 0:
-            k = rate_state(jobs, cluster, state, s, g, net, behind, False, runs)
-        if k == 0:
-            more = pass_time(jobs, cluster, state, np.inf)
-            continue
-        more = take_candidate(jobs, cluster, state, s, int(np.argmax(s.score[:k])))
-        decisions += 1
+    s.enter(jobs, cluster, state, net)
+    f, behind = Formula(rule, s.ideal, 0, 0), Formula(EVOLVED, s.ideal, 0, 0)
+    with nogil:
+        decisions = go_on(s, net, f, behind, learned, until, most)
     return decisions
 
 
-@kernel
+def go_on(
+    s: CandidateScratch, net: CompiledNetwork, f: Formula, behind: Formula, learned: bint, until: Int, most: Int
+) -> Int:
+    """Do what `play` does, for compiled code; `behind` decides where the network has not seen the like."""
+    decisions: Int = 0
+    more: bint = True
+    while more and decisions < most and s.state.count[ARRIVED] < until:
+        see(s)
+        k: Int = _rate(s, net, f, learned)
+        if learned and k > 0 and s.odd >= 0:
+            k = _rate(s, net, behind, False)
+        best: Int = 0
+        for i in range(1, k):
+            if not s.score[i] <= s.score[best] and s.score[best] == s.score[best]:  # the first nan, if there is one
+                best = i
+        if k == 0 or s.place[best] == WAIT:
+            more = pass_time(s.jobs, s.cluster, s.state, END)
+        else:
+            begin_job(s.jobs, s.cluster, s.state, s.place[best], s.take[best])
+        decisions += k > 0
+    return decisions
+
+
 def observe(
-    jobs: Jobs,
-    cluster: Cluster,
-    state: State,
-    scratch: CandidateScratch,
-    graph: Graph,
-    net: CompiledNetwork,
-    rule: Floats,
-    told: bool,
+    jobs: Jobs, cluster: Cluster, state: State, s: CandidateScratch, net: CompiledNetwork, rule: FloatArray, told: bint
 ) -> int:
     """Write candidates, graph and scores of a state for Python, and return how many candidates there are.
 
     Args:
-        told: whether `CandidateScratch.stats` say already what jobs are like.
+        told: whether `look` wrote already what jobs are like.
     """
-    of, on, now, s = by_reference(jobs), by_reference(cluster), by_reference(state), by_reference(scratch)
-    if not told:
-        see(of, on, now, s)
-    g, weights = by_reference(graph), by_reference(net)
-    return int(rate_state(of, on, now, s, g, weights, rule, True, np.zeros(RUNS_SEEN, np.int64)))
+    s.enter(jobs, cluster, state, net)
+    f = Formula(rule, s.ideal, 0, 0)
+    with nogil:
+        if not told:
+            see(s)
+        k = _rate(s, net, f, True)
+    return k
 
 
-@kernel
-def look(jobs: Jobs, cluster: Cluster, state: State, scratch: CandidateScratch) -> None:
-    """Write `CandidateScratch.stats`, what jobs that arrived are like, for Python."""
-    see(by_reference(jobs), by_reference(cluster), by_reference(state), by_reference(scratch))
+def look(jobs: Jobs, cluster: Cluster, state: State, s: CandidateScratch) -> None:
+    """Write what jobs that arrived are like, for Python."""
+    s.enter(jobs, cluster, state)
+    see(s)

@@ -12,13 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gangplan.instances.arrays import FloatArray
-from gangplan.simulator.gangs.arrays import ARRIVED, NOW, WAITING, Cluster, Jobs, State, begin, copy
+from gangplan.simulator.gangs.arrays import ARRIVED, NOW, WAITING, Cluster, Jobs, State, begin
 from gangplan.simulator.gangs.formula import EVOLVED, GPUS, ONE, PATIENT, TERMS, finish
 
 from ..graph.compiled import CompiledNetwork
-from .candidates import scratch_of
+from .candidates import CandidateScratch
 from .episodes import play
-from .graph import graph_room
 from .rollouts import imagined
 
 NETWORK = -1
@@ -69,8 +68,7 @@ class Guard:
         self.leader, self.due = (0, FIRST) if guarded else (NETWORK, EVERYTHING)
         self.leaders, self.ahead = [self.leader], list[list[float]]()
         self._net, self._rule, (self._share, self._cluster) = net, rule, _part(cluster)
-        self._scratch = scratch_of(self._cluster)
-        self._graph = graph_room(self._cluster, self._scratch)
+        self._scratch = CandidateScratch(self._cluster)
         self._plays = list[tuple[Jobs, State]]()
         self._now: State | None = None
         self._means: list[float] = []
@@ -92,10 +90,10 @@ class Guard:
         if self._share > 1:
             jobs, state = _share(jobs, state, self._cluster, self._share)
         up = max(1, int(state.free.sum() + (state.holder >= 0).sum()))  # who needs more would never end
-        jobs, past = (x._replace(gpus=np.clip(x.gpus, 1, up)) for x in (jobs, past))  # 0 came when there were no nodes
+        jobs, past = (x.replace(gpus=np.clip(x.gpus, 1, up)) for x in (jobs, past))  # 0 came when there were no nodes
         rng, n = np.random.default_rng(arrived), len(past.submit)
         stretches = (rng.integers(n) + np.arange(PLAYS) * n // PLAYS) % n
-        live = imagined(jobs, state, past, 0, 0, 0)
+        live = imagined(jobs, self._cluster, state, past, 0, 0, 0)
         of = self._cluster, self._share
         self._plays = [_more(*live, past, (at + np.arange(AHEAD)) % n, *of) for at in stretches]
         self._now, self._means = None, []
@@ -106,12 +104,12 @@ class Guard:
         while self._plays:
             jobs, start = self._plays[0]
             if not self._means:
-                self._now = copy(start) if self._now is None else self._now
-                of = self._scratch, self._graph, self._net, self._rule, True, EVERYTHING, decisions
+                self._now = start.copy() if self._now is None else self._now
+                of = self._scratch, self._net, self._rule, True, EVERYTHING, decisions
                 if play(jobs, self._cluster, self._now, *of) == decisions:
                     return
             else:
-                self._now = copy(start)
+                self._now = start.copy()
                 finish(jobs, self._cluster, self._now, RULES[len(self._means) - 1])
             self._means.append(float((self._now.finish - jobs.submit)[np.isinf(start.start)].mean()))
             if len(self._means) > len(RULES):
@@ -137,10 +135,10 @@ def known(jobs: Jobs, state: State, arrived: int) -> Jobs:
     """Return the jobs that arrived last as far as they are known: those that are done took as long as they took."""
     past = slice(max(arrived - LAST, 0), arrived)
     done = state.finish[past] <= state.clock[NOW]
-    first = jobs.first[past.start : arrived + 1]
+    gpus = jobs.gpus[past].copy()
     return Jobs(
         jobs.submit[past].copy(), np.where(done, jobs.work[past], jobs.expected[past]), jobs.expected[past].copy(),
-        jobs.gpus[past].copy(), jobs.intensity[past].copy(), first - first[0],
+        gpus, jobs.intensity[past].copy(), np.append(0, np.cumsum(gpus)),
     )  # fmt: skip
 
 
@@ -161,10 +159,10 @@ def _share(jobs: Jobs, state: State, part: Cluster, share: int) -> tuple[Jobs, S
     inside = np.bincount(holder[holder >= 0], minlength=len(jobs.submit))
     stay, waits = inside[:n] > 0, state.queue[: state.count[WAITING] : share]
     runs = np.flatnonzero(stay)
-    count = np.array([n, len(waits), len(runs)])
     gpus = np.where(inside > 0, inside, np.minimum(jobs.gpus, most))
-    kept = {"free": state.free[:m], "holder": holder, "queue": waits, "count": count, "running": runs}
-    return jobs._replace(gpus=gpus), state._replace(**kept)
+    kept = state.replace(free=state.free[:m], holder=holder, count=np.array([n, len(waits), len(runs)])).copy()
+    kept.queue[: len(waits)], kept.running[: len(runs)] = waits, runs
+    return jobs.replace(gpus=gpus), kept
 
 
 def _more(
@@ -175,9 +173,10 @@ def _more(
     gap[0] = gap[1:].mean() if len(gap) > 1 else past.expected[0]
     come = state.clock[NOW] + np.cumsum(share * gap[picked]), past.work[picked], past.expected[picked]
     columns = (*come, past.gpus[picked], past.intensity[picked])
-    submit, work, expected, gpus, intensity = (np.append(x, y) for x, y in zip(jobs[:5], columns, strict=True))
+    old = list(jobs.arrays().values())[:-1]
+    submit, work, expected, gpus, intensity = (np.append(x, y) for x, y in zip(old, columns, strict=True))
     jobs = Jobs(submit, work, expected, gpus, intensity, np.append(0, np.cumsum(gpus)))
     new = begin(jobs, cluster)
-    for old, longer in zip(state, new, strict=True):
-        longer[: len(old)] = old
+    for name, x in state.arrays().items():
+        getattr(new, name)[: len(x)] = x
     return jobs, new

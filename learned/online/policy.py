@@ -16,11 +16,11 @@ from gangplan.simulator.gangs.formula import FORMULAS
 from ..graph.compiled import Graph, network_of, score, shapes, widened
 from ..policy.network import pick
 from ..policy.weights import Card, load_for, match, save
-from .candidates import AT_ONCE, ODD, WAIT, scratch_of
+from .candidates import WAIT, CandidateScratch
 from .episodes import BOUND, NEVER, observe, play
 from .features import BY_RULE
-from .graph import SCHEMA, graph_room
 from .guard import BEHIND, EVERYTHING, NETWORK, RULES, Guard, known
+from .schema import SCHEMA
 from .settings import NAME, GnnSettings
 
 
@@ -68,12 +68,12 @@ class GnnPolicy:
 
     def finish(self, jobs: Jobs, cluster: Cluster, state: State) -> None:
         """Run from a state to the end, where all jobs have a start and a finish."""
-        s, guard, n = scratch_of(cluster), Guard(cluster, self.net, self.rule, guarded=self.guarded), len(jobs.submit)
-        graph = graph_room(cluster, s)
+        s, n = CandidateScratch(cluster), len(jobs.submit)
+        guard = Guard(cluster, self.net, self.rule, guarded=self.guarded)
         while True:
             learned = guard.leader == NETWORK
             rule = self.rule if learned else RULES[guard.leader]
-            play(jobs, cluster, state, s, graph, self.net, rule, learned, guard.due, EVERYTHING)
+            play(jobs, cluster, state, s, self.net, rule, learned, guard.due, EVERYTHING)
             arrived = int(state.count[ARRIVED])
             if not np.isinf(state.start).any() or guard.due > n:
                 return
@@ -82,11 +82,9 @@ class GnnPolicy:
 
     def observe(self, jobs: Jobs, cluster: Cluster, state: State) -> Observation | None:
         """Return what there is to decide, None if no waiting job fits."""
-        s = scratch_of(cluster)
-        graph = graph_room(cluster, s)
-        k = observe(jobs, cluster, state, s, graph, self.net, self.rule, False)
-        more = bool(s.most[AT_ONCE]), bool(s.most[ODD] >= 0)
-        return Observation(graph, s.place[:k], s.take[:k], *more) if k else None
+        s = CandidateScratch(cluster)
+        k = observe(jobs, cluster, state, s, self.net, self.rule, False)
+        return Observation(s.graph, s.place[:k], s.take[:k], bool(s.at_once), s.odd >= 0) if k else None
 
     def score(self, observation: Observation) -> FloatArray:
         """Return a score of each candidate, float64 (A,)."""

@@ -2,118 +2,154 @@
 
 from __future__ import annotations
 
+import cython
 import numpy as np
+from cython import bint, declare, nogil
+from numpy.typing import NDArray
 
-from gangplan.simulator.gangs.arrays import ARRIVED, NOW, RUNNING, WAITING, Cluster, Jobs, State, copy
-from gangplan.simulator.gangs.formula import run_formula
-from gangplan.simulator.gangs.listing import restore
-from gangplan.simulator.gangs.step import begin_job, pass_time, total_jct
-from gangplan.solvers.compiled.kernel import Floats, Floats2, Ints, by_reference, inner, kernel
-from gangplan.solvers.compiled.routines import below, push, sow
+from gangplan.instances.arrays import FloatArray
+from gangplan.simulator.gangs.arrays import Cluster, Jobs, State, empty
+from gangplan.simulator.gangs.formula import EVOLVED, Formula
+from gangplan.solvers.native import Random
 
-from ..graph.compiled import CompiledNetwork, Graph
-from .candidates import WAIT, CandidateScratch, remaining
-from .episodes import go_on
+from ..graph.compiled import CompiledNetwork
+from .candidates import CandidateScratch
+
+if not cython.compiled:
+    from gangplan.simulator.gangs.arrays import ARRIVED, NOW, RUNNING, WAITING
+    from gangplan.simulator.gangs.formula import run_formula
+    from gangplan.simulator.gangs.step import begin_job, pass_time, push, restore, total, total_jct
+    from gangplan.solvers.native import Float, Floats2, Int, Ints
+
+    from .candidates import WAIT, remaining
+    from .episodes import go_on
+
+NEVER = declare(Float, float("inf"))
 
 
-@inner
-def imagine(jobs: Jobs, state: State, pool: Jobs, known: int, ahead: int) -> tuple[Jobs, State]:
-    """Return the jobs that wait and run, with `ahead` more to come, and the state with these alone.
-
-    Args:
-        pool: the first `known` of these are what arrivals are drawn from.
-        known: at least 1.
-    """
+def _room(jobs: Jobs, cluster: Cluster, state: State, pool: Jobs, ahead: int) -> tuple[NDArray[np.int64], Jobs, State]:
+    """Return the jobs that wait and run, in the order of arrival, and room for these with `ahead` more to come."""
+    state.require(jobs, cluster)
     waits, runs = state.queue[: state.count[WAITING]], state.running[: state.count[RUNNING]]
-    old = np.sort(np.append(waits, runs))  # in the order of arrival
-    live = len(old)
-    n, gpus = live + ahead, np.empty(live + ahead, np.int64)
-    submit, work, intensity, first = np.empty(n), np.empty(n), np.empty(n), np.zeros(n + 1, np.int64)
-    for at in range(live):
-        submit[at], work[at] = jobs.submit[old[at]], jobs.expected[old[at]]
-        gpus[at], intensity[at] = jobs.gpus[old[at]], jobs.intensity[old[at]]
-    time = state.clock[NOW]
-    for at in range(live, n):
-        job, gap = below(known), below(max(known - 1, 1)) + 1
-        time += pool.submit[gap] - pool.submit[gap - 1] if known > 1 else max(pool.expected[0], 1e-9)
-        submit[at], work[at], gpus[at], intensity[at] = time, pool.expected[job], pool.gpus[job], pool.intensity[job]
+    live, known = np.sort(np.concatenate([waits, runs])), len(pool.submit)
+    if not live.min(initial=0) >= 0 or live.max(initial=-1) >= len(jobs.submit) or ahead < 0 or (ahead and not known):
+        raise ValueError(f"{ahead} jobs to come like {known}, and {len(live)} that wait and run, are no future")
+    gangs = np.concatenate([np.asarray(jobs.gpus)[live], np.asarray(pool.gpus)])
+    if not 0 <= gangs.min(initial=0) <= gangs.max(initial=0) <= len(cluster.node):
+        raise ValueError(f"gangs of {gangs.max()} GPUs are not of 0 to {len(cluster.node)}")
+    n, held = len(live) + ahead, int(gangs[: len(live)].sum() + ahead * gangs[len(live) :].max(initial=0))
+    (submit, work, intensity), first = np.zeros((3, n)), np.full(n + 1, held)
+    ours = Jobs(submit, work, work, np.zeros(n, np.int64), intensity, first)
+    then = empty(ours, cluster)
+    first[0] = 0
+    return live, ours, then
+
+
+def _imagine(
+    jobs: Jobs, state: State, pool: Jobs, live: Ints, ahead: Int, random: Random, ours: Jobs, then: State
+) -> None:
+    """Write who waits and runs, with others to come that are drawn from a pool, and the state with the first."""
+    n, known = len(live), len(pool.submit)
+    job: Int
     for at in range(n):
-        first[at + 1] = first[at] + gpus[at]
-    ours = Jobs(submit, work, work, gpus, intensity, first)
-    count, queue, running = np.zeros(3, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64)
-    start, finish, urgency, cost = np.full(n, np.inf), np.full(n, np.inf), np.full(n, -np.inf), np.zeros(n)
-    held, holder = np.zeros(first[n], np.int64), np.full(len(state.holder), -1, np.int64)
-    count[ARRIVED] = live
-    for at in range(live):
-        job = old[at]
-        if state.start[job] == np.inf:
-            queue[count[WAITING]] = at
-            count[WAITING] += 1
+        job = live[at]
+        ours.submit[at], ours.work[at] = jobs.submit[job], jobs.expected[job]
+        ours.gpus[at], ours.intensity[at] = jobs.gpus[job], jobs.intensity[job]
+    time: Float = state.clock[NOW]
+    for at in range(n, n + ahead):
+        job = random.below(known)
+        gap: Int = random.below(max(known - 1, 1)) + 1
+        time += pool.submit[gap] - pool.submit[gap - 1] if known > 1 else max(pool.expected[0], 1e-9)
+        ours.submit[at], ours.work[at] = time, pool.expected[job]
+        ours.gpus[at], ours.intensity[at] = pool.gpus[job], pool.intensity[job]
+    for at in range(n + ahead):
+        ours.first[at + 1] = ours.first[at] + ours.gpus[at]
+        then.start[at], then.finish[at], then.urgency[at], then.cost[at] = NEVER, NEVER, -NEVER, 0.0
+    for node in range(len(state.free)):
+        then.free[node] = state.free[node]
+    for gpu in range(len(state.holder)):
+        then.holder[gpu] = -1
+    then.clock[NOW], then.count[ARRIVED], then.count[WAITING], then.count[RUNNING] = state.clock[NOW], n, 0, 0
+    for at in range(n):
+        job = live[at]
+        if state.start[job] == NEVER:
+            then.queue[then.count[WAITING]] = at
+            then.count[WAITING] += 1
             continue
-        start[at], cost[at] = state.start[job], state.cost[job]
-        finish[at] = state.clock[NOW] + remaining(jobs, state, job)
-        urgency[at] = -finish[at]
-        for row in range(gpus[at]):
+        then.start[at], then.cost[at] = state.start[job], state.cost[job]
+        then.finish[at] = state.clock[NOW] + remaining(jobs, state, job)
+        then.urgency[at] = -then.finish[at]
+        for row in range(ours.gpus[at]):
             gpu = state.held[jobs.first[job] + row]
-            held[first[at] + row], holder[gpu] = gpu, at
-        count[RUNNING] = push(running, count[RUNNING], at, urgency, first)
-    clock = state.clock.copy()
-    then = State(clock, count, queue, running, state.free.copy(), holder, held, start, finish, urgency, cost)
-    return ours, then
+            then.held[ours.first[at] + row], then.holder[gpu] = gpu, at
+        push(ours, then, at)
 
 
-@kernel
-def imagined(jobs: Jobs, state: State, pool: Jobs, ahead: int, seed: int, future: int) -> tuple[Jobs, State]:
+def imagined(
+    jobs: Jobs, cluster: Cluster, state: State, pool: Jobs, ahead: Int, seed: Int, future: Int
+) -> tuple[Jobs, State]:
     """Return one of the futures of `weigh`."""
-    sow(seed)
-    of, now, like = by_reference(jobs), by_reference(state), by_reference(pool)
-    for _ in range(future):
-        imagine(of, now, like, len(pool.submit), ahead)
-    return imagine(of, now, like, len(pool.submit), ahead)
+    live, ours, then = _room(jobs, cluster, state, pool, ahead)
+    random = Random(seed)
+    for _ in range(future + 1):
+        _imagine(jobs, state, pool, live, ahead, random, ours, then)
+    return ours, then.replace(held=np.asarray(then.held)[: ours.first[len(ours.submit)]])
 
 
-@kernel
 def weigh(
-    jobs: Jobs, cluster: Cluster, state: State, pool: Jobs, scratch: CandidateScratch, other: CandidateScratch,
-    graph: Graph, net: CompiledNetwork, rule: Floats, tried: Ints, ahead: int, depth: int, seed: int, value: Floats2,
+    jobs: Jobs, cluster: Cluster, state: State, pool: Jobs, s: CandidateScratch, other: CandidateScratch,
+    net: CompiledNetwork, rule: FloatArray, tried: Ints, ahead: Int, depth: Int, seed: Int, value: Floats2,
 ) -> None:  # fmt: skip
     """Write what the JCTs sum up to with each candidate tried, in each of some futures.
 
     Args:
-        pool: jobs like those to come.
-        scratch: of the decision, whose candidates are written.
-        other, graph: room for decisions in futures.
-        net: decides in futures `depth` times, then the rule goes on.
-        rule: see `gangplan.learned.online.features.write_rows`.
-        tried: candidates, int64 (c,).
-        ahead: jobs that arrive in a future.
-        seed: of the futures.
+        pool, ahead, seed: jobs like those to come, how many of them arrive in a future, and what these are drawn by.
+        s, tried: the decision, and which of its candidates, int64 (c,).
+        other: room for decisions in futures.
+        net, depth: decides in futures so many times, then the rule goes on.
+        rule: weights of a formula, see `gangplan.simulator.gangs.formula`.
         value: is written, seconds, float64 (c, futures).
     """
-    now, s, of, known = by_reference(state), by_reference(scratch), by_reference(jobs), len(pool.submit)
-    sow(seed)
-    for future in range(value.shape[1]):
-        ours, root = imagine(of, now, by_reference(pool), known, ahead)
-        _follow(ours, root, copy(root), cluster, s, other, graph, net, rule, tried, depth, future, value)
+    s.enter(jobs, cluster, state)
+    for i in tried:
+        if not _is_candidate(s, i):
+            raise ValueError(f"candidate {i} is none of this state")
+    if len(value) != len(tried):
+        raise ValueError(f"{len(value)} values are not for {len(tried)} candidates")
+    live: Ints
+    ours: Jobs
+    root: State
+    live, ours, root = _room(jobs, cluster, state, pool, ahead)
+    then: State = root.copy()
+    other.enter(ours, cluster, then, net)
+    random = Random(seed)
+    f, behind = Formula(rule, s.ideal, len(cluster.rack), len(ours.submit)), Formula(EVOLVED, s.ideal, 0, 0)
+    with nogil:
+        for future in range(value.shape[1]):
+            _imagine(jobs, state, pool, live, ahead, random, ours, root)
+            for c in range(len(tried)):
+                restore(then, root)
+                _try(ours, cluster, then, s, tried[c])
+                go_on(other, net, f, behind, True, len(ours.submit) + 1, depth)
+                run_formula(ours, cluster, then, f, NEVER)
+                value[c, future] = total_jct(ours, then)
 
 
-@inner
-def _follow(
-    jobs: Jobs, root: State, then: State, cluster: Cluster, s: CandidateScratch, other: CandidateScratch, graph: Graph,
-    net: CompiledNetwork, rule: Floats, tried: Ints, depth: int, future: int, value: Floats2,
-) -> None:  # fmt: skip
-    """Write what the JCTs sum up to with each candidate in one future; references hold as long as who calls this."""
-    table, origin, play = by_reference(jobs), by_reference(root), by_reference(then)
-    on, room, g, weights = by_reference(cluster), by_reference(other), by_reference(graph), by_reference(net)
-    for c in range(len(tried)):
-        i = tried[c]
-        restore(play, origin)
-        if s.place[i] == WAIT:  # for an end: arrivals alone make no better place
-            while then.count[RUNNING] == root.count[RUNNING] and pass_time(table, on, play, np.inf):
-                pass
-        else:
-            begin_job(table, on, play, s.place[i], s.take[i])
-        if depth > 0:
-            go_on(table, on, play, room, g, weights, rule, True, len(jobs.submit) + 1, depth)
-        run_formula(table, on, play, s.ideal, rule, np.inf)
-        value[c, future] = total_jct(table, then.finish)
+def _is_candidate(s: CandidateScratch, i: Int) -> bool:
+    """Return whether a candidate is to wait, or starts a job that waits on as many idle GPUs as it needs."""
+    if not 0 <= i < len(s.place) or not WAIT <= s.place[i] < s.state.count[WAITING]:
+        return False
+    fits: bint = s.place[i] == WAIT or total(s.take[i]) == s.jobs.gpus[s.state.queue[s.place[i]]]
+    for node in range(len(s.cluster.rack)):
+        fits = fits and 0 <= s.take[i, node] <= s.state.free[node]
+    return fits
+
+
+def _try(jobs: Jobs, cluster: Cluster, state: State, s: CandidateScratch, i: Int) -> None:
+    """Do what a candidate says; to wait is for an end, since arrivals alone make no better place."""
+    running: Int = state.count[RUNNING]
+    if s.place[i] == WAIT:
+        while state.count[RUNNING] == running and pass_time(jobs, cluster, state, NEVER):
+            pass
+    else:
+        begin_job(jobs, cluster, state, s.place[i], s.take[i])

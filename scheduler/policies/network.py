@@ -19,13 +19,13 @@ from gangplan.instances import InstanceError
 from gangplan.instances.arrays import ranges
 from gangplan.instances.placement import Fleet
 from gangplan.instances.placement.proximity import Proximity
-from gangplan.learned.online.candidates import IN_SIGHT, ODD, SMALL, UNSEEN, WAIT, scratch_of
+from gangplan.learned.online.candidates import IN_SIGHT, SMALL, WAIT, CandidateScratch
 from gangplan.learned.online.episodes import look, observe
 from gangplan.learned.online.features import BY_RULE
-from gangplan.learned.online.graph import SCHEMA, graph_room
 from gangplan.learned.online.guard import BEHIND, EVERYTHING, FIRST, RULES, Guard, known
 from gangplan.learned.online.policy import GnnPolicy
-from gangplan.simulator.gangs.arrays import ARRIVED, NOW, WAITING, Cluster, Jobs, State, begin, empty
+from gangplan.learned.online.schema import SCHEMA
+from gangplan.simulator.gangs.arrays import ARRIVED, NOW, WAITING, Cluster, Jobs, State, empty
 from gangplan.simulator.gangs.step import start
 
 from ..queueing.queue_walk import in_order
@@ -89,26 +89,14 @@ class NetworkTier:
         self._order = np.argsort(rack, kind="stable")  # nodes rack by rack
         self.policy, self._proximity = policy, proximity
         self.cluster = _cluster(fleet, proximity, self._order)
-        self._scratch = scratch_of(self.cluster)
-        self._graph = graph_room(self.cluster, self._scratch)
+        self._scratch = CandidateScratch(self.cluster)
         self._at: dict[str, int] = {}  # of jobs whose end is not known
         self._jobs, self._ends = _history(self.cluster)
+        self._columns = list(self._jobs.arrays().values())[:-1]
         self.arrived, self.more = 0, False
         self._choices = self._corrected = 0
         self.guard = Guard(self.cluster, policy.net, policy.rule, guarded=policy.guarded)
         self.thoughts = 0
-        self._warm()
-
-    def _warm(self) -> None:
-        """Compile and load before a deadline, by a decision about one job."""
-        if not self.cluster.first[-1]:
-            return
-        jobs = _table(1, np.ones(1, np.int64))
-        jobs.expected[0], world = 1.0, begin(jobs, self.cluster)
-        world.count[:] = 1, 1, 0
-        look(jobs, self.cluster, world, self._scratch)
-        if self._observe(world, jobs):
-            start(jobs, self.cluster, world, 0, self._scratch.take[0].copy())
 
     def intensity(self, request: Request) -> float:
         """Return how much a job minds being apart."""
@@ -133,7 +121,7 @@ class NetworkTier:
 
     def _forget(self) -> None:
         half = HISTORY // 2
-        for column in (*self._jobs[:5], self._ends.finish):
+        for column in (*self._columns, self._ends.finish):
             column[:half] = column[half:]
         self._ends.count[ARRIVED] = half
         self._at = {name: at - half for name, at in self._at.items() if at >= half}
@@ -155,7 +143,7 @@ class NetworkTier:
     def save(self) -> dict[str, Any]:
         """Return what is known of the jobs that came, for JSON."""
         n = int(self._ends.count[ARRIVED])
-        columns = [column[:n].tolist() for column in self._jobs[:5]]
+        columns = [column[:n].tolist() for column in self._columns]
         ends = [None if end == np.inf else end for end in self._ends.finish[:n].tolist()]
         guard = {"leader": self.guard.leader, "due": self.guard.due, "ahead": self.guard.ahead, "behind": BEHIND}
         return {"arrived": self.arrived, "open": dict(self._at), "jobs": columns, "ends": ends, **guard}
@@ -169,7 +157,7 @@ class NetworkTier:
         try:
             columns, ends = document["jobs"], document["ends"]
             n = len(ends)
-            for column, values in zip(self._jobs[:5], columns, strict=True):
+            for column, values in zip(self._columns, columns, strict=True):
                 column[:n] = values
             gpus = self._jobs.gpus[:n]  # nodes may have gone since
             np.minimum(gpus, self.cluster.first[-1], out=gpus)
@@ -194,7 +182,7 @@ class NetworkTier:
             waiting = sorted(state.waiting.values(), key=lambda request: request.serial)
             rows = [Row(x, degrees[-1]) for x in waiting[-MOST:] if (degrees := self._degrees(x))]
             n, self._ends.clock[NOW] = int(self._ends.count[ARRIVED]), state.now
-            past = known(_cut(self._jobs, n), self._ends, n)
+            past = known(self._jobs, self._ends, n)
             self.guard.watch(*self._world(state, rows)[:2], past, self.arrived)
         self.guard.advance(max(1, SLICE * SMALL // max(len(self.cluster.rack), SMALL)))
 
@@ -245,20 +233,20 @@ class NetworkTier:
             return []
         self._ends.clock[NOW] = state.now
         look(self._jobs, self.cluster, self._ends, self._scratch)
-        self._scratch.stats[UNSEEN] = max(len(state.waiting) - len(rows), 0)
+        self._scratch.unseen = max(len(state.waiting) - len(rows), 0)
         jobs, world, first = self._world(state, rows)
         chosen: list[Proposal] = []
         idle: dict[int, list[int]] = {}
         self.more = False
         while (k := self._observe(world, jobs)) > 0:
-            if (odd := int(self._scratch.most[ODD])) >= 0:
+            if (odd := self._scratch.odd) >= 0:
                 raise StrangeError(SCHEMA.feature(odd))
             rated = self._scratch.score[:k]
             if not np.isfinite(rated).all():
                 raise ValueError("a score of the network is not finite")
             best = int(np.argmax(rated))
             self._choices += 1
-            self._corrected += best != int(np.argmax(self._graph.x[:k, BY_RULE]))
+            self._corrected += best != int(np.argmax(self._scratch.graph.x[:k, BY_RULE]))
             at = int(self._scratch.place[best])
             if at == WAIT:
                 break
@@ -281,7 +269,7 @@ class NetworkTier:
         return [degree for degree in request.job.workers if request.gpus(degree) <= self.cluster.first[-1]]
 
     def _observe(self, world: State, jobs: Jobs) -> int:
-        of = self._scratch, self._graph, self.policy.net, self.policy.rule, True
+        of = self._scratch, self.policy.net, self.policy.rule, True
         return int(observe(jobs, self.cluster, world, *of))
 
     def _world(self, state: SchedulerState, rows: Sequence[Row]) -> tuple[Jobs, State, int]:
@@ -364,11 +352,6 @@ def _history(cluster: Cluster) -> tuple[Jobs, State]:
     """Return room for jobs that came, and for which of them are done."""
     jobs = _table(HISTORY, np.ones(HISTORY, np.int64))
     return jobs, empty(jobs, cluster)
-
-
-def _cut(jobs: Jobs, n: int) -> Jobs:
-    """Return the first jobs, with their GPUs counted."""
-    return jobs._replace(first=np.append(0, np.cumsum(jobs.gpus[:n])))
 
 
 def _idle(state: SchedulerState, node: int) -> list[int]:

@@ -8,25 +8,29 @@ from __future__ import annotations
 
 from functools import partial
 
+import cython
 import numpy as np
+from cython import bint
 
 from gangplan.instances.arrays import require_choice
 from gangplan.instances.lazy import OfLast
 from gangplan.instances.placement.proximity import Proximity
-from gangplan.solvers.compiled.kernel import Ints, lean, lean_kernel
-from gangplan.solvers.placement.online.closest import best_fit, closest, rack_idle, take_idle
 
 from ..engine import View
 from ..engine.jobs import Rows
-from .arrays import Cluster, cluster_of
-from .step import total
+from .arrays import cluster_of
 
-NEAREST, SIZED, CENTRE, CLOSEST = range(4)
+if not cython.compiled:
+    from gangplan.solvers.native import Int, Ints
+    from gangplan.solvers.placement.online.closest import best_fit, closest, rack_idle, take_idle
+
+    from .arrays import Cluster
+
+    NEAREST, SIZED, CENTRE, CLOSEST = range(4)
 ALLOCATORS = ("nearest", "sized", "centre", "closest")
 
 
-@lean
-def choose(rule: int, need: int, cluster: Cluster, free: Ints, take: Ints) -> bool:
+def choose(rule: Int, need: Int, cluster: Cluster, free: Ints, take: Ints) -> bool:
     """Write how many GPUs a job of `need` gets of each node; return whether it fits.
 
     Args:
@@ -34,39 +38,45 @@ def choose(rule: int, need: int, cluster: Cluster, free: Ints, take: Ints) -> bo
         free: idle GPUs of each node, int64 (m,).
         take: the answer, int64 (m,).
     """
-    take[:] = 0
-    if total(free) < max(need, 1):
+    for node in range(len(take)):
+        take[node] = 0
+    left: Int = max(need, 1)
+    for node in range(len(free)):
+        left -= free[node]
+        if left <= 0:
+            break
+    if left > 0:
         return False
     if rule == CLOSEST:
         closest(need, cluster.begin, free, take)
+        return True
+    seed: Int = 0
+    if rule == NEAREST:
+        while free[seed] == 0:
+            seed += 1
+    elif rule == SIZED:
+        seed = _seed_by_size(need, cluster, free)
     else:
-        if rule == NEAREST:
-            seed = 0
-            while free[seed] == 0:
-                seed += 1
-        elif rule == SIZED:
-            seed = _seed_by_size(need, cluster, free)
-        else:
-            seed = _centre(cluster, free)
-        _around(seed, need, cluster, free, take)
+        seed = _centre(cluster, free)
+    _around(seed, need, cluster, free, take)
     return True
 
 
-@lean
-def _around(seed: int, need: int, cluster: Cluster, free: Ints, take: Ints) -> None:
+def _around(seed: Int, need: Int, cluster: Cluster, free: Ints, take: Ints) -> None:
     """Take the idle GPUs of a node, then those of its rack, then others, each in their order."""
-    left = need - take_idle(seed, need, free, take)
+    left: Int = need - take_idle(seed, need, free, take)
     rack = cluster.rack[seed]
     for node in range(cluster.begin[rack], cluster.begin[rack + 1]):
-        if node != seed:
+        if left > 0 and node != seed:
             left -= take_idle(node, left, free, take)
     for node in range(len(free)):
+        if left <= 0:
+            break
         if cluster.rack[node] != rack:
             left -= take_idle(node, left, free, take)
 
 
-@lean
-def _seed_by_size(need: int, cluster: Cluster, free: Ints) -> int:
+def _seed_by_size(need: Int, cluster: Cluster, free: Ints) -> Int:
     """Return the seed: one GPU goes to the rack with the fewest idle ones, up to a node's to the best fit.
 
     A larger job, and one that fits on no node, begins at the emptiest node of the rack with the most idle GPUs.
@@ -79,10 +89,10 @@ def _seed_by_size(need: int, cluster: Cluster, free: Ints) -> int:
     return _emptiest(cluster, free, _rack_by_idle(cluster, free, True))
 
 
-@lean
-def _rack_by_idle(cluster: Cluster, free: Ints, most: bool) -> int:
+def _rack_by_idle(cluster: Cluster, free: Ints, most: bint) -> Int:
     """Return the rack with the most idle GPUs, or with the fewest but some."""
-    best, found = -1, 0
+    best: Int = -1
+    found: Int = 0
     for rack in range(len(cluster.begin) - 1):
         idle = rack_idle(cluster.begin, free, rack)
         if idle > 0 and (best < 0 or (idle > found if most else idle < found)):
@@ -90,30 +100,29 @@ def _rack_by_idle(cluster: Cluster, free: Ints, most: bool) -> int:
     return best
 
 
-@lean
-def _emptiest(cluster: Cluster, free: Ints, rack: int) -> int:
-    best = cluster.begin[rack]
+def _emptiest(cluster: Cluster, free: Ints, rack: Int) -> Int:
+    best: Int = cluster.begin[rack]
     for node in range(cluster.begin[rack], cluster.begin[rack + 1]):
         if free[node] > free[best]:
             best = node
-    return int(best)
+    return best
 
 
-@lean
-def _centre(cluster: Cluster, free: Ints) -> int:
+def _centre(cluster: Cluster, free: Ints) -> Int:
     """Return the node of the middle one of the idle GPUs of the rack that has the most."""
     rack = _rack_by_idle(cluster, free, True)
-    left = rack_idle(cluster.begin, free, rack) // 2
-    node = cluster.begin[rack]
+    left: Int = rack_idle(cluster.begin, free, rack) // 2
+    node: Int = cluster.begin[rack]
     while left >= free[node]:
         left -= free[node]
         node += 1
-    return int(node)
+    return node
 
 
-@lean_kernel
-def allocate(rule: int, need: int, cluster: Cluster, free: Ints, take: Ints) -> bool:
+def allocate(rule: Int, need: Int, cluster: Cluster, free: Ints, take: Ints) -> bool:
     """Do what `choose` does, for Python."""
+    if not len(free) == len(take) == len(cluster.rack):
+        raise ValueError(f"{len(free)} and {len(take)} GPUs are not of the {len(cluster.rack)} nodes")
     return choose(rule, need, cluster, free, take)
 
 

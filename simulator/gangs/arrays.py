@@ -2,24 +2,61 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, Self
 
+import cython
 import numpy as np
+from cython import cclass, final
+from numpy.typing import NDArray
 
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import FloatArray, require
 from gangplan.instances.placement import Fleet
 from gangplan.instances.placement.proximity import Proximity
 from gangplan.instances.workload import Workload
-from gangplan.solvers.compiled.kernel import Floats, Ints, inner
 
-NOW = 0
-"""Of `State.clock`."""
-ARRIVED, WAITING, RUNNING = range(3)
-"""Of `State.count`."""
+if not cython.compiled:
+    from gangplan.solvers.native import Int
+
+    NOW = 0
+    """Of `State.clock`."""
+    ARRIVED, WAITING, RUNNING = range(3)
+    """Of `State.count`."""
 
 
-class Jobs(NamedTuple):
+@cclass
+class Arrays:
+    """Arrays that compiled code reads as fields and Python as attributes, in the same memory.
+
+    An attribute is written to, never set: compiled code would keep the old array.
+    """
+
+    def own(self, names: tuple[str, ...], arrays: tuple[NDArray[Any], ...], *sizes: int) -> None:
+        """Give arrays their names in Python; raise `ValueError` if they have not so many entries."""
+        for x, size in zip(arrays, sizes, strict=True):
+            if len(x) != size:
+                raise ValueError(f"{names} have {[len(x) for x in arrays]} entries, not {sizes}")
+        vars(self).update(zip(names, arrays, strict=True))
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the arrays by name, in the order in which they are given."""
+        return dict(vars(self))
+
+    def replace(self, **arrays: NDArray[Any]) -> Self:
+        """Return the same with other arrays of these names."""
+        return type(self)(*(vars(self) | arrays).values())
+
+    def copy(self) -> Self:
+        """Return what can be changed without changing this one."""
+        return type(self)(*[x.copy() for x in vars(self).values()])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), tuple(vars(self).values())
+
+
+@final
+@cclass
+class Jobs(Arrays):
     """n jobs in the order of their submission.
 
     Attributes:
@@ -31,15 +68,16 @@ class Jobs(NamedTuple):
         first: where the GPUs of each job begin in `State.held`, int64 (n + 1,).
     """
 
-    submit: Floats
-    work: Floats
-    expected: Floats
-    gpus: Ints
-    intensity: Floats
-    first: Ints
+    def __init__(self, *arrays: Any) -> None:
+        self.submit, self.work, self.expected, self.gpus, self.intensity, self.first = arrays
+        n = len(arrays[0])
+        names = "submit", "work", "expected", "gpus", "intensity", "first"
+        self.own(names, arrays, n, n, n, n, n, n + 1)
 
 
-class Cluster(NamedTuple):
+@final
+@cclass
+class Cluster(Arrays):
     """m nodes; those of a rack follow one another.
 
     Attributes:
@@ -50,14 +88,18 @@ class Cluster(NamedTuple):
         node: of each GPU, int64 (GPUs,).
     """
 
-    rack: Ints
-    begin: Ints
-    first: Ints
-    weight: Floats
-    node: Ints
+    def __init__(self, *arrays: Any) -> None:
+        self.rack, self.begin, self.first, self.weight, self.node = rack, begin, first, _, node = arrays
+        m, racks = len(rack), len(begin) - 1
+        self.own(("rack", "begin", "first", "weight", "node"), arrays, m, racks + 1, m + 1, 3, int(first[m]))
+        for index, size in ((rack, racks), (node, m), (begin, m + 1)):
+            if len(index) and not 0 <= index.min() <= index.max() < size:
+                raise ValueError(f"{index} are not below {size}: {m} nodes of {racks} racks")
 
 
-class State(NamedTuple):
+@final
+@cclass
+class State(Arrays):
     """Who waits and who runs where.
 
     Attributes:
@@ -73,17 +115,28 @@ class State(NamedTuple):
         cost: of communication, float64 (n,).
     """
 
-    clock: Floats
-    count: Ints
-    queue: Ints
-    running: Ints
-    free: Ints
-    holder: Ints
-    held: Ints
-    start: Floats
-    finish: Floats
-    urgency: Floats
-    cost: Floats
+    def __init__(self, *arrays: Any) -> None:
+        self.clock, self.count, self.queue, self.running, self.free, self.holder, self.held, *rest = arrays
+        self.start, self.finish, self.urgency, self.cost = rest
+        n, (m, gpus, held) = len(rest[0]), map(len, arrays[4:7])
+        names = "clock", "count", "queue", "running", "free", "holder", "held"
+        sizes = (1, 3, n, n, m, gpus, held, n, n, n, n)
+        self.own((*names, "start", "finish", "urgency", "cost"), arrays, *sizes)
+
+    def require(self, jobs: Jobs, cluster: Cluster) -> None:
+        """Raise `ValueError` if it is not of these jobs, or some behind them too, on this cluster."""
+        n: Int = len(jobs.submit)
+        live: Int = self.count[WAITING] + self.count[RUNNING]
+        if not (
+            len(self.start) >= n >= self.count[ARRIVED] >= live >= self.count[WAITING] >= 0 <= self.count[RUNNING]
+            and len(self.held) >= jobs.first[n]
+            and len(self.free) == len(cluster.rack)
+            and len(self.holder) == len(cluster.node)
+        ):
+            counts = [self.count[i] for i in range(3)]
+            raise ValueError(
+                f"{counts} of {n} jobs on {len(self.free)} nodes are no state of {len(cluster.rack)} nodes"
+            )
 
 
 def order_of(workload: Workload) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
@@ -93,12 +146,12 @@ def order_of(workload: Workload) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
 
 def intensity_of(workload: Workload, proximity: Proximity) -> FloatArray:
     """Return how intense the communication of each job is, float64 (n,)."""
-    return np.array([proximity.intensity.get(model, 1.0) for model in workload.model])
+    return np.array([proximity.intensity.get(model, 1.0) for model in workload.model], np.float64)
 
 
 def first_jobs(jobs: Jobs, n: int) -> Jobs:
     """Return the first n jobs."""
-    return Jobs(*(x[: n + (x is jobs.first)] for x in jobs))
+    return Jobs(*(x[: n + (name == "first")] for name, x in jobs.arrays().items()))
 
 
 def jobs_of(workload: Workload, proximity: Proximity, expected: FloatArray | None = None) -> Jobs:
@@ -136,33 +189,22 @@ def cluster_of(fleet: Fleet, proximity: Proximity) -> Cluster:
     require(usable, usable, "usable", "is false, and every node is used here")
     begin = np.append(np.flatnonzero(np.diff(rack, prepend=-1)), len(rack))
     first = np.append(0, np.cumsum(fleet.gpus.astype(np.int64)))
-    weight = np.array([proximity.node, proximity.rack, proximity.cluster])
+    weight = np.array([proximity.node, proximity.rack, proximity.cluster], np.float64)
     return Cluster(rack, begin, first, weight, np.repeat(np.arange(len(rack)), fleet.gpus))
 
 
 def begin(jobs: Jobs, cluster: Cluster) -> State:
     """Return the state before the first job arrives."""
-    gpus = int(cluster.first[-1])
-    if len(jobs.gpus) and int(jobs.gpus.max()) > gpus:
-        i = int(np.argmax(jobs.gpus > gpus))
-        raise InstanceError(f"gpus[{i}]", f"{jobs.gpus[i]} are more than the {gpus} of the cluster")
+    for i in range(len(jobs.gpus)):
+        if jobs.gpus[i] > len(cluster.node):
+            raise InstanceError(f"gpus[{i}]", f"{jobs.gpus[i]} are more than the {len(cluster.node)} of the cluster")
     return empty(jobs, cluster)
 
 
 def empty(jobs: Jobs, cluster: Cluster) -> State:
     """Return an idle cluster of which no job knows yet, whether or not it holds them all."""
-    n, gpus = len(jobs.submit), int(cluster.first[-1])
-    return State(
-        np.zeros(1), np.zeros(3, dtype=np.int64), np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64),
-        np.diff(cluster.first), np.full(gpus, -1, dtype=np.int64), np.zeros(int(jobs.first[-1]), dtype=np.int64),
-        np.full(n, np.inf), np.full(n, np.inf), np.full(n, -np.inf), np.zeros(n),
-    )  # fmt: skip
-
-
-@inner
-def copy(x: State) -> State:
-    """Return a state that can be changed without changing this one."""
-    return State(
-        x.clock.copy(), x.count.copy(), x.queue.copy(), x.running.copy(), x.free.copy(), x.holder.copy(),
-        x.held.copy(), x.start.copy(), x.finish.copy(), x.urgency.copy(), x.cost.copy(),
-    )  # fmt: skip
+    n = len(jobs.submit)
+    times, queues = np.zeros((4, n)), np.zeros((2, n), np.int64)
+    times[:2], times[2] = np.inf, -np.inf
+    free, holder = np.diff(cluster.arrays()["first"]), -np.ones(len(cluster.node), np.int64)
+    return State(np.zeros(1), np.zeros(3, np.int64), *queues, free, holder, np.zeros(jobs.first[n], np.int64), *times)

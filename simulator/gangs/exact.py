@@ -6,14 +6,15 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gangplan.instances.arrays import FloatArray
-from gangplan.solvers.compiled.kernel import Ints, Ints2
 from gangplan.solvers.schedule.grain import common
 
-from .arrays import ARRIVED, NOW, RUNNING, WAITING, Cluster, Jobs, State, copy
+from .arrays import ARRIVED, NOW, RUNNING, WAITING, Cluster, Jobs, State
 from .step import advance, start, total_jct
 
+Whole = NDArray[np.int64]
 TICKS = 1 << 22
 """Maximum number of ticks in the horizon."""
 ROUGH = 1 << 10
@@ -43,12 +44,12 @@ def best_end(
     """
     left = np.append(state.queue[: state.count[WAITING]], np.arange(state.count[ARRIVED], len(jobs.submit)))
     if len(left) == 0:
-        return end, total_jct(jobs, end.finish)
+        return end, total_jct(jobs, end)
     model = _Model(jobs, cluster, state, left, rough, price)
     model.hint(end)
     plan, proved = model.solve(least, seconds, workers, seed)
     if plan is not None:
-        other = _replay(jobs, cluster, copy(state), left, *plan)
+        other = _replay(jobs, cluster, state.copy(), left, *plan)
         end = min(end, other, key=lambda x: worth(jobs, x, price))
     begun = state.start < np.inf
     return end, proved + float((state.finish[begun] - jobs.submit[begun]).sum())
@@ -56,7 +57,7 @@ def best_end(
 
 def worth(jobs: Jobs, end: State, price: float) -> float:
     """Return the sum of JCTs, and of GPU seconds at a price; seconds."""
-    return total_jct(jobs, end.finish) + price * float((end.finish - end.start) @ jobs.gpus)
+    return total_jct(jobs, end) + price * float((end.finish - end.start) @ jobs.gpus)
 
 
 class _Model:
@@ -65,7 +66,7 @@ class _Model:
     The clock of the state is tick 0, and the GPUs of running jobs are taken until these end.
     """
 
-    def __init__(self, jobs: Jobs, cluster: Cluster, state: State, left: Ints, rough: bool, price: float) -> None:
+    def __init__(self, jobs: Jobs, cluster: Cluster, state: State, left: Whole, rough: bool, price: float) -> None:
         from ortools.sat.python import cp_model
 
         self.jobs, self.cluster, self.left, self.cp = jobs, cluster, left.tolist(), cp_model.CpModel()
@@ -152,7 +153,7 @@ class _Model:
 
     def solve(
         self, least: float, seconds: float, workers: int, seed: int
-    ) -> tuple[tuple[FloatArray, Ints2] | None, float]:
+    ) -> tuple[tuple[FloatArray, Whole] | None, float]:
         """Return starts and GPUs of the best plan, if any was found, and a bound on the sum of JCTs, seconds."""
         from ortools.sat.python import cp_model
 
@@ -179,7 +180,7 @@ class _Model:
         return (starts, np.array([[solver.value(x) for x in row] for row in self.c])), proved
 
 
-def _replay(jobs: Jobs, cluster: Cluster, state: State, left: Ints, starts: FloatArray, take: Ints2) -> State:
+def _replay(jobs: Jobs, cluster: Cluster, state: State, left: Whole, starts: FloatArray, take: Whole) -> State:
     """Run on to the end; jobs start in this order on these GPUs, each as soon as it can."""
     for row in np.lexsort((jobs.submit[left], starts)).tolist():
         while True:

@@ -9,28 +9,63 @@ that run, in the geometric mean; crowd is log(1 + waiting/running).
 
 from __future__ import annotations
 
-from math import exp, log, log1p
+import math
+from typing import Any
 
+import cython
 import numpy as np
+from cython import cclass, declare, final, nogil
+from cython.cimports.libc.math import log, log1p
 
 from gangplan.instances.arrays import FloatArray
-from gangplan.solvers.compiled.kernel import Floats, by_reference, inner, kernel, lean
 from gangplan.solvers.placement.online.evolved import Evolved
 
-from .allocate import CLOSEST, choose
-from .arrays import NOW, RUNNING, WAITING, Cluster, Jobs, State
-from .listing import sort_in
-from .step import begin_job, communication, least_cost, pass_time, total
+from .step import least_cost
+
+if not cython.compiled:
+    from gangplan.solvers.native import Float, Int
+
+    from .allocate import CLOSEST, choose
+    from .arrays import NOW, RUNNING, WAITING, Cluster, Jobs, State
+    from .listing import sort_in
+    from .step import begin_job, communication, pass_time, total
+
+    GPUS, SLOWDOWN, WAITED, CROWDED, ONE, LENGTH, WIDTH, RUNS, CROWD, AGE, HOLD = range(11)
+    """Weights of a formula, float64 (terms,)."""
 
 ORDER = ("log GPUs", "log slowdown", "log(1 + waited/seconds)", "crowd log GPUs")
 WAIT = ("1", "log(seconds/typical)", "log GPUs", "log(1 + running)", "crowd", "log(1 + waited/seconds)")
 TERMS = (*(f"order: {x}" for x in ORDER), *(f"wait: {x}" for x in WAIT), "hold")
-GPUS, SLOWDOWN, WAITED, CROWDED, ONE, LENGTH, WIDTH, RUNS, CROWD, AGE, HOLD = range(len(TERMS))
-"""Weights of a formula, float64 (terms,)."""
-PATIENT = np.array([0.777, 0.639, 0.0, 0.0, log(exp(0.091) - 1), 0.0, 0.0, 0.0, 0.0, 0.0, 0.0])
+PATIENT = np.array([0.777, 0.639, 0.0, 0.0, math.log(math.exp(0.091) - 1), 0.0, 0.0, 0.0, 0.0, 0.0, 0.0])
 """The rule `gangplan.solvers.placement.online.patient.Patient`."""
 EVOLVED = np.array([Evolved().weights.get(term, 0.0) for term in TERMS])
 FORMULAS = {"patient": PATIENT, "evolved": EVOLVED}
+NEVER = declare(Float, float("inf"))
+SURE = declare(Float, 1e-9)
+"""Seconds that a job is expected to take at least, and by how much more than another one cost is higher."""
+
+
+@final
+@cclass
+class Formula:
+    """A formula at work on a cluster of m nodes and G GPUs, with up to n jobs.
+
+    Attributes:
+        w: weights, float64 (terms,).
+        ideal: see `least_cost`, float64 (G + 1,).
+        typical, runs, crowd: log typical, log(1 + running) and crowd, see `look_at`.
+        key: of each job, float64 (n,).
+        cost, asked: of the closest GPUs, by their number, and at which change of the cluster that was, (G + 1,).
+        change: how often a job started, or time passed.
+        take: GPUs of each node, int64 (m,).
+    """
+
+    def __init__(self, weights: Any, ideal: Any, nodes: int, jobs: int) -> None:
+        if len(weights) != HOLD + 1:
+            raise ValueError(f"{len(weights)} weights are not those of the {HOLD + 1} terms")
+        self.w, self.ideal, self.key, self.take = weights, ideal, np.zeros(jobs), np.zeros(nodes, np.int64)
+        self.cost, self.asked, self.change = np.zeros(len(ideal)), np.zeros(len(ideal), np.int64), 1
+        self.typical = self.runs = self.crowd = 0.0
 
 
 def words(weights: FloatArray) -> tuple[str, str, str]:
@@ -43,94 +78,96 @@ def words(weights: FloatArray) -> tuple[str, str, str]:
     return f"key = log seconds{order}", f"waits where log(slower - 1) >{bound}", f"holds {hold}"
 
 
-@lean
-def _late(jobs: Jobs, job: int, now: float) -> float:
-    return log1p((now - jobs.submit[job]) / max(jobs.expected[job], 1e-9))
+def _late(jobs: Jobs, job: Int, now: Float) -> Float:
+    return log1p((now - jobs.submit[job]) / max(jobs.expected[job], SURE))
 
 
-@lean
-def key_of(jobs: Jobs, job: int, now: float, crowd: float, ideal: Floats, w: Floats) -> float:
+def key_of(jobs: Jobs, job: Int, now: Float, f: Formula) -> Float:
     """Return what the jobs of a rule are in the order of."""
-    key = log(max(jobs.expected[job], 1e-9)) + (w[GPUS] + w[CROWDED] * crowd) * log(jobs.gpus[job])
-    key += w[SLOWDOWN] * log(1 + jobs.intensity[job] * ideal[jobs.gpus[job]])
-    return float(key + w[WAITED] * _late(jobs, job, now) if w[WAITED] != 0 else key)
+    key: Float = log(max(jobs.expected[job], SURE)) + (f.w[GPUS] + f.w[CROWDED] * f.crowd) * log(jobs.gpus[job])
+    key += f.w[SLOWDOWN] * log(1.0 + jobs.intensity[job] * f.ideal[jobs.gpus[job]])
+    return key + f.w[WAITED] * _late(jobs, job, now) if f.w[WAITED] != 0.0 else key
 
 
-@lean
-def hope(
-    jobs: Jobs, job: int, cost: float, now: float, seen: tuple[float, float, float], ideal: Floats, w: Floats
-) -> float:
-    """Return by how much a job is too slow to start, not above 0 if it need not wait; `seen`: see `look_at`."""
-    slower = (1 + jobs.intensity[job] * cost) / (1 + jobs.intensity[job] * ideal[jobs.gpus[job]])
-    if slower <= 1 + 1e-9:
-        return -np.inf
-    bound = w[ONE] + w[WIDTH] * log(jobs.gpus[job]) + w[RUNS] * seen[1] + w[CROWD] * seen[2]
-    if w[LENGTH] != 0:
-        bound += w[LENGTH] * (log(max(jobs.expected[job], 1e-9)) - seen[0])
-    if w[AGE] != 0:
-        bound += w[AGE] * _late(jobs, job, now)
-    return float(log(slower - 1) - bound - 1e-9)
+def hope(jobs: Jobs, job: Int, cost: Float, now: Float, f: Formula) -> Float:
+    """Return by how much a job is too slow to start, not above 0 if it need not wait."""
+    slower: Float = (1.0 + jobs.intensity[job] * cost) / (1.0 + jobs.intensity[job] * f.ideal[jobs.gpus[job]])
+    if slower <= 1.0 + SURE:
+        return -NEVER
+    bound: Float = f.w[ONE] + f.w[WIDTH] * log(jobs.gpus[job]) + f.w[RUNS] * f.runs + f.w[CROWD] * f.crowd
+    if f.w[LENGTH] != 0.0:
+        bound += f.w[LENGTH] * (log(max(jobs.expected[job], SURE)) - f.typical)
+    if f.w[AGE] != 0.0:
+        bound += f.w[AGE] * _late(jobs, job, now)
+    return log(slower - 1.0) - bound - SURE
 
 
-@lean
-def look_at(jobs: Jobs, state: State, unseen: float) -> tuple[float, float, float]:
-    """Return log typical, log(1 + running) and crowd before anybody started now; `unseen`: more jobs that wait."""
-    running, waiting, lengths = 0, state.count[WAITING] + unseen, 0.0
+def look_at(jobs: Jobs, state: State, unseen: Float, f: Formula) -> None:
+    """Note `typical`, `runs` and `crowd` before anybody started now; `unseen`: more jobs that wait."""
+    running: Int = 0
+    waiting: Float = state.count[WAITING] + unseen
+    lengths: Float = 0.0
     for i in range(state.count[RUNNING]):
         if state.start[state.running[i]] < state.clock[NOW]:
-            lengths += log(max(jobs.expected[state.running[i]], 1e-9))
+            lengths += log(max(jobs.expected[state.running[i]], SURE))
             running += 1
         else:
-            waiting += 1
-    return lengths / max(running, 1), log1p(running), log1p(waiting / max(running, 1))
+            waiting += 1.0
+    beside: Float = max(running, 1)
+    f.typical, f.runs, f.crowd = lengths / beside, log1p(running), log1p(waiting / beside)
 
 
-@inner
-def run_formula(jobs: Jobs, cluster: Cluster, state: State, ideal: Floats, w: Floats, until: float) -> int:
+def run_formula(jobs: Jobs, cluster: Cluster, state: State, f: Formula, until: Float) -> Int:
     """Do what `play` does, for compiled code."""
-    take, key, looked, known, starts = np.zeros_like(state.free), np.zeros(len(jobs.submit)), 0, 0, 1
-    cost, asked = np.zeros_like(ideal), np.zeros(len(ideal), np.int64)  # by GPUs, while nobody starts or ends
+    looked: Int = 0
+    known: Int = 0
     while True:
-        seen, clock = look_at(jobs, state, 0.0), state.clock[NOW]
-        first = 0 if w[WAITED] != 0 or w[CROWDED] != 0 else known
+        f.change += 1
+        look_at(jobs, state, 0.0, f)
+        now = state.clock[NOW]
+        first: Int = 0 if f.w[WAITED] != 0.0 or f.w[CROWDED] != 0.0 else known
         for i in range(first, state.count[WAITING]):
-            key[state.queue[i]] = key_of(jobs, state.queue[i], clock, seen[2], ideal, w)
-        sort_in(state, key, first)
-        at, idle, most = 0, total(state.free), np.inf
-        while at < state.count[WAITING] and idle > 0 and key[state.queue[at]] <= most:
+            f.key[state.queue[i]] = key_of(jobs, state.queue[i], now, f)
+        sort_in(state, f.key, first)
+        at: Int = 0
+        idle: Int = total(state.free)
+        most: Float = NEVER
+        while at < state.count[WAITING] and idle > 0 and f.key[state.queue[at]] <= most:
             job = state.queue[at]
             looked += 1
             need = jobs.gpus[job]
-            if need <= idle and asked[need] != starts:
-                choose(CLOSEST, need, cluster, state.free, take)
-                cost[need], asked[need] = communication(cluster, take), starts
-            if need <= idle and (state.count[RUNNING] == 0 or hope(jobs, job, cost[need], clock, seen, ideal, w) <= 0):
-                choose(CLOSEST, need, cluster, state.free, take)
-                begin_job(jobs, cluster, state, at, take)
+            if need <= idle and f.asked[need] != f.change:
+                choose(CLOSEST, need, cluster, state.free, f.take)
+                f.cost[need], f.asked[need] = communication(cluster, f.take), f.change
+            if need <= idle and (state.count[RUNNING] == 0 or hope(jobs, job, f.cost[need], now, f) <= 0.0):
+                choose(CLOSEST, need, cluster, state.free, f.take)
+                begin_job(jobs, cluster, state, at, f.take)
                 idle -= need
-                starts += 1
+                f.change += 1
                 continue
-            if w[HOLD] > 0:
-                most = min(most, key[job] - log(w[HOLD]))
+            if f.w[HOLD] > 0.0:
+                most = min(most, f.key[job] - log(f.w[HOLD]))
             at += 1
         known = state.count[WAITING]
-        starts += 1
         if not pass_time(jobs, cluster, state, until):
             return looked
 
 
-@kernel
-def play(jobs: Jobs, cluster: Cluster, state: State, ideal: Floats, w: Floats, until: float) -> int:
+def play(jobs: Jobs, cluster: Cluster, state: State, f: Formula, until: Float) -> int:
     """Run from a state by a formula, to the last instant before `until`; return how many jobs were looked at.
 
     Args:
-        ideal: see `least_cost`.
-        w: weights.
         until: seconds, infinite to run to the end.
     """
-    return run_formula(by_reference(jobs), by_reference(cluster), by_reference(state), ideal, w, until)
+    state.require(jobs, cluster)
+    if (len(f.take), len(f.ideal)) != (len(cluster.rack), len(cluster.node) + 1) or len(f.key) < len(jobs.submit):
+        raise ValueError(f"the formula is for {len(f.take)} nodes, {len(f.ideal) - 1} GPUs and {len(f.key)} jobs")
+    with nogil:
+        looked = run_formula(jobs, cluster, state, f, until)
+    return looked
 
 
-def finish(jobs: Jobs, cluster: Cluster, state: State, weights: FloatArray, until: float = np.inf) -> int:
+def finish(jobs: Jobs, cluster: Cluster, state: State, weights: FloatArray, until: Float = np.inf) -> int:
     """Do what `play` does, by default to the end."""
-    return int(play(jobs, cluster, state, least_cost(cluster), weights, until))
+    f = Formula(weights, least_cost(cluster), len(cluster.rack), len(jobs.submit))
+    return play(jobs, cluster, state, f, until)

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
+import cython
 import numpy as np
+from cython import cclass, final, nogil
 
-from gangplan.solvers.compiled.kernel import Floats, Ints, by_reference, kernel, lean
+from .arrays import Arrays
 
-from .allocate import choose
-from .arrays import RUNNING, WAITING, Cluster, Jobs, State
-from .step import begin_job, communication, pass_time, total
+if not cython.compiled:
+    from gangplan.solvers.native import Float, Floats, Int, Ints
+
+    from .allocate import choose
+    from .arrays import RUNNING, WAITING, Cluster, Jobs, State
+    from .step import begin_job, communication, pass_time, total
 
 
-class Listing(NamedTuple):
+@final
+@cclass
+class Listing(Arrays):
     """What a plan says of each of n jobs.
 
     Attributes:
@@ -23,21 +30,20 @@ class Listing(NamedTuple):
         blocks: 1 if those behind a job that waits wait too, else 0, int64 (n,).
     """
 
-    key: Floats
-    allocator: Ints
-    most: Floats
-    blocks: Ints
+    def __init__(self, *arrays: Any) -> None:
+        self.key, self.allocator, self.most, self.blocks = arrays
+        self.own(("key", "allocator", "most", "blocks"), arrays, *[len(arrays[0])] * 4)
 
 
-@lean
-def decode(jobs: Jobs, cluster: Cluster, state: State, of: Listing, take: Ints, until: float) -> None:
+def decode(jobs: Jobs, cluster: Cluster, state: State, of: Listing, take: Ints, until: Float) -> None:
     """Run from `state`, whose queue is in the order of the keys, to the last instant before `until`.
 
     At each instant the list is gone through once: whoever fits starts, whoever does not waits, and if it `blocks` so
     do those behind it. Nothing that was passed over fits once others have started.
     """
     while True:
-        at, idle = 0, total(state.free)
+        at: Int = 0
+        idle: Int = total(state.free)
         while at < state.count[WAITING] and idle > 0:
             job = state.queue[at]
             need = jobs.gpus[job]
@@ -58,43 +64,23 @@ def decode(jobs: Jobs, cluster: Cluster, state: State, of: Listing, take: Ints, 
         sort_in(state, of.key, known)
 
 
-@lean
-def sort_in(state: State, key: Floats, known: int) -> None:
+def sort_in(state: State, key: Floats, known: Int) -> None:
     """Put those that joined the queue behind the first `known`, which are in order, to their places."""
     for i in range(known, state.count[WAITING]):
-        job, at = state.queue[i], i
+        job = state.queue[i]
+        at: Int = i
         while at > 0 and key[state.queue[at - 1]] > key[job]:
             state.queue[at] = state.queue[at - 1]
             at -= 1
         state.queue[at] = job
 
 
-@lean
-def restore(to: State, of: State) -> None:
-    """Copy a state over another one."""
-    n = len(of.start)
-    _copy(to.clock, of.clock, 1)
-    _copy(to.start, of.start, n)
-    _copy(to.finish, of.finish, n)
-    _copy(to.urgency, of.urgency, n)
-    _copy(to.cost, of.cost, n)
-    _copy(to.count, of.count, len(of.count))
-    _copy(to.queue, of.queue, of.count[WAITING])
-    _copy(to.running, of.running, of.count[RUNNING])
-    _copy(to.free, of.free, len(of.free))
-    _copy(to.holder, of.holder, len(of.holder))
-    _copy(to.held, of.held, len(of.held))
-
-
-@lean
-def _copy(to: Any, of: Any, n: int) -> None:
-    for i in range(n):
-        to[i] = of[i]
-
-
-@kernel
-def run_list(jobs: Jobs, cluster: Cluster, state: State, of: Listing, until: float) -> None:
+def run_list(jobs: Jobs, cluster: Cluster, state: State, of: Listing, until: Float) -> None:
     """Run from a state by a list, to the last instant before `until`, to the end if that is infinite."""
-    now, take = by_reference(state), np.zeros_like(state.free)
-    sort_in(now, of.key, 0)
-    decode(by_reference(jobs), by_reference(cluster), now, by_reference(of), take, until)
+    state.require(jobs, cluster)
+    if len(of.key) < len(jobs.submit):
+        raise ValueError(f"the list says nothing of {len(jobs.submit) - len(of.key)} jobs")
+    take: Ints = np.zeros(len(cluster.rack), np.int64)
+    with nogil:
+        sort_in(state, of.key, 0)
+        decode(jobs, cluster, state, of, take, until)

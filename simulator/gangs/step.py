@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import cython
 import numpy as np
+from cython import bint, declare
 
 from gangplan.instances.arrays import FloatArray
 from gangplan.instances.placement import Fleet
 from gangplan.instances.placement.proximity import Proximity
 from gangplan.instances.workload import Workload
-from gangplan.solvers.compiled.kernel import Floats, Ints, lean, lean_kernel
-from gangplan.solvers.compiled.routines import pop, push
 
-from .arrays import ARRIVED, NOW, RUNNING, WAITING, Cluster, Jobs, State, cluster_of, intensity_of
+from .arrays import cluster_of, intensity_of
+
+if not cython.compiled:
+    from gangplan.solvers.native import Float, Int, Ints
+
+    from .arrays import ARRIVED, NOW, RUNNING, WAITING, Cluster, Jobs, State
+
+NEVER = declare(Float, float("inf"))
 
 
 def at_best(workload: Workload, fleet: Fleet, proximity: Proximity) -> Workload:
@@ -22,27 +29,28 @@ def at_best(workload: Workload, fleet: Fleet, proximity: Proximity) -> Workload:
     return replace(workload, duration=workload.duration * (1 + intensity_of(workload, proximity) * cost))
 
 
-@lean
-def total(counts: Ints) -> int:
+def total(counts: Ints) -> Int:
     """Return the sum."""
-    found = 0
-    for x in counts:
-        found += x
+    found: Int = 0
+    for i in range(len(counts)):
+        found += counts[i]
     return found
 
 
-@lean
-def communication(cluster: Cluster, take: Ints) -> float:
+def communication(cluster: Cluster, take: Ints) -> Float:
     """Return the cost of a gang with `take` GPUs on each node: see `Proximity`."""
-    gpus, nodes, racks, last = 0, 0, 0, -1
-    for node in range(len(take)):
+    gpus: Int = 0
+    nodes: Int = 0
+    racks: Int = 0
+    last: Int = -1
+    for node in range(min(len(take), len(cluster.rack))):
         if take[node] > 0:
             gpus += take[node]
             nodes += 1
             racks += cluster.rack[node] != last
             last = cluster.rack[node]
-    weight = cluster.weight
-    return float((gpus - nodes) * weight[0] + (nodes - racks) * weight[1] + (racks - 1) * weight[2])
+    near = (gpus - nodes) * cluster.weight[0] + (nodes - racks) * cluster.weight[1]
+    return near + (racks - 1) * cluster.weight[2]
 
 
 def least_cost(cluster: Cluster) -> FloatArray:
@@ -52,26 +60,25 @@ def least_cost(cluster: Cluster) -> FloatArray:
     links farther away weigh no less. k is at least the nodes that hold g GPUs if the largest are taken first, and r the
     racks likewise. Both need not be so few at once: on clusters of unequal nodes this may be less than any gang pays.
     """
-    size = np.diff(cluster.first)
-    racks = np.add.reduceat(size, cluster.begin[:-1])
-    gpus = np.arange(cluster.first[-1] + 1)
+    arrays, weight = cluster.arrays(), cluster.weight
+    size = np.diff(arrays["first"])
+    racks = np.add.reduceat(size, arrays["begin"][: len(cluster.begin) - 1])
+    gpus = np.arange(len(cluster.node) + 1)
     k, r = (1 + np.searchsorted(np.cumsum(-np.sort(-x)), gpus) for x in (size, racks))
-    node, rack, between = cluster.weight
-    cost = (gpus - k) * node + (k - r) * rack + (r - 1) * between
+    cost = (gpus - k) * weight[0] + (k - r) * weight[1] + (r - 1) * weight[2]
     return np.asarray(np.where(gpus > 0, cost, 0.0))
 
 
-@lean
-def begin_job(jobs: Jobs, cluster: Cluster, state: State, at: int, take: Ints) -> None:
+def begin_job(jobs: Jobs, cluster: Cluster, state: State, at: Int, take: Ints) -> None:
     """Start the job at a place of the queue on `take` GPUs of each node, the first idle ones."""
     job = state.queue[at]
     state.count[WAITING] -= 1
     for i in range(at, state.count[WAITING]):
         state.queue[i] = state.queue[i + 1]
-    row = jobs.first[job]
-    for node in range(len(take)):
-        left = take[node]
-        gpu = cluster.first[node]
+    row: Int = jobs.first[job]
+    for node in range(len(cluster.rack)):
+        left: Int = take[node]
+        gpu: Int = cluster.first[node]
         while left > 0:
             if state.holder[gpu] < 0:
                 state.holder[gpu] = job
@@ -80,32 +87,61 @@ def begin_job(jobs: Jobs, cluster: Cluster, state: State, at: int, take: Ints) -
                 left -= 1
             gpu += 1
         state.free[node] -= take[node]
-    cost = communication(cluster, take)
-    state.cost[job], state.start[job] = cost, state.clock[NOW]
+    state.cost[job], state.start[job] = communication(cluster, take), state.clock[NOW]
     state.finish[job] = state.clock[NOW] + jobs.work[job] / rate(jobs, state, job)  # as the engine has it, to the bit
     state.urgency[job] = -state.finish[job]
-    # of jobs that end at one time the first submitted is freed first: `count` would do for a place, jobs are in order
-    state.count[RUNNING] = push(state.running, state.count[RUNNING], job, state.urgency, jobs.first)
+    push(jobs, state, job)
 
 
-@lean
-def rate(jobs: Jobs, state: State, job: int) -> float:
+def _first(jobs: Jobs, state: State, x: Int, y: Int) -> bool:
+    """Return whether x ends before y; of those that end at one time, the first submitted does."""
+    if state.urgency[x] != state.urgency[y]:
+        return state.urgency[x] > state.urgency[y]
+    return jobs.first[x] < jobs.first[y]  # the jobs' numbers would do, they are in order
+
+
+def push(jobs: Jobs, state: State, job: Int) -> None:
+    """Enter a job into the heap of those that run."""
+    i: Int = state.count[RUNNING]
+    state.count[RUNNING] += 1
+    while i > 0 and _first(jobs, state, job, state.running[(i - 1) // 2]):
+        state.running[i] = state.running[(i - 1) // 2]
+        i = (i - 1) // 2
+    state.running[i] = job
+
+
+def _pop(jobs: Jobs, state: State) -> None:
+    """Take the job that ends next off the heap."""
+    state.count[RUNNING] -= 1
+    size: Int = state.count[RUNNING]
+    job: Int = state.running[size]
+    i: Int = 0
+    child: Int = 1
+    while child < size:
+        if child + 1 < size and _first(jobs, state, state.running[child + 1], state.running[child]):
+            child += 1
+        if not _first(jobs, state, state.running[child], job):
+            break
+        state.running[i] = state.running[child]
+        i = child
+        child = 2 * i + 1
+    state.running[i] = job
+
+
+def rate(jobs: Jobs, state: State, job: Int) -> Float:
     """Return the seconds of its work that a job which has been started gets on in a second."""
-    return float(1 / (1 + jobs.intensity[job] * state.cost[job]))
+    return 1.0 / (1.0 + jobs.intensity[job] * state.cost[job])
 
 
-@lean
-def remaining(jobs: Jobs, state: State, job: int) -> float:
+def remaining(jobs: Jobs, state: State, job: Int) -> Float:
     """Return for how many seconds more a job is expected to run; 0 if it takes longer than expected."""
-    end = state.start[job] + jobs.expected[job] / rate(jobs, state, job)
-    return float(max(end - state.clock[NOW], 0.0))
+    return max(state.start[job] + jobs.expected[job] / rate(jobs, state, job) - state.clock[NOW], 0.0)
 
 
-@lean
-def pass_time(jobs: Jobs, cluster: Cluster, state: State, until: float) -> bool:
+def pass_time(jobs: Jobs, cluster: Cluster, state: State, until: Float) -> bool:
     """Go on to the next instant, if that is before `until`: who ends is freed, then who arrives joins; say whether."""
-    n = len(jobs.submit)
-    now = np.inf
+    n: Int = len(jobs.submit)
+    now: Float = NEVER
     if state.count[RUNNING] > 0:
         now = state.finish[state.running[0]]
     if state.count[ARRIVED] < n:
@@ -119,7 +155,7 @@ def pass_time(jobs: Jobs, cluster: Cluster, state: State, until: float) -> bool:
             gpu = state.held[row]
             state.holder[gpu] = -1
             state.free[cluster.node[gpu]] += 1
-        state.count[RUNNING] = pop(state.running, state.count[RUNNING], state.urgency, jobs.first)
+        _pop(jobs, state)
     while state.count[ARRIVED] < n and jobs.submit[state.count[ARRIVED]] <= now:
         state.queue[state.count[WAITING]] = state.count[ARRIVED]
         state.count[WAITING] += 1
@@ -127,23 +163,49 @@ def pass_time(jobs: Jobs, cluster: Cluster, state: State, until: float) -> bool:
     return True
 
 
-@lean_kernel
-def start(jobs: Jobs, cluster: Cluster, state: State, at: int, take: Ints) -> None:
+def start(jobs: Jobs, cluster: Cluster, state: State, at: Int, take: Ints) -> None:
     """Do what `begin_job` does, for Python."""
+    state.require(jobs, cluster)
+    if not 0 <= at < state.count[WAITING] or len(take) != len(cluster.rack):
+        raise ValueError(f"{at} and {len(take)} are no place in the queue and GPUs of each node")
+    job = state.queue[at]
+    fits: bint = total(take) <= jobs.first[job + 1] - jobs.first[job]
+    for node in range(len(take)):
+        fits = fits and 0 <= take[node] <= state.free[node]
+    if not fits:
+        raise ValueError(f"{list(take)} are not the idle GPUs of job {job}")
     begin_job(jobs, cluster, state, at, take)
 
 
-@lean_kernel
 def advance(jobs: Jobs, cluster: Cluster, state: State) -> bool:
     """Do what `pass_time` does, for Python."""
-    return pass_time(jobs, cluster, state, np.inf)
+    state.require(jobs, cluster)
+    return pass_time(jobs, cluster, state, NEVER)
 
 
-@lean
-def total_jct(jobs: Jobs, finish: Floats) -> float:
+def restore(to: State, of: State) -> None:
+    """Copy a state over another one of the same sizes."""
+    to.clock[NOW] = of.clock[NOW]
+    for i in range(len(of.start)):
+        to.start[i], to.finish[i], to.urgency[i], to.cost[i] = of.start[i], of.finish[i], of.urgency[i], of.cost[i]
+    for i in range(len(of.count)):
+        to.count[i] = of.count[i]
+    for i in range(of.count[WAITING]):
+        to.queue[i] = of.queue[i]
+    for i in range(of.count[RUNNING]):
+        to.running[i] = of.running[i]
+    for i in range(len(of.free)):
+        to.free[i] = of.free[i]
+    for i in range(len(of.holder)):
+        to.holder[i] = of.holder[i]
+    for i in range(len(of.held)):
+        to.held[i] = of.held[i]
+
+
+def total_jct(jobs: Jobs, state: State) -> Float:
     """Return the sum of finish minus submission over those of the jobs that have started, seconds."""
-    total = 0.0
-    for job in range(len(jobs.submit)):
-        if finish[job] < np.inf:
-            total += finish[job] - jobs.submit[job]
+    total: Float = 0.0
+    for job in range(min(len(jobs.submit), len(state.finish))):
+        if state.finish[job] < NEVER:
+            total += state.finish[job] - jobs.submit[job]
     return total

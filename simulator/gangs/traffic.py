@@ -21,7 +21,7 @@ from gangplan.instances.placement.proximity import Proximity
 from gangplan.instances.published import DATA
 from gangplan.instances.workload import Workload
 
-from .arrays import WAITING, Cluster, Jobs, State, begin, cluster_of, copy, first_jobs, jobs_of
+from .arrays import WAITING, Cluster, Jobs, State, begin, cluster_of, first_jobs, jobs_of
 from .formula import PATIENT, finish
 from .mixes import TRAINING, VALIDATION, Mix
 from .step import at_best
@@ -60,7 +60,7 @@ class Episode(NamedTuple):
 
     def begin(self) -> State:
         """Return the state where it begins, to be changed."""
-        return copy(self.state)
+        return self.state.copy()
 
     def mean_jct(self, state: State) -> float:
         """Return the mean JCT of the jobs that had not started where it begins, seconds."""

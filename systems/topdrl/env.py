@@ -23,8 +23,8 @@ from gangplan.simulator.gangs.allocate import Close
 from gangplan.simulator.gangs.arrays import ARRIVED, NOW, RUNNING, WAITING, begin, cluster_of, jobs_of
 from gangplan.simulator.gangs.mixes import TRAINING
 
-from .batch import alone
-from .image import draw, require_frame
+from .image import require_frame
+from .kernels import draw
 from .suites import ClusterSuite, suite
 
 
@@ -63,21 +63,21 @@ class Picture:
         """Return the image of a state with that queue, after so many arrivals."""
         if self._of is not state:
             jobs = jobs_of(state.workload, self._proximity)
-            self._of, (self._jobs, self._state, self._size) = state, alone(jobs, begin(jobs, self._cluster))
+            self._of, self._jobs, self._state = state, jobs, begin(jobs, self._cluster)
         assert isinstance(state.rates, ApartRates)
         now, order = self._state, state.order
-        now.clock[0, NOW] = state.now
-        now.count[0, [ARRIVED, WAITING, RUNNING]] = arrived, len(queue), state.running.size
-        now.queue[0, : len(queue)] = state.rank[queue]
+        now.clock[NOW] = state.now
+        now.count[[ARRIVED, WAITING, RUNNING]] = arrived, len(queue), state.running.size
+        now.queue[: len(queue)] = state.rank[queue]
         now.holder[:] = -1
         for job in state.running.jobs.tolist():
             rows = state.log.rows(job)
             if (rows.gpu < 0).any():
                 raise InstanceError("scheduler", "does not tell GPUs apart, as an image does: add a `Close`")
-            now.holder[0, self._cluster.first[rows.node] + rows.gpu] = state.rank[job]
-        now.start[0], now.cost[0] = state.since[order], state.rates.cost[order]
+            now.holder[self._cluster.first[rows.node] + rows.gpu] = state.rank[job]
+        now.start[:], now.cost[:] = state.since[order], state.rates.cost[order]
         made = {name: np.zeros((1, *space.shape), dtype=np.float32) for name, space in self.spaces.items()}
-        draw(self._jobs, now, self._size, self._step, self._backlog, *made.values())
+        draw([(self._jobs, now)], self._step, self._backlog, *made.values())
         return {name: np.minimum(made[name][0], space.high) for name, space in self.spaces.items()}
 
 

@@ -122,7 +122,7 @@ class Topdrl(Ground):
         return self.always(make_policy(name, self.draws, self.on))
 
     def always(self, policy: Any) -> Maker:
-        """Return what gives a policy for all that is drawn; what it loads and compiles at first counts for nothing."""
+        """Return what gives a policy for all that is drawn; what it loads at first counts for nothing."""
         warm = False
 
         def make(drawn: Drawn, seed: int) -> Any:

@@ -6,20 +6,20 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from gangplan.instances.arrays import Checked, limited
+from gangplan.instances.arrays import Checked, FloatArray, limited
 from gangplan.simulator.gangs.allocate import ALLOCATORS, allocate
-from gangplan.simulator.gangs.arrays import ARRIVED, NOW, RUNNING, WAITING, Cluster, Jobs, State, begin, copy
-from gangplan.simulator.gangs.listing import Listing, decode, restore, sort_in
-from gangplan.simulator.gangs.step import advance, begin_job, pass_time, start, total_jct
-from gangplan.solvers.compiled.kernel import Floats, Ints, Ints2, by_reference, kernel
+from gangplan.simulator.gangs.arrays import ARRIVED, NOW, RUNNING, WAITING, Cluster, Jobs, State, begin
+from gangplan.simulator.gangs.step import advance, start
 
+from .kernels import AS_THE_RULE, WAIT, try_each
 from .rules import Patient
 
 
 def future(
     jobs: Jobs, cluster: Cluster, state: State, rng: np.random.Generator, *, ahead: int
-) -> tuple[Jobs, State, Ints]:
+) -> tuple[Jobs, State, Whole]:
     """Return the jobs that are present with `ahead` more, their state, and which jobs the present ones are.
 
     Nothing is read of jobs that have not arrived, nor of true durations.
@@ -33,7 +33,8 @@ def future(
     come = (int(rng.integers(max(n, 1))) + np.arange(ahead if n > 1 else 0)) % max(n, 1)
     gaps = np.diff(jobs.submit[:n])
     gap = np.append(gaps.mean() if len(gaps) else 0.0, gaps)[come]
-    expected, gpus, intensity = (x[np.append(present, come)] for x in (jobs.expected, jobs.gpus, jobs.intensity))
+    every = np.append(present, come)
+    expected, gpus, intensity = jobs.expected[every], jobs.gpus[every], jobs.intensity[every]
     submit = np.append(jobs.submit[present], now + np.cumsum(gap))
     table = Jobs(submit, expected, expected, gpus, intensity, np.append(0, np.cumsum(gpus)))
     then, runs = begin(table, cluster), np.isfinite(state.start[present])
@@ -52,8 +53,7 @@ def future(
     return table, then, present
 
 
-WAIT, AS_THE_RULE = -1, -2
-"""Of `Candidates.at`, and of what is played beside them."""
+Whole = NDArray[np.int64]
 
 
 class Candidates(NamedTuple):
@@ -68,10 +68,10 @@ class Candidates(NamedTuple):
         base: what the base rule would decide, by its place here.
     """
 
-    at: Ints
-    allocator: Ints
-    take: Ints2
-    value: Floats
+    at: Whole
+    allocator: Whole
+    take: Whole
+    value: FloatArray
     base: int
 
 
@@ -126,19 +126,19 @@ class Rollout(Checked):
             table, now, present = future(jobs, cluster, state, rng, ahead=self.ahead)
             job, found = np.append(np.searchsorted(present, state.queue[at]), [AS_THE_RULE]), np.zeros(len(at) + 1)
             job[-2] = WAIT
-            _play(table, cluster, now, copy(now), self.base.listing(table, cluster), job, take, found)
+            try_each(table, cluster, now, now.copy(), self.base.listing(table, cluster), job, take, found)
             value[:, f] = found
         # the base rule does what goes as it goes by the base rule alone
         same = np.flatnonzero((value[:-1] == value[-1]).all(axis=1))
         return Candidates(at, by, take, value[:-1], int(same[0]) if len(same) else len(at) - 1)
 
-    def _candidates(self, jobs: Jobs, cluster: Cluster, state: State) -> tuple[Ints, Ints, Ints2]:
+    def _candidates(self, jobs: Jobs, cluster: Cluster, state: State) -> tuple[Whole, Whole, Whole]:
         """Return places in the queue, allocators, and GPUs of nodes."""
         waiting, idle = int(state.count[WAITING]), int(state.free.sum())
         order = np.argsort(self.base.listing(jobs, cluster).key[state.queue[:waiting]], kind="stable").tolist()
         own = ALLOCATORS.index(self.base.allocator)
         rules = sorted(range(len(ALLOCATORS)), key=lambda x: x != own)
-        found = list[tuple[int, int, Ints]]()
+        found = list[tuple[int, int, Whole]]()
         for place in [x for x in order if jobs.gpus[state.queue[x]] <= idle][: self.width]:
             seen = list[list[int]]()
             for allocator in rules:
@@ -149,36 +149,3 @@ class Rollout(Checked):
                     found.append((place, allocator, take))
         at, by, takes = zip(*found, (WAIT, own, np.zeros_like(state.free)), strict=True)
         return np.array(at), np.array(by), np.array(takes)
-
-
-@kernel
-def _play(
-    jobs: Jobs,
-    cluster: Cluster,
-    state: State,
-    scratch: State,
-    of: Listing,
-    job: Ints,
-    take: Ints2,
-    value: Floats,
-) -> None:
-    """Write the value of each candidate (a job that starts on `take`, `WAIT`, or `AS_THE_RULE`), then by the list."""
-    table, on, now, rest = by_reference(jobs), by_reference(cluster), by_reference(scratch), by_reference(of)
-    room = np.zeros_like(state.free)
-    sort_in(by_reference(state), of.key, 0)
-    for c in range(len(job)):
-        restore(now, by_reference(state))
-        if job[c] == WAIT:
-            known = now.count[WAITING]
-            if now.count[RUNNING] == 0:
-                value[c] = np.inf
-                continue
-            pass_time(table, on, now, np.inf)
-            sort_in(now, of.key, known)
-        elif job[c] != AS_THE_RULE:
-            at = 0
-            while now.queue[at] != job[c]:
-                at += 1
-            begin_job(table, on, now, at, take[c])
-        decode(table, on, now, rest, room, np.inf)
-        value[c] = total_jct(table, now.finish)

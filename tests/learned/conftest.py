@@ -13,11 +13,11 @@ from gangplan.instances.placement import Fleet
 from gangplan.instances.placement.proximity import Proximity
 from gangplan.learned.graph.compiled import Graph, shapes
 from gangplan.learned.graph.schema import Schema
-from gangplan.learned.online.candidates import CandidateScratch, scratch_of
+from gangplan.learned.online.candidates import CandidateScratch
 from gangplan.learned.online.episodes import observe, play
-from gangplan.learned.online.graph import SCHEMA, graph_room
 from gangplan.learned.online.guard import EVERYTHING, RULES
 from gangplan.learned.online.policy import GnnPolicy
+from gangplan.learned.online.schema import SCHEMA
 from gangplan.learned.online.settings import GnnSettings
 from gangplan.simulator.gangs.arrays import Cluster, Jobs, State, begin, cluster_of, jobs_of
 from gangplan.simulator.gangs.formula import PATIENT
@@ -41,7 +41,11 @@ class World(NamedTuple):
     cluster: Cluster
     state: State
     s: CandidateScratch
-    graph: Graph
+
+    @property
+    def graph(self) -> Graph:
+        """What was observed last."""
+        return self.s.graph
 
     def observe(self) -> int:
         """Write candidates and graph, and return how many candidates there are."""
@@ -58,15 +62,13 @@ class World(NamedTuple):
     def again(self, jobs: Jobs | None = None) -> World:
         """Return the same before the first job arrives, or other jobs there."""
         jobs = jobs or self.jobs
-        s = scratch_of(self.cluster)
-        return World(jobs, self.cluster, begin(jobs, self.cluster), s, graph_room(self.cluster, s))
+        return World(jobs, self.cluster, begin(jobs, self.cluster), CandidateScratch(self.cluster))
 
 
 def world_of(fleet: Fleet, jobs: Jobs) -> World:
     """Return a cluster before the first job arrives."""
     cluster = cluster_of(fleet, Proximity())
-    s = scratch_of(cluster)
-    return World(jobs, cluster, begin(jobs, cluster), s, graph_room(cluster, s))
+    return World(jobs, cluster, begin(jobs, cluster), CandidateScratch(cluster))
 
 
 def drawn(seed: int, spread: float = 0.3, settings: GnnSettings = SMALL, **options: bool) -> GnnPolicy:

@@ -79,9 +79,9 @@ def label(objective: str, split: str, index: int, ops: int, seconds: float) -> E
 def label_of(problem: Any, seconds: float) -> ExactLabel:
     """Return the best plan within so many seconds, and what is proved."""
     tools, teachers = suite(problem.objective), task_of(problem.objective).teachers
-    for name, _ in teachers:  # imports are not to be in their time
-        if tools.methods[name].library:
-            import_module(tools.methods[name].library)
+    for name, _ in teachers:
+        if library := tools.methods[name].library:
+            import_module(library)  # which is not to be in its time
     run = Run(problem, time_limit=seconds)
     try:
         prepared = tools.prepare(run)

@@ -16,10 +16,9 @@ import numpy as np
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import FloatArray
 from gangplan.instances.published import DATA
-from gangplan.simulator.gangs.formula import HOLD, PATIENT, TERMS, play, words
+from gangplan.simulator.gangs.formula import HOLD, PATIENT, TERMS, finish, words
 from gangplan.simulator.gangs.mixes import TRAINING, VALIDATION
-from gangplan.simulator.gangs.step import least_cost
-from gangplan.simulator.gangs.traffic import TRAIN, VALIDATE, Episode, Traffic, grounds
+from gangplan.simulator.gangs.traffic import TRAIN, VALIDATE, Traffic, grounds
 from gangplan.simulator.metrics import interval
 
 from ...policy.weights import Tensors
@@ -52,17 +51,15 @@ class Runs:
 
     def __init__(self, grounds: Sequence[Traffic], seeds: Sequence[int]) -> None:
         self.names, self._seeds = [x.name for x in grounds], len(seeds)
-        self._cases: list[tuple[Episode, FloatArray]] = []
-        for ground in grounds:
-            self._cases += [(run := ground.episode(seed), least_cost(run.cluster)) for seed in seeds]
+        self._cases = [ground.episode(seed) for ground in grounds for seed in seeds]
         self.base = self.means(PATIENT)
 
     def means(self, weights: FloatArray) -> FloatArray:
         """Return the mean JCT by a formula, seconds, float64 (grounds, seeds)."""
         found = []
-        for run, ideal in self._cases:
+        for run in self._cases:
             state = run.begin()
-            play(run.jobs, run.cluster, state, ideal, weights, np.inf)
+            finish(run.jobs, run.cluster, state, weights)
             found.append(run.mean_jct(state))
         return np.array(found).reshape(len(self.names), self._seeds)
 

@@ -6,16 +6,18 @@ Futures are cut to a window: the nodes that are idle or freed next, the jobs tha
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
-from gangplan.simulator.gangs.arrays import ARRIVED, NOW, RUNNING, WAITING, Cluster, Jobs, State, begin, copy
+from gangplan.instances.arrays import FloatArray
+from gangplan.simulator.gangs.arrays import ARRIVED, NOW, RUNNING, WAITING, Cluster, Jobs, State, begin
 from gangplan.simulator.gangs.exact import best_end, worth
-from gangplan.simulator.gangs.formula import finish, key_of, look_at
+from gangplan.simulator.gangs.formula import Formula, finish, key_of, look_at
 from gangplan.simulator.gangs.step import advance, start
-from gangplan.solvers.compiled.kernel import Floats, Floats2, Ints
 
 from ...online.candidates import WAIT, CandidateScratch
 from ...online.rollouts import imagined
 
+Index = NDArray[np.int64]
 WINDOW = 6
 """Jobs that wait or arrive in a future; those that run come on top."""
 NODES, MOST = 8, 12
@@ -27,14 +29,14 @@ SECONDS = 0.1
 """Time limit of CP-SAT for a candidate in a future, in its own deterministic time: at most half a second."""
 
 
-def needed(s: CandidateScratch, tried: Ints) -> int:
+def needed(s: CandidateScratch, tried: Index) -> int:
     """Return on how many nodes candidates take GPUs."""
     return int(np.count_nonzero(s.take[tried].any(axis=0)))
 
 
 def weigh_exactly(
-    jobs: Jobs, cluster: Cluster, state: State, pool: Jobs, s: CandidateScratch, rule: Floats, tried: Ints, ahead: int,
-    seed: int, value: Floats2, *, seconds: float = SECONDS, sure: bool = True,
+    jobs: Jobs, cluster: Cluster, state: State, pool: Jobs, s: CandidateScratch, rule: FloatArray, tried: Index,
+    ahead: int, seed: int, value: FloatArray, *, seconds: float = SECONDS, sure: bool = True,
 ) -> None:  # fmt: skip
     """Write what the JCTs sum up to with each candidate tried and the best plan for what follows, proved by CP-SAT.
 
@@ -43,21 +45,22 @@ def weigh_exactly(
     jobs that wait besides: it costs the number of these over all GPUs. With no time the plans are the rule's.
     """
     for future in range(value.shape[1]):
-        ours, root = imagined(jobs, state, pool, ahead, seed, future)
+        ours, root = imagined(jobs, cluster, state, pool, ahead, seed, future)
         named = [WAIT if s.place[i] == WAIT else int(root.queue[s.place[i]]) for i in tried]
         nodes = _nodes(cluster, ours, root, s.take[tried].any(axis=0))
-        crowd = look_at(ours, root, 0.0)[2]
-        key = np.array([key_of(ours, j, float(root.clock[NOW]), crowd, s.ideal, rule) for j in range(len(ours.submit))])
+        f = Formula(rule, s.ideal, 0, 0)
+        look_at(ours, root, 0.0, f)
+        key = np.array([key_of(ours, j, float(root.clock[NOW]), f) for j in range(len(ours.submit))])
         some, place, then, at = _cut(ours, cluster, root, nodes, {*named} - {WAIT}, key)
         price = (root.count[WAITING] - then.count[WAITING]) / cluster.first[-1]
         for c, (i, job) in enumerate(zip(tried, named, strict=True)):
-            after = copy(then)
+            after = then.copy()
             if job == WAIT:  # as in `weigh`
                 while after.count[RUNNING] == then.count[RUNNING] and advance(some, place, after):
                     pass
             else:
                 start(some, place, after, after.queue.tolist().index(at[job]), s.take[i][nodes])
-            end = copy(after)
+            end = after.copy()
             finish(some, place, end, rule)
             if seconds > 0:
                 end, proved = best_end(some, place, after, end, seconds, rough=True, price=price)
@@ -67,7 +70,7 @@ def weigh_exactly(
             value[c, future] = worth(some, end, price)
 
 
-def _nodes(cluster: Cluster, jobs: Jobs, state: State, taken: np.ndarray) -> Ints:
+def _nodes(cluster: Cluster, jobs: Jobs, state: State, taken: np.ndarray) -> Index:
     """Return the nodes of a window: those that are taken, one where a job ends next, then those idle or freed next."""
     if state.count[RUNNING] > 0:
         taken[cluster.node[state.held[jobs.first[state.running[0]]]]] = True
@@ -79,7 +82,7 @@ def _nodes(cluster: Cluster, jobs: Jobs, state: State, taken: np.ndarray) -> Int
 
 
 def _cut(
-    jobs: Jobs, cluster: Cluster, state: State, nodes: Ints, kept: set[int], key: Floats
+    jobs: Jobs, cluster: Cluster, state: State, nodes: Index, kept: set[int], key: FloatArray
 ) -> tuple[Jobs, Cluster, State, dict[int, int]]:
     """Return a window of a future, and who is who there of the jobs that wait: those `kept`, and the first by a key."""
     rack, size = np.unique(cluster.rack[nodes], return_inverse=True)[1], np.diff(cluster.first)[nodes]

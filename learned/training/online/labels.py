@@ -17,9 +17,8 @@ from gangplan.simulator.gangs.step import advance, start
 from gangplan.simulator.gangs.traffic import Draw, Episode, episode
 
 from ...graph.compiled import CompiledNetwork, Graph
-from ...online.candidates import MEAN, WAIT, CandidateScratch, scratch_of
+from ...online.candidates import WAIT, CandidateScratch
 from ...online.episodes import NEVER, observe
-from ...online.graph import graph_room
 from ...online.rollouts import weigh
 from ...online.settings import GnnSettings
 from .exact import MOST, needed, weigh_exactly
@@ -63,10 +62,8 @@ class DecisionLabel:
 def kept(graph: Graph) -> Graph:
     """Return a copy of what counts of a graph."""
     nodes, edges = int(graph.kind[-1]), int(graph.relation[-1])
-    return Graph(
-        graph.x[:nodes].copy(), graph.kind.copy(), graph.source[:edges].copy(), graph.target[:edges].copy(),
-        graph.weight[:edges].copy(), graph.relation.copy(),
-    )  # fmt: skip
+    ends = (x[:edges].copy() for x in (graph.source, graph.target, graph.weight))
+    return Graph(graph.x[:nodes].copy(), graph.kind.copy(), *ends, graph.relation.copy())
 
 
 def label_episode(
@@ -83,14 +80,11 @@ def label_episode(
         futures: in which candidates are tried, by default as many as the settings say.
     """
     rng = np.random.default_rng(seed)
-    # joblib hands over arrays that are read-only, which are of another type to the compiler
-    jobs, pool = (Jobs(*(y.copy() for y in x)) for x in (given.jobs, given.pool))
-    cluster, net = Cluster(*(x.copy() for x in given.cluster)), CompiledNetwork(*(x.copy() for x in net))
-    state, s, other, rule = given.begin(), scratch_of(cluster), scratch_of(cluster), FORMULAS[settings.rule]
-    graph, room = graph_room(cluster, s), graph_room(cluster, s)
+    jobs, cluster, pool = given.jobs, given.cluster, given.pool
+    state, s, other, rule = given.begin(), CandidateScratch(cluster), CandidateScratch(cluster), FORMULAS[settings.rule]
     share, go_on = KEPT * min(JOBS / (len(jobs.submit) - int(state.count[ARRIVED])), 1.0), True
     while go_on:
-        k = observe(jobs, cluster, state, s, graph, net, rule, False)
+        k = observe(jobs, cluster, state, s, net, rule, False)
         if k == 0:
             go_on = advance(jobs, cluster, state)
             continue
@@ -112,13 +106,13 @@ def label_episode(
             if exactly:
                 weigh_exactly(*at, rule, tried, ahead, int(rng.integers(1 << 31)), value, seconds=SECONDS)
             else:
-                weigh(*at, other, room, net, rule, tried, ahead, depth, int(rng.integers(1 << 31)), value)
+                weigh(*at, other, net, rule, tried, ahead, depth, int(rng.integers(1 << 31)), value)
             value = value[:, ~np.isnan(value[0])]
             if value.size == 0:
                 go_on = take(jobs, cluster, state, s, best)
                 continue
             mean = value.mean(axis=1)
-            yield DecisionLabel(kept(graph), tried, ((mean - mean.min()) / s.stats[MEAN]).astype(np.float32), exactly)
+            yield DecisionLabel(kept(s.graph), tried, ((mean - mean.min()) / s.mean).astype(np.float32), exactly)
             if rng.random() >= STUDENTS:
                 best = int(tried[np.argmin(mean)])
         go_on = take(jobs, cluster, state, s, best)

@@ -16,12 +16,12 @@ from gangplan.simulator.gangs.formula import FORMULAS, PATIENT, finish
 from gangplan.simulator.gangs.mixes import VALIDATION
 from gangplan.simulator.gangs.traffic import ANY, TRAIN, VALIDATE, Draw, Episode, episode, grounds
 
-from ...graph.compiled import Graph, widened
-from ...online.candidates import CandidateScratch, scratch_of
+from ...graph.compiled import widened
+from ...online.candidates import CandidateScratch
 from ...online.episodes import BOUND, play
 from ...online.features import BY_RULE
-from ...online.graph import SCHEMA, graph_room
 from ...online.guard import EVERYTHING
+from ...online.schema import SCHEMA
 from ...online.settings import GnnSettings
 from ...policy.weights import find, load
 from ..imitation import Imitation
@@ -75,7 +75,7 @@ class Lessons:
 
 
 def corrected(network: GraphNetwork, batch: HeteroData) -> Tensor:
-    """Return the scores of all candidates, (A,), as `gangplan.learned.online.episodes.rate_candidates` writes them."""
+    """Return the scores of all candidates, (A,), as `gangplan.learned.online.episodes.observe` writes them."""
     return BOUND * torch.tanh(network(batch)[:, 0] / BOUND) + batch[SCHEMA.scored].x[:, BY_RULE]
 
 
@@ -90,19 +90,19 @@ class Judged:
 
     def __init__(self, seeds: int, draw: Draw = episode, rule: FloatArray = PATIENT) -> None:
         self._rule = rule
-        self._cases: list[tuple[Episode, CandidateScratch, Graph, float]] = []
+        self._cases: list[tuple[Episode, CandidateScratch, float]] = []
         for number in range(seeds * len(grounds(VALIDATE))):
             given = draw(number, JUDGED, VALIDATION)
-            scratch, state = scratch_of(given.cluster), given.begin()
+            scratch, state = CandidateScratch(given.cluster), given.begin()
             finish(given.jobs, given.cluster, state, rule)
-            self._cases.append((given, scratch, graph_room(given.cluster, scratch), given.mean_jct(state)))
+            self._cases.append((given, scratch, given.mean_jct(state)))
 
     def judge(self, network: GraphNetwork) -> dict[str, float]:
         """Return the mean JCT over that by the rule, of each ground, and their geometric mean as ``score``."""
         weights, ratios = network.compiled(), dict[str, list[float]]()
-        for given, scratch, graph, base in self._cases:
+        for given, scratch, base in self._cases:
             state = given.begin()
-            play(given.jobs, given.cluster, state, scratch, graph, weights, self._rule, True, EVERYTHING, EVERYTHING)
+            play(given.jobs, given.cluster, state, scratch, weights, self._rule, True, EVERYTHING, EVERYTHING)
             ratios.setdefault(given.ground, []).append(given.mean_jct(state) / base)
         found = {kind: float(np.exp(np.mean(np.log(values)))) for kind, values in ratios.items()}
         return {"score": float(np.exp(np.mean(np.log(list(found.values()))))), **found}

@@ -18,9 +18,8 @@ from gangplan.simulator.gangs.mixes import TRAINING
 from gangplan.simulator.gangs.traffic import Draw, Episode
 
 from ...graph.compiled import CompiledNetwork
-from ...online.candidates import scratch_of
+from ...online.candidates import CandidateScratch
 from ...online.episodes import play
-from ...online.graph import graph_room
 from ...online.guard import EVERYTHING
 from ...online.settings import GnnSettings
 from ..imitation import Averaged
@@ -43,8 +42,8 @@ MOMENTUM, SLOWEST = 0.9, 0.1
 
 def pays(given: Episode, net: CompiledNetwork, settings: GnnSettings) -> float:
     """Return the logarithm of the mean JCT of a run in which the network decides."""
-    state, s = given.begin(), scratch_of(given.cluster)
-    of = graph_room(given.cluster, s), net, FORMULAS[settings.rule], True, EVERYTHING, EVERYTHING
+    state, s = given.begin(), CandidateScratch(given.cluster)
+    of = net, FORMULAS[settings.rule], True, EVERYTHING, EVERYTHING
     play(given.jobs, given.cluster, state, s, *of)
     return log(given.mean_jct(state))
 

@@ -6,17 +6,32 @@ cost less than many of one, and where it takes several racks, others may.
 
 from __future__ import annotations
 
-from ...compiled.kernel import Ints, lean, lean_kernel
+import cython
+
+if not cython.compiled:
+    from ...native import Int, Ints
 
 
-@lean_kernel
-def find_closest(need: int, begin: Ints, free: Ints, take: Ints) -> None:
-    """Do what `closest` does, for Python."""
+def find_closest(need: Int, begin: Ints, free: Ints, take: Ints) -> None:
+    """Do what `closest` does, for Python.
+
+    Raises:
+        ValueError: if fewer GPUs are idle, or the arrays do not fit together.
+    """
+    m, racks = len(free), len(begin) - 1
+    if len(take) != m or racks < 0 or begin[0] < 0 or begin[racks] > m or (need > 0 and racks == 0):
+        raise ValueError(f"{len(take)} GPUs taken and {m} idle are not of {racks} racks")
+    idle: Int = 0
+    for rack in range(racks):
+        if begin[rack] > begin[rack + 1]:
+            raise ValueError(f"rack {rack} ends at node {begin[rack + 1]}, before it begins")
+        idle += rack_idle(begin, free, rack)
+    if idle < need:
+        raise ValueError(f"{need} GPUs are more than the {idle} that are idle")
     closest(need, begin, free, take)
 
 
-@lean
-def closest(need: int, begin: Ints, free: Ints, take: Ints) -> None:
+def closest(need: Int, begin: Ints, free: Ints, take: Ints) -> None:
     """Write how many GPUs a job of `need`, no more than are idle, gets of each node.
 
     Args:
@@ -29,9 +44,11 @@ def closest(need: int, begin: Ints, free: Ints, take: Ints) -> None:
     if best >= 0:
         take[best] = need
         return
-    left = need
+    left: Int = need
     while left > 0:
-        found, nodes, idle = -1, 0, 0
+        found: Int = -1
+        nodes: Int = 0
+        idle: Int = 0
         for rack in range(len(begin) - 1):
             there = rack_idle(begin, free, rack) - rack_idle(begin, take, rack)
             if there < left:
@@ -47,36 +64,36 @@ def closest(need: int, begin: Ints, free: Ints, take: Ints) -> None:
         left -= _fill(left, begin, free, take, found)
 
 
-@lean
-def best_fit(need: int, begin: int, end: int, free: Ints) -> int:
+def best_fit(need: Int, begin: Int, end: Int, free: Ints) -> Int:
     """Return the node with the fewest idle GPUs that holds the job, -1 if there is none."""
-    best = -1
+    best: Int = -1
     for node in range(begin, end):
         if free[node] >= need and (best < 0 or free[node] < free[best]):
             best = node
+            if free[best] == need:
+                break
     return best
 
 
-@lean
-def rack_idle(begin: Ints, free: Ints, rack: int) -> int:
+def rack_idle(begin: Ints, free: Ints, rack: Int) -> Int:
     """Return the idle GPUs of a rack."""
-    idle = 0
+    idle: Int = 0
     for node in range(begin[rack], begin[rack + 1]):
         idle += free[node]
     return idle
 
 
-@lean
-def take_idle(node: int, most: int, free: Ints, take: Ints) -> int:
+def take_idle(node: Int, most: Int, free: Ints, take: Ints) -> Int:
     """Take a node's idle GPUs, at most so many; return how many that are."""
     take[node] = min(most, free[node])
-    return int(take[node])
+    return take[node]
 
 
-@lean
-def _nodes_for(need: int, begin: Ints, free: Ints, rack: int) -> int:
+def _nodes_for(need: Int, begin: Ints, free: Ints, rack: Int) -> Int:
     """Return the least number of nodes of a rack that hold so many GPUs, which it has."""
-    size, nodes, left = 0, 0, need
+    size: Int = 0
+    nodes: Int = 0
+    left: Int = need
     for node in range(begin[rack], begin[rack + 1]):
         size = max(size, free[node])
     while left > 0:
@@ -88,12 +105,12 @@ def _nodes_for(need: int, begin: Ints, free: Ints, rack: int) -> int:
     return nodes
 
 
-@lean
-def _fill(need: int, begin: Ints, free: Ints, take: Ints, rack: int) -> int:
+def _fill(need: Int, begin: Ints, free: Ints, take: Ints, rack: Int) -> Int:
     """Take the largest nodes of a rack one after the other, the last one as the best fit; return how many GPUs."""
-    left = need
+    left: Int = need
     while left > 0:
-        largest, last = -1, -1
+        largest: Int = -1
+        last: Int = -1
         for node in range(begin[rack], begin[rack + 1]):
             if take[node] or not free[node]:
                 continue

@@ -46,7 +46,7 @@ class Picking:
 
     def see(self) -> Halves:
         """Return what the network is shown."""
-        return observe(self.batch.jobs, self.batch.state, self.batch.size, self.settings)
+        return observe(self.batch.episodes, self.settings)
 
     def look(self) -> Observed:
         """Return what there is to decide in every episode."""
@@ -77,7 +77,7 @@ class Placing(Picking):
     @property
     def mask(self) -> NDArray[np.bool_]:
         """Which GPUs may be picked, bool (B, GPUs): those that are idle."""
-        idle: NDArray[np.bool_] = self.batch.state.holder < 0
+        idle = np.stack([state.holder < 0 for _, state in self.batch.episodes])
         return idle & ~self._aside & self.batch.mask.any(axis=1, keepdims=True)
 
     def see(self) -> Halves:
@@ -88,7 +88,7 @@ class Placing(Picking):
         """Take an action of each episode, and return the rewards; a job starts with its last GPU."""
         batch, every = self.batch, np.arange(self.count)
         self._aside[every, action] = True
-        full = self._aside.sum(axis=1) == batch.jobs.gpus[every, batch.state.queue[:, 0]]
+        full = self._aside.sum(axis=1) == [jobs.gpus[state.queue[:1]].sum() for jobs, state in batch.episodes]
         take = np.add.reduceat(self._aside, batch.cluster.first[:-1], axis=1, dtype=np.int64)
         earned, self._ended = batch.act(np.where(full, 0, -1), take=take)
         self._aside[full] = False
@@ -195,11 +195,9 @@ def stagger(episodes: Picking) -> None:
 def least_work(episodes: Picking) -> NDArray[np.float32]:
     """Return the regrets 0 of the job with the least work, or of waiting if that does not fit, and 1 of others."""
     batch, slots = episodes.batch, episodes.settings.slots
-    queue = batch.state.queue[:, :slots]
-    work = np.take_along_axis(batch.jobs.expected * batch.jobs.gpus, queue, 1)
-    first = np.where(np.arange(queue.shape[1]) < batch.state.count[:, WAITING, None], work, np.inf).argmin(axis=1)
-    every = np.arange(len(batch))
-    best = np.where(batch.mask[every, first], first, slots)
     regret = np.where(batch.mask, 1.0, np.inf).astype(np.float32)
-    regret[every, best] = 0.0
+    for row, mask, (jobs, state) in zip(regret, batch.mask, batch.episodes, strict=True):
+        queue = state.queue[: min(slots, state.count[WAITING])]
+        first = int((jobs.expected[queue] * jobs.gpus[queue]).argmin()) if len(queue) else 0
+        row[first if mask[first] else slots] = 0.0
     return regret

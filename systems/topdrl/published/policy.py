@@ -15,10 +15,9 @@ from gangplan.learned.policy.network import NetworkPolicy
 from gangplan.simulator.gangs.allocate import ALLOCATORS, allocate
 from gangplan.simulator.gangs.arrays import ARRIVED, RUNNING, WAITING, Cluster, Jobs, State
 from gangplan.simulator.gangs.step import advance, start
-from gangplan.solvers.compiled.kernel import Ints
 
-from ..batch import JobRows, StateRows, alone
-from ..image import SCALARS, draw
+from ..image import SCALARS
+from ..kernels import draw
 from .recipe import NAME, TopdrlSettings
 
 PATCH = 5
@@ -100,18 +99,18 @@ Halves = NDArray[np.float16]
 """Images are of 0 and 1, and many are kept."""
 
 
-def observe(jobs: JobRows, state: StateRows, size: Ints, settings: TopdrlSettings, step: float | None = None) -> Halves:
+def observe(episodes: list[tuple[Jobs, State]], settings: TopdrlSettings, step: float | None = None) -> Halves:
     """Return what is seen of B states, float16 (B, rows GPUs + slots rows widest + scalars).
 
     Args:
         step: seconds of a row, by default that of training.
     """
-    b, rows, slots = len(size), settings.rows, settings.slots
+    b, rows, slots = len(episodes), settings.rows, settings.slots
     parts = [
         np.zeros(shape, dtype=np.float32)
         for shape in ((b, rows, settings.gpus), (b, slots, rows, settings.widest), (b, len(SCALARS)))
     ]
-    draw(jobs, state, size, step or settings.step, settings.backlog, *parts)
+    draw(episodes, step or settings.step, settings.backlog, *parts)
     return np.concatenate([x.reshape(b, -1) for x in parts], axis=1, dtype=np.float16, casting="same_kind")
 
 
@@ -181,16 +180,16 @@ class TopdrlPolicy(NetworkPolicy):
 
     def _decide(self, jobs: Jobs, cluster: Cluster, state: State, mask: NDArray[np.bool_], take: Any) -> int:
         """Return the slot whose job starts, and write what it takes; or the number of slots, to wait."""
-        rows = alone(jobs, state)
+        alone = [(jobs, state)]
         if self.settings.decides == "job":
-            scores = self.scores(observe(*rows, self.settings, self.step))[0]
+            scores = self.scores(observe(alone, self.settings, self.step))[0]
             at = int(np.where(mask, scores, -np.inf).argmax())
             if at < self.settings.slots:
                 allocate(self.allocator, int(jobs.gpus[state.queue[at]]), cluster, state.free, take)
             return at
         aside = np.zeros((1, self.settings.gpus), dtype=bool)
         for _ in range(int(jobs.gpus[state.queue[0]])):
-            seen = set_aside(observe(*rows, self.settings, self.step), aside, self.settings)
+            seen = set_aside(observe(alone, self.settings, self.step), aside, self.settings)
             idle = (state.holder < 0) & ~aside[0]
             aside[0, np.where(idle, self.scores(seen)[0], -np.inf).argmax()] = True
         take[:] = np.add.reduceat(aside[0], cluster.first[:-1], dtype=np.int64)

@@ -54,7 +54,7 @@ def test_messages_matter(make_network: Any) -> None:
         graph.source[:], graph.target[:], graph.weight[:] = (2, 3), (0, 1), 1.0
         before = score(graph, network)
         for field, value in (("source", np.array([3, 3])), ("weight", np.array([0.5, 1.0], np.float32))):
-            after = score(graph._replace(**{field: value}), network)
+            after = score(graph.replace(**{field: value}), network)
             assert (after[0] != before[0]).all() == messages
             assert (after[1] == before[1]).all()
 
@@ -69,7 +69,7 @@ def test_shapes_are_those_of_the_module(make_graphs: Graphs, make_network: Any, 
     expected = {name: tuple(x.shape) for name, x in tensors.items()}
     assert shapes(schema, network.width, len(network.own), messages, ranged=True) == expected
     total = sum(float(x.double().abs().sum()) for x in tensors.values())
-    arrays = network.compiled()._asdict()
+    arrays = network.compiled().arrays()
     for name in ("low", "high"):  # what no kind has is as wide as can be
         for kind, names in enumerate(schema.kinds.values()):
             arrays[name][kind, len(names) :] = 0

@@ -173,7 +173,7 @@ def test_scores_of_items(objective: str, weights: Weights) -> None:
     prepared = suite(objective).prepare(Run(problem, time_limit=60))
     decoder = policy.task.decoder(prepared)
     assert decoder is not None and (classic := decoder.decode(0)) is not None
-    said = replace(policy, network=policy.network._replace(last=np.full_like(policy.network.last, np.inf)))
+    said = replace(policy, network=policy.network.replace(last=np.full_like(policy.network.last, np.inf)))
     for one in (policy, said):
         first, *others = one.choose(prepared, 1)
         plan = decoder.decode(first)

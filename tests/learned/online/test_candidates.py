@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from gangplan.instances.placement import Fleet
-from gangplan.learned.online.candidates import BLOCKED, HELD_UP, IN_SIGHT, JOBS, LISTED, MEDIUM, PLACES, SMALL, WAIT
+from gangplan.learned.online.candidates import BLOCKED, IN_SIGHT, JOBS, MEDIUM, PLACES, SMALL, WAIT
 from gangplan.simulator.gangs.arrays import RUNNING, WAITING
-from gangplan.simulator.gangs.formula import PATIENT, key_of
+from gangplan.simulator.gangs.formula import PATIENT, Formula, key_of
 from gangplan.simulator.gangs.step import advance, communication
 
 RACKS = Fleet.regular(4, 8, 8)
@@ -19,7 +19,7 @@ RACKS = Fleet.regular(4, 8, 8)
 
 def check(world: Any) -> int:
     """Check each candidate, and return how many there are."""
-    jobs, cluster, state, s, _ = world
+    jobs, cluster, state, s = world
     k, pairs = world.observe(), set()
     assert (s.place[0] == WAIT) == (state.count[RUNNING] > 0 and k > 0)
     for i in range(int(s.place[0] == WAIT), k):
@@ -47,16 +47,16 @@ def test_candidates_fit_and_differ(make_world: Callable[..., Any], unequal: Flee
 def test_a_long_queue_is_cut(make_world: Callable[..., Any], nodes: int, size: int) -> None:
     """Of more kinds of jobs than there is room for, the first by the rule; the larger the cluster, the fewer."""
     world = make_world(1, arrived=0, fleet=Fleet.regular(1, nodes, 4), jobs=IN_SIGHT, length=200)
-    world = world.again(world.jobs._replace(submit=np.zeros(IN_SIGHT)))
+    world = world.again(world.jobs.replace(submit=np.zeros(IN_SIGHT)))
     advance(world.jobs, world.cluster, world.state)
     jobs, state, s, k = world.jobs, world.state, world.s, check(world)
     waiting = state.queue[: state.count[WAITING]]
-    key = np.unique([key_of(jobs, job, 0.0, 0.0, s.ideal, PATIENT) for job in waiting])
+    key = np.unique([key_of(jobs, job, 0.0, Formula(PATIENT, s.ideal, 0, 0)) for job in waiting])
     assert len(key) > JOBS[size] and 1 < k <= len(s.place)
     assert WAIT not in s.place[:k]  # nothing runs
     chosen = {int(state.queue[place]) for place in s.place[:k]}
-    assert len(chosen) == s.most[LISTED] == JOBS[size]
-    least = sorted({float(key_of(jobs, job, 0.0, 0.0, s.ideal, PATIENT)) for job in chosen})
+    assert len(chosen) == s.fit == JOBS[size]
+    least = sorted({float(key_of(jobs, job, 0.0, Formula(PATIENT, s.ideal, 0, 0))) for job in chosen})
     assert least == key[: len(least)].tolist()
     assert np.bincount(s.of[:k]).max() <= PLACES[size]
     assert np.isfinite(world.x()).all()
@@ -65,11 +65,11 @@ def test_a_long_queue_is_cut(make_world: Callable[..., Any], nodes: int, size: i
 def test_of_more_than_are_in_sight(make_world: Callable[..., Any]) -> None:
     """Candidates are of the first by the rule, at their places in the whole queue."""
     world = make_world(1, arrived=0, fleet=Fleet.regular(1, 8, 4), jobs=400, length=200)
-    world = world.again(world.jobs._replace(submit=np.zeros(400)))
+    world = world.again(world.jobs.replace(submit=np.zeros(400)))
     advance(world.jobs, world.cluster, world.state)
     check(world)
-    key = [key_of(world.jobs, job, 0.0, 0.0, world.s.ideal, PATIENT) for job in range(400)]
-    assert {*world.s.place[: world.s.most[LISTED]].tolist()} <= {*np.argsort(key, kind="stable")[:IN_SIGHT].tolist()}
+    key = [key_of(world.jobs, job, 0.0, Formula(PATIENT, world.s.ideal, 0, 0)) for job in range(400)]
+    assert {*world.s.place[: world.s.fit].tolist()} <= {*np.argsort(key, kind="stable")[:IN_SIGHT].tolist()}
     assert world.state.count[WAITING] == 400
 
 
@@ -77,28 +77,28 @@ def test_of_equal_jobs_the_first_submitted(make_world: Callable[..., Any]) -> No
     """Each kind is a candidate once; the same length with another intensity is another kind."""
     world = make_world(0, arrived=0, jobs=12)
     n = np.ones(12)
-    jobs = world.jobs._replace(submit=0 * n, expected=n, gpus=2 + 0 * world.jobs.gpus, intensity=n.copy())
+    jobs = world.jobs.replace(submit=0 * n, expected=n, gpus=2 + 0 * world.jobs.gpus, intensity=n.copy())
     jobs.intensity[[7, 9]] = 2.0
-    world = world.again(jobs._replace(first=np.append(0, np.cumsum(jobs.gpus))))
+    world = world.again(jobs.replace(first=np.append(0, np.cumsum(jobs.gpus))))
     advance(world.jobs, world.cluster, world.state)
     check(world)
-    assert world.s.listed[: world.s.most[LISTED]].tolist() == [0, 7]
+    assert world.s.listed[: world.s.fit].tolist() == [0, 7]
 
 
 def test_who_does_not_fit_is_looked_at(make_world: Callable[..., Any]) -> None:
     """Of jobs larger than what is idle those with the least work are kept apart, and are no candidates."""
     world = make_world(3, arrived=0, jobs=60, gpus=32, length=200)
-    world = world.again(world.jobs._replace(submit=np.zeros(60)))
+    world = world.again(world.jobs.replace(submit=np.zeros(60)))
     advance(world.jobs, world.cluster, world.state)
     world.state.free[1:] = 0
     world.state.free[0] = 3
     check(world)
     jobs, queue, s = world.jobs, world.state.queue[: world.state.count[WAITING]], world.s
-    held = queue[s.blocked[: s.most[HELD_UP]]]
+    held = queue[s.blocked[: s.not_fit]]
     assert len(held) == BLOCKED and (jobs.gpus[held] > 3).all()
     works = np.unique((jobs.expected * jobs.gpus)[queue[jobs.gpus[queue] > 3]])
     assert set(jobs.expected[held] * jobs.gpus[held]) <= set(works[:BLOCKED])
-    assert (jobs.gpus[queue[s.place[: s.most[LISTED]]]] <= 3).all()
+    assert (jobs.gpus[queue[s.place[: s.fit]]] <= 3).all()
 
 
 def test_nothing_to_decide(make_world: Callable[..., Any]) -> None:

@@ -11,9 +11,8 @@ import pytest
 
 from gangplan.instances.placement import Fleet
 from gangplan.instances.placement.proximity import Proximity
-from gangplan.learned.online.candidates import MEAN, SEEN, WAIT, scratch_of
+from gangplan.learned.online.candidates import WAIT, CandidateScratch
 from gangplan.learned.online.episodes import look, play
-from gangplan.learned.online.graph import graph_room
 from gangplan.simulator.gangs.arrays import ARRIVED, jobs_of
 from gangplan.simulator.gangs.formula import EVOLVED, finish
 from gangplan.simulator.gangs.mixes import MIXES, told_means
@@ -32,7 +31,7 @@ def mixed(name: str, fleet: Fleet, seed: int) -> World:
     draw = told_means(MIXES[name]) if name == "uncertain" else lambda n: (MIXES[name].draw(n), None)
     work, told = draw(seed)
     jobs = jobs_of(work, Proximity(intensity={"": 4.0} if name == "expensive" else {}), told)
-    return world_of(fleet, jobs._replace(submit=jobs.submit * 32 / fleet.n_gpus))
+    return world_of(fleet, jobs.replace(submit=jobs.submit * 32 / fleet.n_gpus))
 
 
 @pytest.mark.parametrize(("mix", "size"), [*product(NAMES, SIZES)])
@@ -47,7 +46,7 @@ def test_the_untrained_network_is_patient(
         assert world.play(make_policy(seed, 0.0, settings)) >= len(world.jobs.submit)
         named = world.again()
         Patient().finish(named.jobs, named.cluster, named.state)
-        for ours, theirs in zip(world.state[-4:], named.state[-4:], strict=True):
+        for ours, theirs in zip(*([*x.state.arrays().values()][-4:] for x in (world, named)), strict=True):
             assert np.array_equal(ours, theirs)
         assert np.array_equal(world.state.held, named.state.held)
 
@@ -59,7 +58,7 @@ def test_a_rule_is_its_list(make_world: Callable[..., Any], make_policy: Any, ru
     for seed in range(2):
         world = make_world(seed, arrived=0, fleet=FLEETS[size])
         noise = 1 + 0.1 * np.random.default_rng(seed).random(len(world.jobs.work))  # no ties: either may be first
-        jobs = world.jobs._replace(work=world.jobs.work * noise, expected=world.jobs.expected * noise)
+        jobs = world.jobs.replace(work=world.jobs.work * noise, expected=world.jobs.expected * noise)
         ours, theirs = world.again(jobs), world.again(jobs)
         ours.play(make_policy(0), rule, learned=False)
         finish(jobs, world.cluster, theirs.state, CORRECTED[rule])
@@ -105,16 +104,15 @@ def test_what_jobs_are_like(make_world: Callable[..., Any]) -> None:
     world = make_world(1)
     look(world.jobs, world.cluster, world.state, world.s)
     n = int(world.state.count[ARRIVED])
-    assert world.s.stats[SEEN] == n
-    assert world.s.stats[MEAN] == pytest.approx(world.jobs.expected[:n].mean())
+    assert world.s.arrived == n
+    assert world.s.mean == pytest.approx(world.jobs.expected[:n].mean())
 
 
 @pytest.mark.parametrize("number", range(8))
 def test_patient_on_what_is_learned_from(make_policy: Callable[..., Any], number: int) -> None:
     """The untrained network is `Patient` on workloads of training, too: other clusters, lognormal lengths."""
     given = episode(number, 80)
-    s = scratch_of(given.cluster)
-    world = World(given.jobs, given.cluster, given.begin(), s, graph_room(given.cluster, s))
+    world = World(given.jobs, given.cluster, given.begin(), CandidateScratch(given.cluster))
     named = world._replace(state=given.begin())
     world.play(make_policy(0, 0.0))
     Patient().finish(named.jobs, named.cluster, named.state)
@@ -125,7 +123,7 @@ def test_jobs_that_wait_for_closer_gpus_keep_nobody_from_being_a_candidate() -> 
     """On a crowded cluster of 256 nodes, where the first jobs by the evolved rule wait, others start all the same."""
     run = TRAIN[9].episode(2_600_000, 400)
     assert TRAIN[9].name == "mix-2048"
-    alone, ours, s = run.begin(), run.begin(), scratch_of(run.cluster)
+    alone, ours, s = run.begin(), run.begin(), CandidateScratch(run.cluster)
     finish(run.jobs, run.cluster, alone, EVOLVED)
-    play(run.jobs, run.cluster, ours, s, graph_room(run.cluster, s), drawn(0).net, EVOLVED, False, 1 << 60, 1 << 60)
+    play(run.jobs, run.cluster, ours, s, drawn(0).net, EVOLVED, False, 1 << 60, 1 << 60)
     assert run.mean_jct(ours) < 1.05 * run.mean_jct(alone)

@@ -10,7 +10,8 @@ import pytest
 
 from gangplan.instances.placement import Fleet
 from gangplan.learned.online.candidates import WAIT
-from gangplan.learned.online.features import BY_RULE, CANDIDATE
+from gangplan.learned.online.features import BY_RULE
+from gangplan.learned.online.schema import CANDIDATE
 from gangplan.simulator.gangs.arrays import RUNNING
 
 
@@ -29,7 +30,8 @@ def test_features_have_no_scale(make_world: Callable[..., Any], seed: int, fleet
 def test_features_keep_to_what_is_told(make_world: Callable[..., Any]) -> None:
     """Other true lengths of jobs that wait or run, and other jobs to come, change nothing; other GPUs do."""
     world = make_world(2)
-    jobs, _, state, _, graph = world
+    jobs, _, state, s = world
+    graph = s.graph
     k, before, weight = world.observe(), world.x(), graph.weight[: graph.relation[-1]].copy()
     live = state.finish > state.clock[0]
     work, later, finish = jobs.work.copy(), np.arange(len(jobs.work)) >= state.count[0], state.finish.copy()
@@ -38,13 +40,13 @@ def test_features_keep_to_what_is_told(make_world: Callable[..., Any]) -> None:
     finish[live & np.isfinite(finish)] += 50
     told = jobs.expected.copy()
     told[later] *= 7
-    other = jobs._replace(work=work, expected=told, submit=np.where(later, jobs.submit + 9, jobs.submit))
-    assert world._replace(jobs=other, state=state._replace(finish=finish)).observe() == k
+    other = jobs.replace(work=work, expected=told, submit=np.where(later, jobs.submit + 9, jobs.submit))
+    assert world._replace(jobs=other, state=state.replace(finish=finish)).observe() == k
     assert np.array_equal(world.x(), before)
     assert np.array_equal(graph.weight[: graph.relation[-1]], weight)
     gpus = jobs.gpus.copy()
     gpus[state.queue[0]] += 1
-    world._replace(jobs=jobs._replace(gpus=gpus)).observe()
+    world._replace(jobs=jobs.replace(gpus=gpus)).observe()
     assert not np.array_equal(world.x(), before)
 
 
@@ -82,7 +84,7 @@ def test_a_job_that_should_have_ended(make_world: Callable[..., Any]) -> None:
     assert state.count[RUNNING] > 0
     expected = world.jobs.expected.copy()
     expected[state.running[: state.count[RUNNING]]] = 1e-3
-    assert world._replace(jobs=world.jobs._replace(expected=expected)).observe() > 0
+    assert world._replace(jobs=world.jobs.replace(expected=expected)).observe() > 0
     late = world.graph.x[world.graph.kind[2] : world.graph.kind[3], 3]
     assert (
         len(late) == state.count[RUNNING]

@@ -10,10 +10,9 @@ import pytest
 
 from gangplan.instances.placement import Fleet
 from gangplan.learned.graph.compiled import score
-from gangplan.learned.online.candidates import ASKED, HELD_UP, LISTED, WAIT
+from gangplan.learned.online.candidates import APART, RUNS_SEEN, WAIT
 from gangplan.learned.online.features import BY_RULE
 from gangplan.learned.online.graph import (
-    APART,
     CANDIDATE_IN,
     HOLDS,
     IN_RACK,
@@ -25,11 +24,10 @@ from gangplan.learned.online.graph import (
     RACKS,
     RUN_IN,
     RUNS,
-    RUNS_SEEN,
-    SCHEMA,
     STARTED_BY,
     TAKES,
 )
+from gangplan.learned.online.schema import SCHEMA
 from gangplan.simulator.gangs.arrays import RUNNING
 from gangplan.simulator.gangs.step import start
 
@@ -54,7 +52,7 @@ def test_the_graph_is_whole(make_world: Callable[..., Any], unequal: Fleet, size
     k, s, graph = world.observe(), world.s, world.graph
     count = np.diff(graph.kind)
     runs = min(RUNS_SEEN, int(world.state.count[RUNNING]))
-    assert count[:3].tolist() == [k, s.most[LISTED] + s.most[HELD_UP], runs] and count[-1] == 1
+    assert count[:3].tolist() == [k, s.fit + s.not_fit, runs] and count[-1] == 1
     assert graph.kind[-1] <= len(graph.x) and graph.relation[-1] < len(graph.source)
     for i, (a, b) in enumerate(SCHEMA.ends):
         part = slice(graph.relation[i], graph.relation[i + 1])
@@ -127,12 +125,12 @@ def renamed(world: Any, order: np.ndarray) -> Any:
     first = np.append(0, np.cumsum(sizes))
     gpu = np.concatenate([np.arange(cluster.first[n], cluster.first[n + 1]) for n in order])  # which stood where
     back = np.argsort(gpu)
-    other = cluster._replace(first=first, node=np.repeat(np.arange(len(order)), sizes), rack=cluster.rack[order])
+    other = cluster.replace(first=first, node=np.repeat(np.arange(len(order)), sizes), rack=cluster.rack[order])
     held = state.held.copy()
     for job in state.running[: state.count[RUNNING]]:
         rows = slice(world.jobs.first[job], world.jobs.first[job + 1])
         held[rows] = np.sort(back[held[rows]])
-    then = state._replace(free=state.free[order], holder=state.holder[gpu], held=held)
+    then = state.replace(free=state.free[order], holder=state.holder[gpu], held=held)
     return world.again()._replace(cluster=other, state=then)
 
 
@@ -146,7 +144,7 @@ def test_names_of_nodes_make_no_difference(make_world: Callable[..., Any], make_
         order = np.lexsort((rng.random(len(world.cluster.rack)), world.cluster.rack))
         other = renamed(world, order)
         for x in (world, other):
-            x.s.most[ASKED] = 1  # other allocators go by the order of nodes
+            x.s.asked = 1  # other allocators go by the order of nodes
         k = world.observe()
         assert other.observe() == k > 1 and np.array_equal(world.s.place[:k], other.s.place[:k])
         if not np.array_equal(world.s.take[:k][:, order], other.s.take[:k]):
@@ -160,7 +158,7 @@ def test_names_of_nodes_make_no_difference(make_world: Callable[..., Any], make_
 def test_runs_that_are_seen_are_the_next_to_end(make_world: Callable[..., Any], make_policy: Any) -> None:
     """Of more than there is room for, those that end first."""
     world = make_world(0, arrived=0, fleet=Fleet.regular(4, 8, 8), jobs=150, gpus=2)
-    world = world.again(world.jobs._replace(submit=0.0 * world.jobs.submit, intensity=0.0 * world.jobs.intensity))
+    world = world.again(world.jobs.replace(submit=0.0 * world.jobs.submit, intensity=0.0 * world.jobs.intensity))
     world.play(make_policy(0, 0.0), until=150)
     state, jobs = world.state, world.jobs
     while state.count[RUNNING] < 100:

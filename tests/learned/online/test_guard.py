@@ -24,7 +24,7 @@ from gangplan.learned.online.guard import (
 )  # fmt: skip
 from gangplan.learned.online.policy import GnnPolicy
 from gangplan.learned.policy.weights import find
-from gangplan.simulator.gangs.arrays import copy, first_jobs
+from gangplan.simulator.gangs.arrays import first_jobs
 from gangplan.simulator.gangs.formula import finish
 from gangplan.simulator.gangs.mixes import VALIDATION
 from gangplan.simulator.gangs.traffic import VALIDATE
@@ -81,7 +81,7 @@ def test_level_is_not_better(make_world: Callable[..., Any], make_policy: Any) -
 def test_all_play_the_same_jobs_from_the_same_state(make_world: Callable[..., Any], make_policy: Any) -> None:
     """What runs and waits, and then stretches of the past in their gaps; what is handed over is not changed."""
     world = make_world(1)
-    before, past = copy(world.state), known(world.jobs, world.state, 40)
+    before, past = world.state.copy(), known(world.jobs, world.state, 40)
     guard = Guard(world.cluster, make_policy(0).net)
     guard.watch(world.jobs, world.state, past, 40)
     live = int(world.state.count[1:].sum())
@@ -91,7 +91,7 @@ def test_all_play_the_same_jobs_from_the_same_state(make_world: Callable[..., An
         at = [i for i in range(40) if (past.gpus[(i + np.arange(AHEAD)) % 40] == come).all()]
         assert len(come) == AHEAD and at and (np.diff(times) >= 0).all() and times[0] >= state.clock[0]
     guard.advance()
-    assert all(np.array_equal(x, y) for x, y in zip(before, world.state, strict=True))
+    assert all(np.array_equal(x, getattr(world.state, name)) for name, x in before.arrays().items())
 
 
 def test_a_large_cluster_is_played_in_part(
@@ -118,7 +118,7 @@ def test_who_needs_nodes_that_are_down(make_world: Callable[..., Any], make_poli
     guard, gpus = Guard(world.cluster, make_policy(0).net), np.repeat([32, 0], 20)
     world.state.free[4:] = 0
     past = known(world.jobs, world.state, 40)
-    guard.watch(world.jobs, world.state, past._replace(gpus=gpus), 40)
+    guard.watch(world.jobs, world.state, past.replace(gpus=gpus), 40)
     assert {*guard._plays[0][0].gpus.tolist()} <= {*range(1, 17)}
     guard.advance()
     assert len(guard.ahead) == PLAYS and np.isfinite(guard.ahead).all()
@@ -155,12 +155,12 @@ def test_it_compares_again_when_half_as_many_more_came(make_world: Callable[...,
 def test_it_knows_no_future(make_world: Callable[..., Any]) -> None:
     """What is replayed has the jobs that arrived, and true lengths of those that are done only."""
     world = make_world(1)
-    jobs = world.jobs._replace(expected=world.jobs.expected * 2)
+    jobs = world.jobs.replace(expected=world.jobs.expected * 2)
     past = known(jobs, world.state, 40)
     done = world.state.finish[:40] <= world.state.clock[0]
     assert 0 < done.sum() < 40
     assert (past.work == np.where(done, jobs.work[:40], jobs.expected[:40])).all()
-    assert [len(x) for x in past] == [40, 40, 40, 40, 40, 41]
+    assert [len(x) for x in past.arrays().values()] == [40, 40, 40, 40, 40, 41]
 
 
 def test_it_forgets_what_is_long_ago(make_world: Callable[..., Any]) -> None:
@@ -180,7 +180,7 @@ def test_the_guard_hears_of_no_later_job(make_world: Callable[..., Any], seed: i
     world = make_world(seed, arrived=0, jobs=120)
     jobs, n = world.jobs, 80
     later = np.arange(120) >= n
-    other = jobs._replace(work=np.where(later, 9 * jobs.work, jobs.work), expected=jobs.work * np.where(later, 9, 1))
+    other = jobs.replace(work=np.where(later, 9 * jobs.work, jobs.work), expected=jobs.work * np.where(later, 9, 1))
     one, two = world.again(), world.again(other)
     contrary().finish(jobs, one.cluster, one.state)
     contrary().finish(other, two.cluster, two.state)

@@ -14,8 +14,8 @@ from gangplan.instances import InstanceError
 from gangplan.instances.placement import Fleet
 from gangplan.learned import Case, check_policy
 from gangplan.learned.graph.compiled import Graph, shapes
-from gangplan.learned.online.graph import SCHEMA
 from gangplan.learned.online.policy import GnnPolicy, Observation
+from gangplan.learned.online.schema import SCHEMA
 from gangplan.learned.online.settings import GnnSettings
 from gangplan.simulator.gangs.mixes import Mix
 from gangplan.systems.topdrl.simulate import simulate

@@ -11,8 +11,8 @@ import pytest
 from gangplan.instances.placement import Fleet
 from gangplan.learned.online.candidates import WAIT
 from gangplan.learned.online.features import BY_RULE
-from gangplan.learned.online.rollouts import imagine, weigh
-from gangplan.simulator.gangs.arrays import RUNNING, WAITING, copy
+from gangplan.learned.online.rollouts import imagined, weigh
+from gangplan.simulator.gangs.arrays import RUNNING, WAITING, first_jobs
 from gangplan.simulator.gangs.formula import PATIENT, finish
 from gangplan.simulator.gangs.step import start, total_jct
 
@@ -24,8 +24,8 @@ DEPTHS = (0, 12)
 @pytest.mark.parametrize("seed", range(2))
 def test_a_future_begins_with_the_state(make_world: Callable[..., Any], seed: int, fleet: Fleet | None) -> None:
     """Those who wait and run do so in the future, on the GPUs they have; others come later, and are like those seen."""
-    jobs, _, state, *_ = make_world(seed, fleet=fleet)
-    ours, then = imagine(jobs, state, jobs, int(state.count[0]), 25)
+    jobs, cluster, state, *_ = make_world(seed, fleet=fleet)
+    ours, then = imagined(jobs, cluster, state, first_jobs(jobs, int(state.count[0])), 25, seed, 0)
     live = int(state.count[WAITING] + state.count[RUNNING])
     assert (then.count == [live, state.count[WAITING], state.count[RUNNING]]).all()
     assert len(ours.submit) == live + 25
@@ -44,10 +44,10 @@ def test_a_future_begins_with_the_state(make_world: Callable[..., Any], seed: in
 
 def test_who_ends_at_this_instant_runs_still(make_world: Callable[..., Any]) -> None:
     """A future has whoever the state says waits and runs, though a job that takes no time ends as it starts."""
-    jobs, _, state, *_ = make_world(0)
+    jobs, cluster, state, *_ = make_world(0)
     running = np.sort(state.running[: state.count[RUNNING]])
     state.finish[running] = state.clock[0]
-    ours, then = imagine(jobs, state, jobs, int(state.count[0]), 0)
+    ours, then = imagined(jobs, cluster, state, jobs, 0, 0, 0)
     live = np.sort(np.append(running, state.queue[: state.count[WAITING]]))
     assert len(running) and (ours.gpus == jobs.gpus[live]).all()
     assert then.count[RUNNING] == len(running)
@@ -56,9 +56,9 @@ def test_who_ends_at_this_instant_runs_still(make_world: Callable[..., Any]) -> 
 def weighed(world: Any, policy: Any, tried: np.ndarray, depth: int, seed: int = 1, ahead: int = 10) -> np.ndarray:
     """Return what the JCTs sum up to with each candidate, in each of four futures."""
     other, value = world.again(), np.zeros((len(tried), 4))
-    jobs, cluster, state, s, _ = world
+    jobs, cluster, state, s = world
     weigh(
-        jobs, cluster, state, jobs, s, other.s, other.graph, policy.net, PATIENT, tried, ahead, depth, seed, value
+        jobs, cluster, state, jobs, s, other.s, policy.net, PATIENT, tried, ahead, depth, seed, value
     )  # fmt: skip
     return value
 
@@ -69,16 +69,16 @@ def test_a_future_without_arrivals_is_the_rule_from_here(
 ) -> None:
     """With nobody to come all futures are one: the candidate, then the rule to the end; and nothing else changes."""
     world = make_world(seed)
-    k, before = world.observe(), copy(world.state)
+    k, before = world.observe(), world.state.copy()
     value = weighed(world, make_policy(0), np.arange(k), 0, ahead=0)
-    for name, x in before._asdict().items():
+    for name, x in before.arrays().items():
         assert np.array_equal(getattr(world.state, name), x)
     assert np.ptp(value, axis=1).max() <= 1e-9 * value.max()
     jobs, live, n = world.jobs, before.finish > before.clock[0], int(before.count[0])
     live[n:] = False
     for i in range(1, k):
-        then = world.again(jobs._replace(submit=np.where(np.arange(len(jobs.submit)) < n, jobs.submit, np.inf)))
-        state = copy(world.state)
+        then = world.again(jobs.replace(submit=np.where(np.arange(len(jobs.submit)) < n, jobs.submit, np.inf)))
+        state = world.state.copy()
         start(jobs, world.cluster, state, int(world.s.place[i]), world.s.take[i].copy())
         finish(then.jobs, world.cluster, state, PATIENT)
         assert value[i, 0] == pytest.approx((state.finish - jobs.submit)[live].sum(), rel=1e-9)
@@ -123,4 +123,4 @@ def test_total_jct_leaves_out_who_has_not_started(make_world: Callable[..., Any]
     started = np.isfinite(world.state.finish)
     assert 0 < started.sum() < len(started)
     expected = (world.state.finish - world.jobs.submit)[started].sum()
-    assert total_jct(world.jobs, world.state.finish) == pytest.approx(expected)
+    assert total_jct(world.jobs, world.state) == pytest.approx(expected)

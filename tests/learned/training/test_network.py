@@ -71,7 +71,7 @@ def test_what_counts_is_copied(make_graphs: Callable[[int, int], tuple[Schema, l
     before = {kind: packed.batch(np.arange(3))[kind].x.clone() for kind in schema.kinds}
     assert sum(x.numel() for x in before.values()) > 0
     for graph in graphs:
-        for array in graph:
+        for array in graph.arrays().values():
             array[:] = 0
     assert all(torch.equal(packed.batch(np.arange(3))[kind].x, x) for kind, x in before.items())
 

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import heapq
 import json
-import os
-import subprocess
-import sys
 import time
 import warnings
 from collections.abc import Callable
@@ -21,9 +18,9 @@ from gangplan.instances.placement import Demand, Fleet, GangJob
 from gangplan.instances.placement.proximity import Proximity
 from gangplan.learned.graph.compiled import shapes
 from gangplan.learned.online.candidates import WAIT
-from gangplan.learned.online.graph import SCHEMA
 from gangplan.learned.online.guard import AHEAD, EVERYTHING, FIRST
 from gangplan.learned.online.policy import GnnPolicy
+from gangplan.learned.online.schema import SCHEMA
 from gangplan.learned.online.settings import GnnSettings
 from gangplan.learned.policy.weights import find
 from gangplan.scheduler.policies import network
@@ -432,40 +429,6 @@ def test_nothing_to_learn_from_places() -> None:
         scheduler.submit(gang(f"j{i}", 3), 10.0 + i)
     decision = scheduler.decide(60.0)
     assert len(decision.starts) == 5 and {x.tier for x in decision.starts} == {"gnn"} and not decision.notes
-
-
-def test_no_index_leaves_its_array() -> None:
-    """On more nodes and racks than are told apart nothing is out of bounds, as Python without compiled code sees it."""
-    code = """
-from gangplan import Scheduler
-from gangplan.instances.placement import Fleet, GangJob
-from gangplan.instances.placement.proximity import Proximity
-from gangplan.learned.online.policy import GnnPolicy
-from gangplan.learned.policy.weights import find
-for shape in ((9, 8, 4), (66, 1, 2)):
-    policy = GnnPolicy.load(find("gnn"), guarded=False)
-    policy.net.low[:], policy.net.high[:] = -1e9, 1e9  # it decides, whatever it has seen
-    scheduler = Scheduler(Fleet.regular(*shape), policy, speeds=Proximity())
-    for i in range(6):
-        scheduler.submit(GangJob(str(i), "any", (1 + 5 * i,)), 10.0 + i)
-    assert {start.tier for start in scheduler.decide(600.0).starts} == {"gnn"}
-"""
-    of = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
-    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True, env=of, timeout=300)
-
-
-def test_a_new_process_has_all_loaded_when_the_scheduler_is_made() -> None:
-    """What decides is there before the first decision, which has milliseconds."""
-    code = """
-from gangplan import Scheduler
-from gangplan.instances.placement import Fleet
-from gangplan.learned.online.episodes import look, observe
-from gangplan.simulator.gangs.step import start
-Scheduler(Fleet.regular(racks=2, nodes=2, gpus=2), "gnn")
-assert all(kernel.signatures for kernel in (look, observe, start))
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
 
 
 def crowded(policy: Any, n: int) -> Scheduler:

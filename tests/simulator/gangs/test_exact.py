@@ -10,7 +10,7 @@ from gangplan.instances.placement import Fleet
 from gangplan.instances.placement.proximity import Proximity
 from gangplan.instances.workload import Workload
 from gangplan.simulator.gangs.allocate import CLOSEST
-from gangplan.simulator.gangs.arrays import RUNNING, Cluster, Jobs, State, begin, cluster_of, copy, jobs_of
+from gangplan.simulator.gangs.arrays import RUNNING, Cluster, Jobs, State, begin, cluster_of, jobs_of
 from gangplan.simulator.gangs.exact import best_end
 from gangplan.simulator.gangs.listing import Listing, run_list
 from gangplan.simulator.gangs.mixes import Mix
@@ -19,7 +19,7 @@ from gangplan.simulator.gangs.step import advance, start, total_jct
 
 def in_order(jobs: Jobs, cluster: Cluster, state: State) -> State:
     """Return the end where jobs start in their order, whoever fits at once."""
-    n, end = len(jobs.submit), copy(state)
+    n, end = len(jobs.submit), state.copy()
     of = Listing(np.arange(float(n)), np.full(n, CLOSEST), np.full(n, np.inf), np.zeros(n, dtype=np.int64))
     run_list(jobs, cluster, end, of, np.inf)
     return end
@@ -48,12 +48,12 @@ def test_a_gang_waits_for_a_whole_node(rough: bool) -> None:
     # before 3 no node has two idle GPUs, so that G ends at 3 + 4 or, apart, at 8; H takes 2 at least, and there is
     # room for it at once: 7 + 2, and 3 + 10 of those that run
     assert end.finish.tolist() == [3, 10, 7, 2]
-    assert total_jct(jobs, end.finish) == 22
+    assert total_jct(jobs, end) == 22
     assert bound == pytest.approx(22, rel=0.02 if rough else 1e-9)
     # were G to start apart, H would wait for R: 8 + (3 + 2) and 13
     start(jobs, cluster, state, 0, np.array([1, 1]))
     after, _ = best_end(jobs, cluster, state, in_order(jobs, cluster, state), 5.0, rough=rough)
-    assert total_jct(jobs, after.finish) == 26
+    assert total_jct(jobs, after) == 26
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -65,7 +65,7 @@ def test_with_nothing_running_it_is_a_window(seed: int) -> None:
     end, bound = best_end(jobs, cluster, state, in_order(jobs, cluster, state), 20.0)
     best = window(work, fleet, near)
     assert best.proved
-    assert total_jct(jobs, end.finish) == pytest.approx(5 * best.mean_jct, rel=1e-6)
+    assert total_jct(jobs, end) == pytest.approx(5 * best.mean_jct, rel=1e-6)
     assert bound == pytest.approx(5 * best.mean_jct, rel=1e-4)
 
 
@@ -77,11 +77,11 @@ def test_it_is_never_worse_than_what_it_begins_with(seed: int) -> None:
     of = Listing(np.arange(12.0), np.full(12, CLOSEST), np.full(12, np.inf), np.zeros(12, dtype=np.int64))
     state = begin(jobs, cluster)
     run_list(jobs, cluster, state, of, float(jobs.submit[6]))
-    given, before = in_order(jobs, cluster, state), copy(state)
+    given, before = in_order(jobs, cluster, state), state.copy()
     end, bound = best_end(jobs, cluster, state, given, 1.0)
     running = state.running[: state.count[RUNNING]]
     assert (end.finish[running] == state.finish[running]).all()
-    assert bound * (1 - 1e-9) <= total_jct(jobs, end.finish) <= total_jct(jobs, given.finish)
-    assert all(np.array_equal(a, b) for a, b in zip(state, before, strict=True))
+    assert bound * (1 - 1e-9) <= total_jct(jobs, end) <= total_jct(jobs, given)
+    assert all(np.array_equal(a, b) for a, b in zip(state.arrays().values(), before.arrays().values(), strict=True))
     hurried, _ = best_end(jobs, cluster, state, given, 1e-6)
-    assert total_jct(jobs, hurried.finish) == total_jct(jobs, given.finish)
+    assert total_jct(jobs, hurried) == total_jct(jobs, given)

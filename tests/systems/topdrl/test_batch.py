@@ -26,7 +26,7 @@ def choices(batch: Batch, score: str, discipline: str) -> np.ndarray:
     """Return what a rule does in each episode; head waits for the first, overtake starts the first that fits."""
     found = np.zeros(len(batch), dtype=np.int64)
     for b in range(len(batch)):
-        jobs, state = batch.of(b)
+        jobs, state = batch.episodes[b]
         queue = state.queue[: state.count[1]]
         key = {"fcfs": jobs.submit, "sjf": jobs.expected}[score][queue]
         if discipline == "overtake":
@@ -53,7 +53,7 @@ def test_rules_make_their_schedules(score: str, discipline: str, allocator: str)
         paid += batch.act(choices(batch, score, discipline))[0]
     for b, work in enumerate(works):
         alone = simulate(work, FLEET, rule(score, discipline, allocator))
-        made = outcome_of(work, FLEET, Proximity(), *batch.of(b)[:1], batch.cluster, batch.of(b)[1])
+        made = outcome_of(work, FLEET, Proximity(), *batch.episodes[b][:1], batch.cluster, batch.episodes[b][1])
         assert rows(made) == rows(alone)
         assert paid[b] == pytest.approx(-(alone.finish - work.submit).sum())
         assert (b, pytest.approx((alone.finish - work.submit).mean())) in batch.finished
@@ -68,7 +68,7 @@ def test_episodes_begin_anew() -> None:
         ended += int(batch.act(np.argmax(batch.mask, axis=1))[1].sum())
         last = max(last, int(batch.seeds.max()))
     assert sorted({f.seed for f in batch.finished} | set(batch.seeds.tolist())) == list(range(100, last + 1))
-    assert {len(batch.of(b)[0].submit) for b in range(4)} == {5 + int(seed) % 7 for seed in batch.seeds}
+    assert {len(batch.episodes[b][0].submit) for b in range(4)} == {5 + int(seed) % 7 for seed in batch.seeds}
 
 
 def test_given_gpus_and_rewards_by_hand() -> None:
@@ -87,17 +87,18 @@ def test_given_gpus_and_rewards_by_hand() -> None:
 def test_left_as_it_is() -> None:
     """At -1 an episode stays where it is, unpaid, whatever the others do."""
     batch = Batch(MIX.draw, FLEET, count=2, seed=5, slots=10)
-    before = [x.copy() for x in batch.of(1)[1]]
+    before = batch.episodes[1][1].copy()
     for _ in range(5):
         earned, ended = batch.act(np.array([int(batch.mask[0].argmax()), -1]), take=_take(batch))
         assert earned[1] == 0 and not ended[1]
-    assert all(np.array_equal(a, b) for a, b in zip(before, batch.of(1)[1], strict=True))
-    assert batch.of(0)[1].start.min() < np.inf and batch.mask[1].any()
+    after = batch.episodes[1][1].arrays()
+    assert all(np.array_equal(x, after[name]) for name, x in before.arrays().items())
+    assert batch.episodes[0][1].start.min() < np.inf and batch.mask[1].any()
 
 
 def _take(batch: Batch) -> np.ndarray:
     """Return the first idle GPUs for the job that is first to fit in the first episode."""
-    jobs, state = batch.of(0)
+    jobs, state = batch.episodes[0]
     need = jobs.gpus[state.queue[int(batch.mask[0].argmax())]]
     before = np.cumsum(state.free) - state.free
     return np.stack([np.clip(need - before, 0, state.free), np.zeros(len(before), dtype=np.int64)])
@@ -121,7 +122,7 @@ def test_what_is_told_and_what_is() -> None:
     """Rollouts from a copy go by what policies are told, and jobs run by what is."""
     work = Workload(("a", "b"), np.zeros(2), np.array([32, 32]), np.array([10.0, 1.0]))
     batch = Batch([(work, np.array([1.0, 5.0]))], FLEET, Proximity(0, 0, 0), count=1, slots=2)
-    jobs, state = batch.of(0)
-    copy = type(state)(*(x.copy() for x in state))
+    jobs, state = batch.episodes[0]
+    copy = state.copy()
     Rule((("length", 1.0),)).finish(jobs, batch.cluster, copy)
     assert copy.finish.tolist() == [10, 11] and np.isinf(state.finish).all()

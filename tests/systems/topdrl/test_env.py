@@ -63,7 +63,7 @@ def test_same_as_in_compiled_code(reward: str, allocator: str) -> None:
             seen, paid, over, _, _ = env.step(action)
             earned, ended = batch.act(np.array([action]))
             assert paid == pytest.approx(earned[0]) and over == ended[0]
-        jobs, state = batch.of(0)
+        jobs, state = batch.episodes[0]
         made = outcome_of(work, SHORT.fleet, Proximity(), jobs, batch.cluster, state)
         assert rows(env.outcome) == rows(made)
 

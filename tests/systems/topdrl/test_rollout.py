@@ -19,9 +19,9 @@ from gangplan.simulator.gangs.arrays import (
     State,
     begin,
     cluster_of,
-    copy,
+    first_jobs,
     jobs_of,
-)
+)  # fmt: skip
 from gangplan.simulator.gangs.mixes import SMALL
 from gangplan.simulator.gangs.step import advance, start
 from gangplan.systems.topdrl.rollout import WAIT, Rollout
@@ -67,8 +67,8 @@ def test_the_rule_alone_is_played_as_it_is() -> None:
     played = Rollout(futures=1, ahead=0)
     found = played.values(jobs, CLUSTER, state, np.random.default_rng(0))
     present = np.concatenate([state.queue[: state.count[WAITING]], state.running[: state.count[RUNNING]]])
-    known = Jobs(*(x[: state.count[ARRIVED]] for x in jobs[:-1]), jobs.first[: state.count[ARRIVED] + 1])
-    rest = copy(state)
+    known = first_jobs(jobs, int(state.count[ARRIVED]))
+    rest = state.copy()
     played.base.finish(known, CLUSTER, rest)
     assert found.value[found.base, 0] == pytest.approx((rest.finish - jobs.submit)[present].sum())
 
@@ -78,7 +78,7 @@ def test_nothing_is_known_that_is_not() -> None:
     jobs = jobs_of(SMALL.draw(2), Proximity())
     state = _midway(jobs)
     arrived = state.count[ARRIVED]
-    other = Jobs(*(x.copy() for x in jobs))
+    other = jobs.copy()
     other.submit[arrived:] += 1000
     other.expected[arrived:] *= 7
     other.work[:] *= 3

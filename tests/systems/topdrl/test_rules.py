@@ -36,7 +36,7 @@ def test_a_list_does_what_its_rule_does(name: str, discipline: str, allocator: s
 def test_no_gpu_is_sought_where_none_is_idle(allocator: int) -> None:
     """A job of no GPU does not fit on a cluster without an idle one: there is no node to begin at."""
     take = np.zeros(8, np.int64)
-    assert not allocate(allocator, 0, cluster_of(Fleet.regular(2, 8, 4), Proximity()), np.zeros(8, np.int64), take)
+    assert not allocate(allocator, 0, cluster_of(Fleet.regular(2, 4, 4), Proximity()), np.zeros(8, np.int64), take)
     assert not take.any()
 
 

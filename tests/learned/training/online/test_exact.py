@@ -26,7 +26,7 @@ def both(world: Any, net: Any, ahead: int, **options: float) -> tuple[np.ndarray
     assert k > 1 and world.s.place[0] == WAIT
     other, rolled, solved = world.again(), np.zeros((2, 2)), np.zeros((2, 2))
     given = world.jobs, world.cluster, world.state, world.jobs, world.s
-    weigh(*given, other.s, other.graph, net, PATIENT, tried, ahead, 0, 5, rolled)
+    weigh(*given, other.s, net, PATIENT, tried, ahead, 0, 5, rolled)
     weigh_exactly(*given, PATIENT, tried, ahead, 5, solved, **options)
     return rolled, solved
 
@@ -55,7 +55,7 @@ def test_a_long_queue_is_cut(make_world: Callable[..., Any], make_policy: Any) -
     """Of a long queue and many arrivals some jobs are solved, the tried ones among them, and nothing changes."""
     world = make_world(1, arrived=40, fleet=Fleet.regular(2, 2, 4), arrival=0.6)
     assert world.state.count[WAITING] > WINDOW
-    before = [x.copy() for x in world.state]
+    before = world.state.copy()
     rolled, solved = both(world, make_policy(0, 0.0).net, 20, seconds=0.02, sure=False)
     assert (solved > 0).all() and (solved < rolled).all()
-    assert all(np.array_equal(a, b) for a, b in zip(world.state, before, strict=True))
+    assert all(np.array_equal(getattr(world.state, name), x) for name, x in before.arrays().items())

@@ -15,7 +15,6 @@ from gangplan.learned.online.features import BY_RULE
 from gangplan.learned.online.settings import GnnSettings
 from gangplan.learned.training.online import labels
 from gangplan.learned.training.online.labels import FEWEST, DecisionLabel, label_episode, make_labels
-from gangplan.simulator.gangs.traffic import Episode
 
 from ...conftest import drawn, short
 
@@ -76,12 +75,12 @@ def test_exact_labels_are_regrets(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_arrays_of_another_process_may_be_read_only() -> None:
-    """Joblib hands over memory that nobody may write to, and the labels are the same."""
+    """Joblib hands over networks that nobody may write to, and the labels are the same."""
     given, net = short(0, 150), drawn(0, 0.0).net
-    for x in (*given.jobs, *given.cluster, *given.pool, *given.state, *net):
+    arrays = [x.copy() for x in net.arrays().values()]
+    for x in arrays:
         x.setflags(write=False)
-    assert isinstance(given, Episode) and isinstance(net, CompiledNetwork)
-    assert same([*label_episode(given, SETTINGS, net, 0)], labelled(0, 0))
+    assert same([*label_episode(given, SETTINGS, CompiledNetwork(*arrays), 0)], labelled(0, 0))
 
 
 def test_many_labels_come_in_the_order_of_episodes() -> None:

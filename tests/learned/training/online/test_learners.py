@@ -13,7 +13,7 @@ import torch
 from gangplan.learned.graph.compiled import score
 from gangplan.learned.online.episodes import BOUND
 from gangplan.learned.online.features import BY_RULE
-from gangplan.learned.online.graph import SCHEMA
+from gangplan.learned.online.schema import SCHEMA
 from gangplan.learned.online.settings import GnnSettings
 from gangplan.learned.training.imitation import Imitation
 from gangplan.learned.training.network import GraphNetwork

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from gangplan.learned.online.graph import SCHEMA
+from gangplan.learned.online.schema import SCHEMA
 from gangplan.learned.online.settings import GnnSettings
 from gangplan.learned.training.network import GraphNetwork
 from gangplan.learned.training.online import reinforced

@@ -111,18 +111,19 @@ def test_gpus_one_by_one() -> None:
     """The GPUs picked are marked and not picked again, the job shrinks by them, and it starts with its last one."""
     episodes = Placing(PLACES, 0)
     batch, cells = episodes.batch, PLACES.rows * PLACES.gpus
-    need = batch.jobs.gpus[0, batch.state.queue[0, 0]]
+    jobs, state = batch.episodes[0]
+    need = jobs.gpus[state.queue[0]]
     for done in range(need):
         seen, mask = episodes.see()[0], episodes.mask[0]
         picked = (seen[:cells].reshape(PLACES.rows, -1) < 0).all(axis=0)
         assert picked.sum() == done and not (picked & mask).any()
         assert seen[cells : cells + PLACES.widest].sum() == need - done
-        assert batch.state.start[0, 0] == np.inf
+        assert state.start[0] == np.inf
         action = np.array([np.flatnonzero(row)[-1] for row in episodes.mask])  # from the last node on
         nodes = np.flatnonzero(mask)[-1] // 4
         episodes.take(action)
-    assert np.isfinite(batch.state.start[0, 0])
-    assert nodes == (32 - need) // 4 and batch.state.free[0, nodes] == (32 - need) % 4
+    assert np.isfinite(state.start[0])
+    assert nodes == (32 - need) // 4 and state.free[nodes] == (32 - need) % 4
 
 
 @pytest.mark.parametrize(("of", "settings"), [(Picking, PICKS), (Placing, PLACES)])

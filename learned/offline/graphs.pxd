@@ -1,0 +1,1 @@
+from gangplan.solvers.native cimport Floats, Ints

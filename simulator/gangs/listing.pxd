@@ -1,0 +1,11 @@
+from gangplan.simulator.gangs.allocate cimport choose
+from gangplan.simulator.gangs.arrays cimport RUNNING, WAITING, Arrays, Cluster, Jobs, State
+from gangplan.simulator.gangs.step cimport begin_job, communication, pass_time, total
+from gangplan.solvers.native cimport Float, Floats, Int, Ints
+
+cdef class Listing(Arrays):
+    cdef Floats key, most
+    cdef Ints allocator, blocks
+
+cdef void decode(Jobs jobs, Cluster cluster, State state, Listing of, Ints take, Float until) noexcept nogil
+cdef void sort_in(State state, Floats key, Int known) noexcept nogil
