@@ -14,7 +14,7 @@ from ..native import Heap
 from .kernels import Data
 
 if not cython.compiled:
-    from ..native import Flags, Float, Floats, Floats2, Halves2, Int, Ints, Word, Words2
+    from ..native import Flags, Float, Floats, Floats2, Halves2, Int, Ints, Word, Words2, within
 
 NEVER = declare(Float, float("inf"))
 SAME = declare(Int, 64)
@@ -499,8 +499,9 @@ def dominated(order: Ints, labels: Any, looks: Int, begin: Int, end: Int, group:
     Return where the last one begins.
     """
     known = LabelArrays(labels)
-    if not len(order) == len(out) == known.many or not 0 <= group <= begin <= end <= known.many:
-        raise ValueError(f"{len(order)} places of {known.many} labels, from {begin} up to {end}")
+    sound = len(order) == len(out) == known.many and within(order, known.many, False)
+    if not sound or not 0 <= group <= begin <= end <= known.many:
+        raise ValueError(f"{len(order)} places are not of {known.many} labels, from {begin} up to {end}")
     with nogil:
         for x in range(begin, end):
             group = _compare(order, known, looks, x, group, out)

@@ -19,7 +19,8 @@ def uncompiled(*modules: ModuleType) -> ModuleType:
     made = ModuleType("none")
     with patch.dict(sys.modules):
         for module in modules:
-            source = Path(str(module.__file__).partition(".")[0]).with_suffix(".py")
+            path = Path(str(module.__file__))
+            source = path.with_name(path.name.partition(".")[0] + ".py")
             spec = importlib.util.spec_from_file_location(module.__name__, source)
             assert spec is not None and spec.loader is not None
             made = sys.modules[module.__name__] = importlib.util.module_from_spec(spec)

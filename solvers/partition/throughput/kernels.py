@@ -16,7 +16,7 @@ from ...native import Heap, Random
 from .. import ragged
 
 if not cython.compiled:
-    from ...native import Flags, Flags2, Float, Floats, Floats2, Halves2, Int, Ints, Ints2
+    from ...native import Flags, Flags2, Float, Floats, Floats2, Halves2, Int, Ints, Ints2, within
 
 MOST = declare(Int, 6)
 """Groups that move at once, what must go with one included."""
@@ -457,6 +457,8 @@ def _extend(d: PipelineArrays, heap: Heap, order: Ints, missing: Ints, backward:
 def numbered(sums: Ints2, number: Ints2) -> int:
     """Write a number for each prefix, (K, G + 1), given sums that tell them apart, and return how many there are."""
     orders, width = sums.shape[0], sums.shape[1]
+    if (number.shape[0], number.shape[1]) != (orders, width):
+        raise ValueError(f"numbers of {len(number)} orders are not those of {orders}, or of other groups")
     count: Int = 0
     with nogil:
         for i in range(width):
@@ -512,6 +514,8 @@ class Table:
         width = d.groups + 1
         if self.orders.shape[1] != d.groups or self.ideal.shape[0] != self.several or self.ideal.shape[1] != width:
             raise ValueError(f"orders {orders.shape} and prefixes {ideal.shape} are not those of {d.groups} groups")
+        if not within(orders.ravel(), d.groups, False) or not within(ideal.ravel(), prefixes, False):
+            raise ValueError(f"orders {orders} are not of {d.groups} groups, or {ideal} not of {prefixes} prefixes")
         self.before, self.start = np.empty((2, self.several, len(d.net)), np.int32)
         self.last = np.empty((self.several, len(d.net)), np.uint8)
         self.seen, self.latest, self.began = np.empty((3, len(d.size)), np.int64)

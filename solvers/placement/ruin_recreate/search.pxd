@@ -1,4 +1,4 @@
-from gangplan.solvers.native cimport Float, Int, Ints, Ints3
+from gangplan.solvers.native cimport Float, Int, Ints, Ints3, within
 from gangplan.solvers.placement.ruin_recreate.arrays cimport FRAGMENTATION, RUIN, BatchArrays, Placement
 from gangplan.solvers.placement.ruin_recreate.gpus cimport renew_node
 from gangplan.solvers.placement.ruin_recreate.moves cimport add, find_room, put_down, remove, settle

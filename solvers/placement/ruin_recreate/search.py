@@ -9,7 +9,7 @@ from cython.cimports.libc.math import fabs, isfinite
 from ...native import Random
 
 if not cython.compiled:
-    from ...native import Float, Int, Ints, Ints3
+    from ...native import Float, Int, Ints, Ints3, within
     from .arrays import FRAGMENTATION, RUIN, BatchArrays, Placement
     from .gpus import renew_node
     from .moves import add, find_room, put_down, remove, settle
@@ -55,6 +55,12 @@ def search(
         raise ValueError(f"{shape} is not the shape of {given.jobs} jobs of {given.most} rows at most")
     if first < 0 or (len(queue) > 0 and last > len(queue)):
         raise ValueError(f"jobs {first} to {last} are not in a queue of {len(queue)}")
+    sound: bint = within(count, given.most + 1, False) and within(queue, given.jobs, False)
+    for job in range(given.jobs if sound else 0):
+        for row in range(count[job]):
+            sound = sound and 0 <= best[job, row, 0] < given.nodes
+    if not sound:
+        raise ValueError(f"rows or a queue are not of {given.jobs} jobs on {given.nodes} nodes")
     now.random = Random(seed)
     with nogil:
         if first == 0:

@@ -163,6 +163,8 @@ def test_arrays_of_another_shape_are_refused() -> None:
     made, order, penalty = kernels.Schedule(data, *decode.made_of(p)), np.arange(p.n), np.zeros(len(p.gpus))
     walk, grid = kernels.ListWalk(data, order, order * 0 - 1, 1), price_kernels.Grid(np.zeros(4), 0.0, 1.0)
     wish, table = np.full(p.n, CHEAPEST), np.zeros((p.n, 9))
+    two, begun, ends = np.zeros(2), np.zeros((2, 1), np.uint64), np.zeros((2, 1))
+    labels = starts.Labels(begun, two, order[:2], two, two, two, order[:2], ends, np.zeros((2, 1), np.int32))
     for call in (
         lambda: kernels.Schedule(data, none, one, none, one[None]),
         lambda: kernels.ListWalk(data, one, one, 1),
@@ -176,6 +178,7 @@ def test_arrays_of_another_shape_are_refused() -> None:
         lambda: price_kernels.answer(grid, data, penalty, penalty, 0.1, none, penalty, np.zeros(p.n)),
         lambda: price_kernels.at_least(grid, data, p.price, p.price, np.arange(4.0), 1.0, 0, p.n, table),
         lambda: price_kernels.flows([0.0], [1.0], [1.0], [1], True),
+        lambda: price_kernels.dominated(np.arange(2) + 1, labels, 1, 0, 2, 0, np.zeros(2, np.uint8)),
     ):
         with pytest.raises(ValueError, match=r"not|no job|other jobs|no node"):
             call()

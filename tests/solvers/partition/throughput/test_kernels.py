@@ -111,12 +111,16 @@ def test_arrays_of_another_shape_are_refused() -> None:
     q = Reduced(suite("throughput").random_problem(1, "convex")).own
     data, none, one = kernels.PipelineArrays(q), np.zeros(0, np.int64), np.zeros((1, 1), np.int64)
     plan = kernels.PipelineState(data, np.zeros(q.n_groups, np.int64), np.zeros(1, np.int64))
+    some, fine = np.arange(q.n_groups)[None], np.arange(q.n_groups + 1)[None]
     for call in (
         lambda: kernels.PipelineState(data, none, np.zeros(1, np.int64)),
         lambda: kernels.PipelineState(data, np.ones(q.n_groups, np.int64), np.zeros(1, np.int64)),
         lambda: kernels.anneal(data, plan, none, 1.0, 1.0, 0.1, 1, 0),
         lambda: kernels.extend(data, np.zeros(0)),
         lambda: kernels.cut(data, one, one, 1, 1.0),
+        lambda: kernels.cut(data, some + 1, fine, len(fine[0]), 1.0),
+        lambda: kernels.cut(data, some, fine, len(fine[0]) - 1, 1.0),
+        lambda: kernels.numbered(fine, fine[:, 1:].copy()),
     ):
         with pytest.raises(ValueError, match="groups"):
             call()

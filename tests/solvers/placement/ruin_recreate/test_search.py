@@ -87,6 +87,9 @@ def test_arrays_of_another_shape_are_refused() -> None:
         lambda: search.search(given, now, best[:, :0].copy(), count, none, 0, 1, 1, 0),
         lambda: search.search(given, now, best, none, none, 0, 1, 1, 0),
         lambda: search.search(given, now, best, count, count, 0, given.jobs + 1, 1, 0),
+        lambda: search.search(given, now, best, count, count + given.jobs, 0, 1, 1, 0),
+        lambda: search.search(given, now, best, count + given.most + 1, none, 0, 1, 1, 0),
+        lambda: search.search(given, now, best + 10**6, count + 1, none, 0, 1, 1, 0),
         lambda: given.suppose(count[1:], np.zeros((1, 1)), np.zeros((1, 1))),
         lambda: given.suppose(count + 1, np.zeros((1, 1)), np.zeros((1, 1))),
     ):
