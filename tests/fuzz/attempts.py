@@ -10,7 +10,6 @@ import signal
 import tempfile
 import traceback
 import warnings
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +45,7 @@ def _serve(pipe: Any, name: str, seed: int, first: int, last: int) -> None:
             pipe.send(("begins", number, ""))
             signal.setitimer(signal.ITIMER_PROF, SECONDS)
             try:
-                ended, words = compiled(lambda: run(name, content)), ""  # noqa: B023
+                ended, words = run(name, content), ""
             except BaseException as error:
                 if isinstance(error, KeyboardInterrupt):
                     raise
@@ -55,16 +54,6 @@ def _serve(pipe: Any, name: str, seed: int, first: int, last: int) -> None:
             pipe.send((ended, number, words))
     pipe.send(("over", last, ""))
     os._exit(0)
-
-
-def compiled(act: Callable[[], str]) -> str:
-    """Do it; where numba compiles for the first time, that is not the input's: do it once more, and this may last."""
-    try:
-        return act()
-    except Hang as error:
-        if not any("numba" in x.filename for x in traceback.extract_tb(error.__traceback__)):
-            raise
-        return act()
 
 
 def where(error: BaseException) -> str:

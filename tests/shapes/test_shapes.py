@@ -1,6 +1,6 @@
 """Problems, traces and clusters of extreme shapes: what is compiled writes within its arrays, and answers hold.
 
-`./run test --all` runs all of them, and once more with the bounds of arrays checked (NUMBA_BOUNDSCHECK).
+`./run test --all` runs all of them, and once more with the bounds of arrays checked (GANGPLAN_CHECKED).
 """
 
 from __future__ import annotations

@@ -321,7 +321,7 @@ from gangplan.instances.certificates.document import ARGUMENTS
 for name in ARGUMENTS:
     ARGUMENTS[name]
 import gangplan.instances.certificates.rows
-bad = ("gangplan.solvers", "gangplan.hybrid", "highspy", "ortools", "pulp", "scipy", "numba")
+bad = ("gangplan.solvers", "gangplan.hybrid", "highspy", "ortools", "pulp", "scipy")
 print([x for x in sys.modules if x.startswith(bad)])
 """
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True)
