@@ -21,6 +21,7 @@ from gangplan.simulator.engine import EngineScheduler, simulate
 from gangplan.simulator.gangs import formula
 from gangplan.simulator.gangs.step import advance, start
 from gangplan.simulator.gangs.traffic import LOADING, TEST, TRAIN, VALIDATE, Episode, Traffic, grounds
+from gangplan.simulator.metrics.compare import student_quantile, student_within
 from gangplan.systems.topdrl.policies import make_policy, weights_of
 
 from .found import Difference, Found, number, percent, table
@@ -155,12 +156,10 @@ def _by_scheduler(task: Task, options: Options) -> dict[str, float]:
 
 def p_value(apart: Difference) -> float:
     """Return the two-sided p-value of a paired difference, by Student's t."""
-    from scipy.special import stdtr, stdtrit
-
     if not apart.margin:
         return 1.0
-    t = abs(apart.mean) / apart.margin * stdtrit(apart.seeds - 1, 0.975)
-    return float(2 * stdtr(apart.seeds - 1, -t))
+    t = abs(apart.mean) / apart.margin * student_quantile(apart.seeds - 1)
+    return 1 - student_within(t, apart.seeds - 1)
 
 
 def holm(values: Mapping[str, float]) -> dict[str, float]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
+from itertools import count
 from math import inf
 from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .arrays import AMOUNT, NONE, TIMES, BoolArray, FloatArray, IntArray, array, check_fields, require
 from .errors import InstanceError
@@ -196,6 +198,52 @@ def topological_order(n: int, source: IntArray, target: IntArray, names: tuple[s
         words = " -> ".join(names[v] if names else str(v) for v in ops[:8])
         raise InstanceError("edges", f"there is a cycle: {words}{' ...' if len(ops) > 8 else ''}")
     return np.array(order, dtype=np.int32)
+
+
+def components(a: NDArray[Any], b: NDArray[Any], size: int) -> NDArray[np.int64]:
+    """Return the component of each of so many nodes that edges a - b join, numbered by their first nodes, int64."""
+    root = list(range(size))
+
+    def found(v: int) -> int:
+        while root[v] != v:
+            root[v] = v = root[root[v]]
+        return v
+
+    for u, v in zip(a.tolist(), b.tolist(), strict=True):
+        u, v = found(u), found(v)  # noqa: PLW2901
+        root[max(u, v)] = min(u, v)
+    return np.unique([found(v) for v in range(size)], return_inverse=True)[1].astype(np.int64)
+
+
+def strong_components(a: NDArray[Any], b: NDArray[Any], size: int) -> NDArray[np.int64]:
+    """Return the strongly connected component of each of so many nodes with edges a -> b, by Tarjan (1972), int64.
+
+    A component has a higher number than those that it reaches.
+    """
+    after, label, stack = grouped(zip(a.tolist(), b.tolist(), strict=True), size), [-1] * size, list[int]()
+    index, low, numbers, labels = [-1] * size, [0] * size, count(), count()
+    for start in range(size):
+        path = [start] if index[start] < 0 else []
+        while path:
+            v = path[-1]
+            if index[v] < 0:
+                index[v] = low[v] = next(numbers)
+                stack.append(v)
+            if after[v]:
+                w = after[v].pop()
+                if index[w] < 0:
+                    path.append(w)
+                elif label[w] < 0:
+                    low[v] = min(low[v], index[w])
+                continue
+            path.pop()
+            if path:
+                low[path[-1]] = min(low[path[-1]], low[v])
+            if low[v] == index[v]:
+                number = next(labels)
+                while label[v] < 0:
+                    label[stack.pop()] = number
+    return np.array(label, dtype=np.int64)
 
 
 def with_backward(forward: OpGraph, time: FloatArray, memory: FloatArray) -> OpGraph:

@@ -16,6 +16,8 @@ from .problem import Calibration, LayoutPlan, LayoutProblem
 PULL = 0.3
 """How much a constant's logarithm is held at where it starts: as a row that is so many times wrong. What no row tells
 stays."""
+STEP = 1e-7
+"""Of a logarithm, for slopes."""
 _LEAST = np.array([0.01, 0.01, 0.01, 0.01, 1e-7, 1e-3])
 _MOST = np.array([1.0, 1.0, 1.0, 1.0, 0.1, 1.0])
 """Between which the constants are, in the order of the fields of `Calibration`."""
@@ -47,8 +49,6 @@ def refit(steps: Sequence[MeasuredStep], start: Calibration | None = None) -> Ca
     Raises:
         InstanceError: naming the step that is no layout of its problem.
     """
-    from scipy.optimize import least_squares
-
     first = start or Calibration()
     for i, step in enumerate(steps):
         with within(f"rows[{i}]"):
@@ -64,8 +64,18 @@ def refit(steps: Sequence[MeasuredStep], start: Calibration | None = None) -> Ca
         wrong = np.log(told) - np.log([step.seconds for step in steps])
         return np.concatenate([wrong, PULL * (x - np.log(begin))])
 
-    inside = np.clip(np.log(begin), np.log(_LEAST) + 1e-9, np.log(_MOST) - 1e-9)
-    return constants(least_squares(errors, inside, bounds=(np.log(_LEAST), np.log(_MOST))).x)
+    x, damping = np.log(begin), 1e-3
+    wrong = errors(x)
+    while damping < 1e6:  # Levenberg (1944), constants at a limit stay there
+        slope = np.stack([(errors(x + STEP * e) - wrong) / STEP for e in np.eye(len(x))], axis=1)
+        pull = slope.T @ wrong
+        free = ~(((x <= np.log(_LEAST)) & (pull > 0)) | ((x >= np.log(_MOST)) & (pull < 0)))
+        move = np.linalg.solve(slope.T @ slope + damping * np.eye(len(x)), -pull * free)
+        tried = np.clip(x + move * free, np.log(_LEAST), np.log(_MOST))
+        now = errors(tried)
+        better = now @ now < (1 - 1e-12) * (wrong @ wrong)
+        x, wrong, damping = (tried, now, damping / 4) if better else (x, wrong, damping * 4)
+    return constants(x)
 
 
 def within_memory(problem: LayoutProblem, plan: LayoutPlan) -> LayoutPlan:

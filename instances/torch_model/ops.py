@@ -13,12 +13,11 @@ from itertools import count, pairwise
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components
 
 from ..arrays import FloatArray, IntArray, sums
 from ..errors import InstanceError
 from ..generators.builder import TRAINING_BYTES
+from ..graph import components
 from .cost import Kernel, Profile, footprint
 from .load import LoadedModel
 from .program import ProgramNode, storage, tensors, writes
@@ -284,8 +283,8 @@ def whole_modules(ops: Ops, model: LoadedModel, patterns: Sequence[str]) -> list
 
 def classes(n: int, groups: list[set[int]]) -> IntArray:
     """Return the colocation class of each of n ops: ops of one group share a class, and so do groups that overlap."""
-    pairs = np.array([pair for group in groups for pair in pairwise(sorted(group))], dtype=int).reshape(-1, 2).T
-    _, label = connected_components(csr_array((np.ones(pairs.shape[1]), pairs), shape=(n, n)), directed=False)
+    pairs = np.array([pair for group in groups for pair in pairwise(sorted(group))], dtype=int).reshape(-1, 2)
+    label = components(*pairs.T, n)
     shared = np.bincount(label) > 1
     return np.asarray(np.where(shared, np.cumsum(shared) - 1, -1)[label], dtype=np.int32)
 

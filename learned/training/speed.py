@@ -8,6 +8,7 @@ terms). Where only links are shared, P is how much of its time a is on links tim
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 
@@ -142,18 +143,26 @@ def fit_servers(servers: Servers) -> list[Fit]:
             train = np.arange(n) != i
             for k, seconds in enumerate(servers.seconds.T):
                 beyond = np.maximum(seconds - servers.compute, 0.0)[train]
-                predicted[i, k] = servers.compute[i] + columns[i] @ _costs(columns[train], seconds[train], beyond)
+                predicted[i, k] = servers.compute[i] + columns[i] @ least_costs(columns[train], seconds[train], beyond)
         count = 3 * columns.shape[1]
         fits.append(Fit.judge(servers.name, name, count, predicted.ravel(), servers.seconds.ravel()))
     return fits
 
 
-def _costs(columns: FloatArray, seconds: FloatArray, beyond: FloatArray) -> FloatArray:
-    """Return what one of each column takes, at least 0, with the least squares of relative errors of `beyond`."""
-    from scipy.optimize import nnls
+def least_costs(columns: FloatArray, seconds: FloatArray, beyond: FloatArray) -> FloatArray:
+    """Return what one of each column takes, at least 0, with the least squares of relative errors of `beyond`.
 
-    found = nnls(columns / seconds[:, None], beyond / seconds)[0] if columns.shape[1] else np.zeros(0)
-    return np.asarray(found)
+    Of few columns all choices of those that are not 0 are tried.
+    """
+    rows, wanted, n = columns / seconds[:, None], beyond / seconds, columns.shape[1]
+    best, least = np.zeros(n), float(wanted @ wanted)
+    for mask in product((False, True), repeat=n):
+        found = np.zeros(n)
+        found[list(mask)] = np.linalg.lstsq(rows[:, mask], wanted)[0]
+        error = rows @ found - wanted
+        if (found >= 0).all() and error @ error < least:
+            best, least = found, float(error @ error)
+    return best
 
 
 def fit_steps(steps: Steps, seed: int = 0) -> list[Fit]:
@@ -177,7 +186,7 @@ def fit_steps(steps: Steps, seed: int = 0) -> list[Fit]:
     fits, seconds = [], steps.seconds
     for name, parts in designs.items():
         columns = np.stack(parts, axis=1)
-        found = _costs(columns[~test], seconds[~test], seconds[~test])
+        found = least_costs(columns[~test], seconds[~test], seconds[~test])
         fits.append(Fit.judge(steps.name, name, len(parts), (columns @ found)[test], seconds[test]))
     return fits
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import sqrt
+from functools import cache
+from math import atan, cos, pi, sin, sqrt, tan
 
 import numpy as np
 
@@ -74,7 +75,31 @@ def interval(values: np.ndarray) -> tuple[float, float | None]:
 
 def half_width(values: np.ndarray) -> np.ndarray | None:
     """Return half the width of the 95% intervals of means over the first axis, by Student's t; None of one value."""
-    from scipy.special import stdtrit
-
     n = len(values)
-    return np.asarray(stdtrit(n - 1, (1 + LEVEL) / 2) * values.std(axis=0, ddof=1) / sqrt(n)) if n > 1 else None
+    return np.asarray(student_quantile(n - 1) * values.std(axis=0, ddof=1) / sqrt(n)) if n > 1 else None
+
+
+def student_within(t: float, freedom: int) -> float:
+    """Return the probability that Student's t is between -t and t (Abramowitz and Stegun 1964, 26.7.3 and 26.7.4)."""
+    return _within(atan(t / sqrt(freedom)), freedom)
+
+
+@cache
+def student_quantile(freedom: int, level: float = LEVEL) -> float:
+    """Return the t such that Student's is between -t and t with probability `level`."""
+    low, high = 0.0, pi / 2
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _within(middle, freedom) < level else (low, middle)
+    return sqrt(freedom) * tan(low)
+
+
+def _within(angle: float, freedom: int) -> float:
+    odd = freedom % 2
+    total = term = cos(angle) if odd else 1.0
+    for k in range(2 + odd, freedom - 1, 2):
+        term *= (k - 1) / k * cos(angle) ** 2
+        total += term
+    if not odd:
+        return sin(angle) * total
+    return 2 / pi * (angle + (sin(angle) * total if freedom > 1 else 0.0))

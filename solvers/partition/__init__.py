@@ -29,15 +29,6 @@ def saved(nets: Iterable[tuple[Collection[int], float]], into: int) -> float:
     return fsum(cost if into in pins else -cost for pins, cost in nets if into not in pins or len(pins) == 2)
 
 
-def components(a: NDArray[Any], b: NDArray[Any], size: int, connection: str) -> NDArray[np.int64]:
-    """Return the strongly or weakly connected component of each of so many groups with edges from a to b, int64."""
-    from scipy.sparse import coo_array  # slow to import, rarely needed
-    from scipy.sparse.csgraph import connected_components
-
-    graph = coo_array((np.ones(len(a)), (a, b)), shape=(size, size))
-    return np.asarray(connected_components(graph, connection=connection)[1], dtype=np.int64)
-
-
 def both_ways(edges: Iterable[tuple[int, int]], count: int) -> tuple[list[list[int]], list[list[int]]]:
     """Return the predecessors and the successors of each of so many groups or items."""
     edges = list(edges)

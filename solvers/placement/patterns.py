@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 from ortools.sat.python import cp_model
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
+
+from gangplan.instances.graph import components
 
 from ..cpsat_solver import Value, cpsat_solver, search
 from ..run import Run
@@ -126,8 +126,7 @@ def _groups(columns: Columns, patterns: list[Pattern]) -> list[list[Pattern]]:
 def tied(together: Iterable[Sequence[int]], count: int) -> list[int]:
     """Return a label for each of `count` things: those that `together` names in one go have the same."""
     pairs = np.array([(group[0], i) for group in together for i in group], dtype=np.int64).reshape(-1, 2)
-    graph = coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(count, count))
-    labels: list[int] = connected_components(graph, directed=False)[1].tolist()
+    labels: list[int] = components(pairs[:, 0], pairs[:, 1], count).tolist()
     return labels
 
 

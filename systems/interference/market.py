@@ -10,10 +10,8 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 
-from gangplan.instances.arrays import BoolArray
+from gangplan.instances.arrays import BoolArray, FloatArray
 from gangplan.instances.errors import InstanceError
 
 from .agents import AWARD, BID, JOB, Team
@@ -136,13 +134,34 @@ def cleared(bids: Sequence[Mapping[int, float]]) -> dict[int, int]:
     """
     agents = sorted({k for mine in bids for k in mine})
     column, n = {k: at for at, k in enumerate(agents)}, len(bids)
-    row = np.repeat(np.arange(n), [len(mine) for mine in bids])
-    at = np.array([column[k] for mine in bids for k in mine], dtype=np.int64)
-    cost = np.array([more for mine in bids for more in mine.values()])
-    stay = np.minimum.reduceat(cost, np.flatnonzero(np.diff(row, prepend=-1))) + 1e-3
-    # all costs are raised alike, for the library takes 0 for no edge
-    every = np.concatenate([cost, stay]) - cost.min() + 1.0
-    rows, columns = np.concatenate([row, np.arange(n)]), np.concatenate([at, len(agents) + np.arange(n)])
-    graph = csr_array((every, (rows, columns)), shape=(n, len(agents) + n))
-    chosen = zip(*(x.tolist() for x in min_weight_full_bipartite_matching(graph)), strict=True)
-    return {job: agents[k] for job, k in chosen if k < len(agents)}
+    cost = np.full((n, len(agents) + n), np.inf)
+    for i, mine in enumerate(bids):
+        cost[i, [column[k] for k in mine]] = list(mine.values())
+        cost[i, len(agents) + i] = min(mine.values()) + 1e-3  # it stays for the next round
+    return {job: agents[k] for job, k in enumerate(assigned(cost)) if k < len(agents)}
+
+
+def assigned(cost: FloatArray) -> list[int]:
+    """Return the column of each row by an assignment of least cost, by shortest augmenting paths (Jonker, Volgenant).
+
+    Args:
+        cost: infinite where a row may not have a column, float64 (n, m); some assignment is finite.
+    """
+    n, m = cost.shape
+    row_of, price, paid = np.full(m, -1), np.zeros(m), np.zeros(n)
+    for start in range(n):
+        near, before, done = np.full(m, np.inf), np.full(m, -1), np.zeros(m, dtype=bool)
+        row, at, length = start, -1, 0.0
+        while row >= 0:
+            far = length + cost[row] - paid[row] - price
+            closer = ~done & (far < near)
+            near[closer], before[closer] = far[closer], at
+            at = int(np.argmin(np.where(done, np.inf, near)))
+            length, done[at], row = float(near[at]), True, int(row_of[at])
+        paid[start] += length
+        inner = done & (row_of >= 0)
+        paid[row_of[inner]] += length - near[inner]
+        price[done] -= length - near[done]
+        while at >= 0:
+            row_of[at], at = (row_of[before[at]] if before[at] >= 0 else start), int(before[at])
+    return [int(x) for x in np.argsort(np.where(row_of < 0, n, row_of), kind="stable")[:n]]

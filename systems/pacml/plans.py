@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gangplan.instances.arrays import FloatArray, IntArray, ranges, require_number
+from gangplan.instances.arrays import FloatArray, IntArray, require_number
 
 from .arrivals import ArrivalCase
 from .jobs import Long
@@ -167,20 +167,19 @@ def _runs(case: ArrivalCase, by_horizon: bool) -> _Runs:
 
 def _most(case: ArrivalCase, runs: _Runs, time_limit: float | None) -> float:
     """Return how many can be accepted at most; by the LP if there is no limit."""
-    from scipy.optimize import Bounds, LinearConstraint, milp
-    from scipy.sparse import csr_array
+    from gangplan.solvers.highs import loaded
 
-    n, m = case.n_jobs, len(runs.job)
-    column = np.repeat(np.arange(m), runs.until - runs.job)
-    rows = np.concatenate([runs.job, n + ranges(runs.job, runs.until)])
-    columns = np.concatenate([np.arange(m), column])
-    values = np.concatenate([np.ones(m), runs.size[column].astype(np.float64)])
-    limits = LinearConstraint(
-        csr_array((values, (rows, columns)), (2 * n, m)), ub=np.repeat([1.0, float(case.blocks.n_servers)], n)
-    )
+    n, m, servers = case.n_jobs, len(runs.job), float(case.blocks.n_servers)
+    whole = [time_limit is not None] * m
+    once: list[dict[int, float]] = [{} for _ in range(n)]
+    held: list[dict[int, float]] = [{} for _ in range(n)]
+    for i, (job, size, until) in enumerate(zip(*(x.tolist() for x in (runs.job, runs.size, runs.until)), strict=True)):
+        once[job][i] = 1.0
+        for later in range(job, until):
+            held[later][i] = float(size)
+    rows = [(None, most, terms) for most, part in ((1.0, once), (servers, held)) for terms in part]
     options = {"mip_rel_gap": 0.0} | ({} if time_limit is None else {"time_limit": time_limit})
-    found = milp(
-        -np.ones(m), integrality=time_limit is not None, bounds=Bounds(0, 1), constraints=limits, options=options
-    )
-    bound = found.mip_dual_bound
-    return -float(found.fun if time_limit is None or bound is None else bound)
+    solver = loaded([-1.0] * m, [0.0] * m, [1.0] * m, rows, whole, **options)
+    solver.run()
+    info = solver.getInfo()
+    return -float(info.objective_function_value if time_limit is None else info.mip_dual_bound)

@@ -6,9 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from gangplan import InstanceError, OpGraph
-from gangplan.instances.graph import one_machine, with_backward
+from gangplan.instances.graph import components, one_machine, strong_components, with_backward
 
 
 def graph(time: float = 1.0, memory: float = 0.0) -> OpGraph:
@@ -88,3 +90,16 @@ def test_one_machine_by_hand() -> None:
     # together they take 6 from 0 on, and the shorter tail is 3
     assert one_machine([(0.0, 4.0, 3.0), (1.0, 2.0, 3.0)]) == 9.0
     assert one_machine([]) == 0.0
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_components_are_scipys(seed: int) -> None:
+    """Both kinds of components are those of SciPy, numbered by first nodes, or the reached before who reaches."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(1, 40))
+    a, b = rng.integers(0, n, (2, int(rng.integers(0, 2 * n))))
+    graph = coo_array((np.ones(len(a)), (a, b)), shape=(n, n))
+    assert components(a, b, n).tolist() == connected_components(graph, directed=False)[1].tolist()
+    label, other = strong_components(a, b, n), connected_components(graph, connection="strong")[1]
+    assert ((label[:, None] == label) == (other[:, None] == other)).all()
+    assert (label[a] >= label[b]).all()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib.util import find_spec
+from math import erf
 
 import numpy as np
 
@@ -104,15 +105,21 @@ def fit(samples: Samples, seed: int = 0, *, model: str = "pressure") -> SpeedPre
 
 def _scale(error: FloatArray, spread: FloatArray) -> tuple[float, float]:
     """Return a and b with the least mean score of normal distributions of deviation sqrt(a^2 + (b spread)^2)."""
-    from scipy.optimize import minimize
-    from scipy.special import ndtr
+    errors = np.vectorize(erf, otypes=[float])
 
     def score(logs: FloatArray) -> float:
         deviation = np.hypot(np.exp(logs[0]), np.exp(logs[1]) * spread)
         z = error / deviation
         density = np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi)
-        return float((deviation * (z * (2 * ndtr(z) - 1) + 2 * density - 1 / np.sqrt(np.pi))).mean())
+        return float((deviation * (z * errors(z / np.sqrt(2)) + 2 * density - 1 / np.sqrt(np.pi))).mean())
 
-    begin = [np.log(np.abs(error).mean() + 1e-6), 0.0]
-    found = minimize(score, begin, method="Nelder-Mead", options={"maxiter": 200})
-    return float(np.exp(found.x[0])), float(np.exp(found.x[1]))
+    best, step = np.array([np.log(np.abs(error).mean() + 1e-6), 0.0]), 1.0
+    least = score(best)
+    while step > 1e-3:  # a pattern search (Hooke and Jeeves 1961)
+        tries = [(score(best + move), *(best + move)) for move in step * np.array([[1, 0], [-1, 0], [0, 1], [0, -1]])]
+        found, *logs = min(tries)
+        if found < least:
+            least, best = found, np.array(logs)
+        else:
+            step /= 2
+    return float(np.exp(best[0])), float(np.exp(best[1]))

@@ -17,9 +17,9 @@ from collections.abc import Callable
 import numpy as np
 
 from gangplan.instances.arrays import BoolArray, row_sums
+from gangplan.instances.graph import components, strong_components
 
 from ...run import never
-from .. import components
 from .chain import Index
 from .reduced import Reduced, merged
 
@@ -42,12 +42,12 @@ def contract(r: Reduced, stopped: Callable[[], bool] = never) -> Reduced:
 def _closed(r: Reduced, label: Index) -> Index:
     """Return labels by which what is on a cycle of the labels is one, with the groups it touches."""
     ends = np.array(r.edges, dtype=np.int64).reshape(-1, 2)
-    cycle = components(label[ends[:, 0]], label[ends[:, 1]], int(label.max()) + 1, "strong")[label]
+    cycle = strong_components(label[ends[:, 0]], label[ends[:, 1]], int(label.max()) + 1)[label]
     drawn = np.zeros(len(r.groups), dtype=bool)
     drawn[r.group_of[np.bincount(cycle)[cycle] > 1]] = True
     inside = np.flatnonzero(drawn[r.group_of])
     count = int(cycle.max()) + 1
-    joined = components(cycle[inside], r.group_of.astype(np.int64)[inside] + count, count + len(r.groups), "weak")
+    joined = components(cycle[inside], r.group_of.astype(np.int64)[inside] + count, count + len(r.groups))
     return _numbered(joined[cycle])
 
 

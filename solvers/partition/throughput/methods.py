@@ -115,7 +115,7 @@ METHODS: dict[str, Method] = {
     "local_search": Method(_on_own(annealing.local_search), start=_start, draws=True),
     "pipeline": Method(_on_own(pipeline), exact=True, variants=("contiguous",), start=_start),
     "bounds": Method(_bounds, start=_start),
-    "spectral": Method(_spectral, suits=lambda reduced: reduced.own.n_groups <= _DENSE, library="scipy.linalg"),
+    "spectral": Method(_spectral, suits=lambda reduced: reduced.own.n_groups <= _DENSE),
     "convex": Method(_convex, variants=("convex",), start=_start),
     "cpsat": Method(_on_own(cpsat.cpsat), exact=True, suits=_at_most(25_000), library=CPSAT, start=_start),
     "milp": Method(_on_own(milp.milp), exact=True, suits=_at_most(400_000), library="highspy", start=_start),

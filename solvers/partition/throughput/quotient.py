@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from gangplan.instances import InstanceError, PartitionPlan, PartitionProblem, precedence
 from gangplan.instances.arrays import BoolArray, FloatArray, IntArray, row_sums, sums
-from gangplan.instances.graph import grouped, topological_order
+from gangplan.instances.graph import grouped, strong_components, topological_order
 
 from ...run import never, watched
-from .. import both_ways, by_first, components, groups_of
+from .. import both_ways, by_first, groups_of
 
 _REDUCED = 20_000
 """More groups than that keep the edges that longer paths imply."""
@@ -169,7 +169,7 @@ def _acyclic(group: IntArray, ends: NDArray[np.int64]) -> IntArray:
     try:
         order = _order(count, ends)
     except InstanceError:
-        component = components(ends[:, 0], ends[:, 1], count, "strong")
+        component = strong_components(ends[:, 0], ends[:, 1], count)
         renumbered = by_first(component)
         group, ends = renumbered[group], renumbered[ends].astype(np.int64)
         order = _order(int(group.max()) + 1, np.unique(ends[ends[:, 0] != ends[:, 1]], axis=0))

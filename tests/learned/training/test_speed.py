@@ -7,12 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.optimize import nnls
 
 from gangplan.instances import InstanceError
 from gangplan.instances.readers.measured import Pairs, Servers, Steps, read_measured
-from gangplan.learned.training.speed import Fit, fit_duty, fit_pairs, fit_servers, fit_steps, low_rank
-
-pytest.importorskip("scipy")
+from gangplan.learned.training.speed import Fit, fit_duty, fit_pairs, fit_servers, fit_steps, least_costs, low_rank
 
 
 def pairs(rank: int, seed: int = 0, n: int = 14) -> Pairs:
@@ -150,3 +149,14 @@ def test_wrong_servers(tmp_path: Path) -> None:
     path.write_text("model,apart,mixed,together,compute,gradient,batch\na,1,2,3,0.1,1e6\n")
     with pytest.raises(InstanceError, match="line 2: columns: the row has 6 of them"):
         read_measured(path)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_costs_are_least_squares(seed: int) -> None:
+    """What columns take is the least squares without negative ones, of relative errors."""
+    rng = np.random.default_rng(seed)
+    columns, seconds, beyond = rng.normal(size=(8, seed % 4 + 1)), rng.uniform(1, 2, 8), rng.normal(size=8)
+    found, error = nnls(columns / seconds[:, None], beyond / seconds)
+    ours = least_costs(columns, seconds, beyond)
+    assert ours == pytest.approx(found, abs=1e-9)
+    assert np.linalg.norm((columns @ ours - beyond) / seconds) == pytest.approx(error)

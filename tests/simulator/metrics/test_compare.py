@@ -6,10 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.stats import t as student
 
 from gangplan.instances import InstanceError
 from gangplan.instances.workload import Workload
 from gangplan.simulator.metrics import Metrics, compare, summary
+from gangplan.simulator.metrics.compare import student_quantile, student_within
 from gangplan.simulator.trace import simulate
 
 
@@ -74,3 +76,12 @@ def test_bad_input() -> None:
         compare({"fifo": figures("fifo", 2), "sjf": figures("sjf", 1)})
     with pytest.raises(InstanceError, match=r"figures: 'jct' is not one of jobs, "):
         compare({"fifo": figures("fifo", 1)}, ["jct"])
+
+
+@pytest.mark.parametrize("freedom", [1, 2, 3, 4, 7, 40, 199, 2000])
+def test_students_t(freedom: int) -> None:
+    """Probabilities and quantiles of Student's t are those of SciPy."""
+    for t in (0.0, 0.3, 1.0, 2.5, 9.0):
+        assert student_within(t, freedom) == pytest.approx(1 - 2 * student.sf(t, freedom), abs=1e-13)
+    for level in (0.5, 0.95, 0.999):
+        assert student_quantile(freedom, level) == pytest.approx(student.ppf((1 + level) / 2, freedom), rel=1e-9)

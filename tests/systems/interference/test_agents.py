@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.optimize import linear_sum_assignment
 
 from gangplan.instances import InstanceError
 from gangplan.systems.interference.agents import AgentTable, Team
@@ -12,7 +13,7 @@ from gangplan.systems.interference.case import centre, moved, owners
 from gangplan.systems.interference.cases import CENTRES, VALIDATION, poisson
 from gangplan.systems.interference.environment import Environment, check
 from gangplan.systems.interference.greedy import Greedy
-from gangplan.systems.interference.market import Market
+from gangplan.systems.interference.market import Market, assigned
 
 
 def case(network="leaf-spine", seed=VALIDATION, jobs=40, servers=16):
@@ -161,3 +162,15 @@ def test_idle_racks_take_what_fits() -> None:
     table = AgentTable(case)
     table.begin(Environment(case))
     assert [bool(ask.mask[-1]) for ask in table.asks()] == [False]
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_assignment_is_least(seed: int) -> None:
+    """Rows have columns of their own that they may have, and no assignment costs less."""
+    rng = np.random.default_rng(seed)
+    n, m = int(rng.integers(1, 12)), int(rng.integers(0, 12))
+    bids = np.where(rng.random((n, m)) < 0.6, rng.normal(size=(n, m)), np.inf)
+    cost = np.hstack([bids, np.where(np.eye(n) > 0, rng.normal(size=(n, 1)), np.inf)])
+    found = assigned(cost)
+    assert len({*found}) == n
+    assert cost[range(n), found].sum() == pytest.approx(cost[linear_sum_assignment(cost)].sum())
