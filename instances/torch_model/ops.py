@@ -284,7 +284,7 @@ def whole_modules(ops: Ops, model: LoadedModel, patterns: Sequence[str]) -> list
 def classes(n: int, groups: list[set[int]]) -> IntArray:
     """Return the colocation class of each of n ops: ops of one group share a class, and so do groups that overlap."""
     pairs = np.array([pair for group in groups for pair in pairwise(sorted(group))], dtype=int).reshape(-1, 2)
-    label = components(*pairs.T, n)
+    label = components(pairs[:, 0], pairs[:, 1], n)
     shared = np.bincount(label) > 1
     return np.asarray(np.where(shared, np.cumsum(shared) - 1, -1)[label], dtype=np.int32)
 
