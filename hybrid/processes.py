@@ -24,7 +24,7 @@ from gangplan.solvers.run import Run, Turn
 
 from .table import Entry
 from .timetable import HERE, TimetableSlot
-from .worker import Tell, WorkerOrders, execute, ours, reason, serve
+from .worker import Tell, WorkerOrders, execute, reason, serve
 from .workers import Worker, begin, connected, forks
 
 _GRACE, _LEAST_GRACE = 0.25, 0.2
@@ -251,13 +251,14 @@ class Process:
                 self._stay(self._slots, error)
 
     def _packed(self) -> bytes | None:
-        """Return the orders as they are sent, `None` if they cannot be: others' methods are here alone."""
-        if all(map(ours, self._left.values())):
+        """Return the orders as they are sent, `None` if they cannot be."""
+        try:
             orders = WorkerOrders.of(self.run, self._left, once=self.named is not None)
             return pickle.dumps(orders, pickle.HIGHEST_PROTOCOL)
-        if not can_fork():
-            raise OSError("what it consists of cannot be sent to one")
-        return None
+        except (Exception, SystemExit):  # whatever others' objects raise where they cannot be pickled
+            if not can_fork():
+                raise OSError("what it consists of cannot be sent to one") from None
+            return None
 
     def _send(self) -> None:
         orders = self._packed()

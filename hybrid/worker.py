@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from typing import Any
 
-from gangplan.solvers.method import suite
+from gangplan.solvers.method import Method, suite
 from gangplan.solvers.processes import one_thread
 from gangplan.solvers.run import Incumbent, Run, in_time
 
@@ -44,27 +44,48 @@ def job(run: Run) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class WorkerOrders:
-    """What a worker is told to do once it is ready: gangplan's own methods, by name.
+    """What a worker is told to do once it is ready: gangplan's own methods by name, others' by value.
+
+    By value, with the code of its module, a method is there as it is here, whatever the caller has set; nothing has to
+    be imported again, neither the caller's program nor a module that only it can find.
 
     Attributes:
         entries: in this order, by their numbers, without their methods.
+        methods: those that are not gangplan's own.
         once: whether to leave it at one search of those that draw.
         best: plan, objective, bound and last entry of the trace, see `Run.adopt`.
+        place: folder, environment and ``sys.path`` of the caller for others' methods, else `None`.
     """
 
     entries: Mapping[int, Entry]
+    methods: Mapping[int, bytes]
     once: bool
     best: tuple[Any, float | None, float | None, Sequence[Incumbent]]
+    place: tuple[str, Mapping[str, str], list[str]] | None
 
     @classmethod
     def of(cls, run: Run, entries: Mapping[int, Entry], *, once: bool) -> WorkerOrders:
-        """Return the orders to go on from the best so far."""
+        """Return the orders to go on from the best so far.
+
+        Raises:
+            Exception: if a method cannot be sent.
+        """
+        methods = {i: packed(entry.does) for i, entry in entries.items() if not ours(entry)}
         bare = {i: replace(entry, method=None) for i, entry in entries.items()}
-        return cls(bare, once, (run.plan, run.objective, run.bound, run.trace[-1:]))
+        place = (os.getcwd(), dict(os.environ), [*map(str, sys.path)]) if methods else None
+        return cls(bare, methods, once, (run.plan, run.objective, run.bound, run.trace[-1:]), place)
 
     def unpack(self) -> dict[int, Entry]:
         """Return the entries with their methods."""
-        return {i: replace(x, method=named(x.objective)[x.name]) for i, x in self.entries.items()}
+        if self.place is not None:
+            os.chdir(self.place[0])
+            os.environ.update(self.place[1])
+            sys.path[:] = self.place[2]
+        packed = {i: pickle.loads(method) for i, method in self.methods.items()}
+        return {
+            i: replace(entry, method=packed[i] if i in packed else named(entry.objective)[entry.name])
+            for i, entry in self.entries.items()
+        }
 
 
 def ours(entry: Entry) -> bool:
@@ -73,6 +94,24 @@ def ours(entry: Entry) -> bool:
     if known is None or known is not entry.method:
         return False
     return str(getattr(known.function, "__module__", "gangplan.")).startswith("gangplan.")
+
+
+def packed(method: Method) -> bytes:
+    """Return a method as a worker can read it.
+
+    Raises:
+        Exception: if it holds what cannot be sent, a lock say.
+    """
+    import cloudpickle  # rarely needed
+
+    module = sys.modules.get(getattr(method.function, "__module__", None) or "")
+    if module is None or module.__name__ == "__main__" or module.__name__.startswith("gangplan."):
+        return bytes(cloudpickle.dumps(method))
+    cloudpickle.register_pickle_by_value(module)
+    try:
+        return bytes(cloudpickle.dumps(method))
+    finally:
+        cloudpickle.unregister_pickle_by_value(module)
 
 
 def work(connection: Connection, file: int) -> None:
