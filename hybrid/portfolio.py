@@ -59,12 +59,13 @@ def run_methods(run: Run, method: str) -> None:
     except KeyboardInterrupt:
         crew.last_words(interrupted=True)
         if run.plan is None and not run.infeasible:
-            tools.draft(run, prepared)
+            with suppress(TimeoutError):
+                tools.draft(run, prepared)
         raise
     finally:
         crew.end()
     if run.plan is None and not (run.infeasible or run.bare) and run.stop_reason in (None, "time limit"):
-        with run.phase("draft"):
+        with run.phase("draft"), suppress(TimeoutError):
             tools.draft(run, prepared)
 
 

@@ -14,6 +14,10 @@ TRIES = [(width, places) for width in (1, 8, 256, 8192) for places in ((0, 0, 0)
 """Beginnings of as many passes each that are kept, and which kinds go first; where few are, B is also tried."""
 _FIT = 5_000_000
 """Pairs of passes up to which heads and tails are those of `Windows`: a second."""
+_BEGIN = 5e-5
+"""Seconds for each pass before a search can look at the clock."""
+_FEW = 2000
+"""Passes up to which a first plan is worth the tenths of a second that it takes, though the time be up."""
 
 
 def beam(run: Run, prepared: object = None, tries: int | None = None) -> None:
@@ -23,12 +27,15 @@ def beam(run: Run, prepared: object = None, tries: int | None = None) -> None:
     begin as early as they can, which is only near to the seconds of a step.
     """
 
+    problem = run.problem
+
     def look(_: int) -> None:
-        if run.stopped:
+        if run.stopped and (run.plan is not None or problem.n_passes > _FEW):
             raise TimeoutError
 
-    problem = run.problem
-    search = Search(problem, fit=effort(problem) <= _FIT)
+    if problem.n_passes > max(_FEW, run.remaining() / _BEGIN):
+        return
+    search = Search(problem, fit=effort(problem) <= _FIT and not run.stopped)
     if problem.barrier:
         run.raise_bound(float(search.least * search.tick) * (1 - problem.n_passes * float(PLACE)), "beam")
     for width, search.places in TRIES[:tries]:

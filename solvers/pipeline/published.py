@@ -196,7 +196,7 @@ def published(run: Run, prepared: object = None) -> None:
     """Offer every published schedule that is made for the problem and fits, that with least memory first."""
     made: list[tuple[float, str, PipelinePlan]] = []
     for name in reversed(PUBLISHED):
-        plan = None if run.stopped else plan_of(run.problem, name)
+        plan = None if made and run.stopped else plan_of(run.problem, name)
         if plan is not None and (verdict := verify(run.problem, plan)).ok:
             made.append((float(verdict.memory.max()), name, plan))
     for _, name, plan in sorted(made, key=lambda x: x[0]):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -14,7 +15,9 @@ from gangplan.instances.certificates.windows import MOST, Windows
 from gangplan.instances.generators import generate
 from gangplan.instances.pipeline import PipelineProblem
 from gangplan.solvers.method import suite
+from gangplan.solvers.pipeline.beam import beam
 from gangplan.solvers.pipeline.plain import ticks_of
+from gangplan.solvers.pipeline.published import published
 
 TOOLS = suite("pipeline")
 EXACT = ("cpsat", "plain_cpsat", "plain_milp", "milp")
@@ -155,3 +158,20 @@ def test_extreme_seconds(factor: float, method: str) -> None:
     result = solve(problem, 1.5, method=method, workers=1)
     assert result.objective is not None and result.bound is not None
     assert 0 < result.bound <= result.objective < np.inf
+
+
+@pytest.mark.parametrize("memory", [None, 5])
+def test_a_plan_though_the_time_is_up(memory: int | None) -> None:
+    """With no time at all there is a plan, published or of the narrowest beam, and nothing is raised."""
+    result = solve(generate("micro_batches", devices=6, micro_batches=64, memory=memory), time_limit=1e-6)
+    assert result.plan is not None and result.stop_reason == "time limit"
+
+
+def test_a_search_begins_with_time_for_it() -> None:
+    """Of many passes heads and tails alone take seconds, amid which nobody looks at the clock."""
+    problem = generate("micro_batches", devices=16, micro_batches=1024)
+    run = Run(problem, time_limit=60)
+    published(run)
+    run.deadline, before = time.perf_counter() + 1.0, time.process_time()
+    beam(run)
+    assert time.process_time() - before < 1.0
