@@ -12,7 +12,6 @@ import os
 import pickle
 import signal
 import socket
-import struct
 import sys
 import time
 import warnings
@@ -23,7 +22,7 @@ from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from gangplan.instances.errors import InstanceError
-from gangplan.solvers.processes import POLL, Child, one_thread
+from gangplan.solvers.processes import POLL, Child, connected, one_thread
 from gangplan.solvers.run import Run, Turn, in_time
 
 from .table import Entry
@@ -33,8 +32,8 @@ _GRACE, _LEAST_GRACE = 0.25, 0.2
 """A method may overrun what it was given by this share of it, and so many seconds, before it is killed."""
 _INTERRUPTED = 0.5
 """Seconds that a method may take to stop on Ctrl-C."""
-_MESSAGE = 1
-"""Seconds without a byte after which whoever began a message does not end it any more."""
+_CHUNK = 2**20
+"""Bytes taken from a connection between two looks at the clock."""
 _WORD, _WORD_SHARE = 0.05, 0.02
 """Seconds, and share of the time left, that a process stops early at most: a solver's last bound is to be in time."""
 _FILES = 2**16
@@ -44,7 +43,7 @@ _GIVES_WAY = 10
 
 _MESSAGES: dict[str, tuple[Any, ...]] = {
     "plan": (object, str),
-    "bound": (int | float, str),
+    "bound": (float, str),
     "failed": (str, object),
     "infeasible": (str,),
     "end": (tuple, dict, dict, bool),
@@ -117,6 +116,34 @@ def listen(processes: Sequence[Process], seconds: float = POLL) -> None:
         process.listen()
 
 
+class Inbox:
+    """Where messages of a `Connection` come in. One of which only a part has come is not waited for."""
+
+    def __init__(self, end: socket.socket) -> None:
+        self._end, self._bytes = end, bytearray()
+        self.fileno, self.close = end.fileno, end.close
+        end.setblocking(False)
+
+    def next(self) -> bytes | None:
+        """Return the next message, `None` if it has not all come; `EOFError` if no more will."""
+        if (found := self._cut()) is None:
+            with suppress(BlockingIOError):
+                if not (came := self._end.recv(_CHUNK)):
+                    raise EOFError
+                self._bytes += came
+                found = self._cut()
+        return found
+
+    def _cut(self) -> bytes | None:
+        """Return and forget the first message, which follows its length in four bytes, if it is all there."""
+        end = 4 + int.from_bytes(self._bytes[:4], "big")
+        if len(self._bytes) < end:
+            return None
+        found = bytes(self._bytes[4:end])
+        del self._bytes[:end]
+        return found
+
+
 class Process:
     """A method at work in a fork of this process.
 
@@ -134,11 +161,8 @@ class Process:
         self.run, self.slot, self.named, self.done = run, slot, named, False
         self._since = time.perf_counter()
         self._until = self._since + run.remaining() * slot.share * (1 + _GRACE) + _LEAST_GRACE
-        ours, theirs = socket.socketpair()
-        for end in (ours, theirs):
-            end.setblocking(True)  # whatever the program's own sockets are by default
-        ours.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", _MESSAGE, 0))
-        self.inbox, outbox = Connection(ours.detach()), Connection(theirs.detach())
+        ours, theirs = connected()
+        self.inbox, outbox = Inbox(ours), Connection(theirs.detach())
         try:
             self._child = Child(lambda: _work(run, slot, prepared, Tell(run, outbox), named))
         except OSError:
@@ -149,14 +173,18 @@ class Process:
 
     def listen(self) -> None:
         """Take what the process has said; give it up where it has failed or had its time."""
-        name = self.slot.entry.name
+        name, until = self.slot.entry.name, min(self._until, time.perf_counter() + POLL)
         while not self.done and not self.run.stopped and (message := self._heard()) != ():
             if message is None:
-                self._child.join(1.0)
-                failed(self.run, name, f"its process ended with code {self._child.exitcode}")
+                self._child.join(min(_LEAST_GRACE, self.run.remaining()))
+                code = self._child.exitcode
+                ended = "it hung up, or talked nonsense" if code is None else f"its process ended with code {code}"
+                failed(self.run, name, ended)
                 self.end()
             else:
                 self.take(*message)
+            if time.perf_counter() > until:
+                break
         if not self.done and time.perf_counter() > self._until:
             failed(self.run, name, "it did not stop when its time was up, and was killed", late=True)
             self.end()
@@ -178,7 +206,7 @@ class Process:
             words, raised = what
             if self.named and isinstance(raised, MemoryError):
                 raise InstanceError("method", f"{name} needs more memory than there is: {raised}") from raised
-            if self.named and raised is not None:
+            if self.named and isinstance(raised, Exception):  # no other one: it is not the program that is to end
                 raise raised
             failed(run, name, words)
         elif kind == "end":
@@ -203,12 +231,12 @@ class Process:
             with suppress(OSError):
                 os.kill(self._child.pid, signal.SIGINT)
         until = time.perf_counter() + (_INTERRUPTED if interrupted else POLL)
-        while not self.done and (message := self._heard(max(0.0, until - time.perf_counter()))):
+        while not self.done and (left := until - time.perf_counter()) > -POLL and (message := self._heard(left)):
             self.take(*message)
 
     def end(self) -> None:
         """End the process, and book its time, as a phase if it has not told how it spent it."""
-        if not self.inbox.closed:
+        if self.inbox.fileno() >= 0:
             self._child.kill()
             self.inbox.close()
         if not self.done:
@@ -225,11 +253,13 @@ class Process:
 
         One that talks nonsense has left.
         """
-        alive = self._child.alive()
+        until, alive = time.perf_counter() + seconds, self._child.alive()
         try:
-            if not self.inbox.poll(seconds):
-                return () if alive else None
-            message = self.inbox.recv()
+            while (said := self.inbox.next()) is None:
+                left = max(0.0, until - time.perf_counter())
+                if (alive and not left) or not wait([self.inbox], left):
+                    return () if alive else None
+            message = pickle.loads(said)
         except Exception:  # its end, or what unpickling raises where somebody has written into the connection
             return None
         return message if isinstance(message, tuple) and _makes_sense(*message) else None
@@ -255,6 +285,8 @@ def _work(run: Run, slot: TimetableSlot, prepared: Any, tell: Tell, named: bool)
     run.notes, run.left_out, run.phases = [], {}, {}
     try:
         execute(run, slot.given, prepared)
+        if run.failure is not None:  # what could not be told
+            raise run.failure
     except BaseException as error:  # whatever it is, it is the method's: nobody presses Ctrl-C here
         tell.failed(error, named)
     if os.getpid() != process:  # the method has forked, and both of it have come back
@@ -294,7 +326,7 @@ class Tell:
             self.send("plan", run.plan, run.trace[-1].by)
         if run.bound is not None and run.bound != self.bound:
             self.bound = run.bound
-            self.send("bound", run.bound, run.bound_by)
+            self.send("bound", float(run.bound), run.bound_by)
 
 
 def _makes_sense(kind: Any = None, *what: Any) -> bool:

@@ -9,12 +9,13 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
+import socket
 import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from multiprocessing.connection import Connection, Pipe
+from multiprocessing.connection import Connection
 from threading import Event, Thread
 from typing import Any, TypeVar
 
@@ -28,6 +29,8 @@ _PDEATHSIG = 1
 """Linux's ``PR_SET_PDEATHSIG``: the signal that a process gets when the thread that began it has ended."""
 _left: list[Child] = []
 """Killed, and not yet collected."""
+_home = os.getpid()
+"""The process that has this module, and the threads of libraries, first-hand: forks have but copies."""
 
 
 def cores() -> int:
@@ -68,21 +71,19 @@ def one_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def killed() -> list[Child]:
-    """Return the processes that have been killed and not yet collected."""
-    return [child for child in _left if child.alive()]
-
-
 class Child:
     """A process that is a copy of this one, runs `work` and ends."""
 
     def __init__(self, work: Callable[[], None]) -> None:
-        _left[:] = killed()
+        _left[:] = [child for child in _left if child.alive()]
         self.exitcode: int | None = None
         parent = os.getpid()
         with suppress(OSError, ValueError, AttributeError):
             sys.stdout.flush()
             sys.stderr.flush()
+        if parent == _home and (highs := getattr(sys.modules.get("highspy"), "Highs", None)) is not None:
+            with suppress(AttributeError):  # an old one
+                highs.resetThreadScheduler(True)  # its threads are not in a fork, which would crash without them
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of forks beside threads
             self.pid = os.fork()
@@ -94,14 +95,16 @@ class Child:
                 os._exit(0)
 
     def alive(self) -> bool:
-        """Return whether it still runs; what is left of it is collected once it does not."""
+        """Return whether it still runs; what it has started is killed, and the rest collected, once it does not."""
         if self.exitcode is None:
             try:
-                pid, status = os.waitpid(self.pid, os.WNOHANG)
+                if os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+                    return True
+                with suppress(OSError):  # before its number can be another's
+                    os.killpg(self.pid, signal.SIGKILL)
+                self.exitcode = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
             except ChildProcessError:  # the user's program waits for children itself
                 self.exitcode = 0
-            else:
-                self.exitcode = os.waitstatus_to_exitcode(status) if pid else None
         return self.exitcode is None
 
     def join(self, seconds: float) -> None:
@@ -127,9 +130,24 @@ def _settle(parent: int) -> None:
         os._exit(0)
     with suppress(OSError):
         os.setpgid(0, 0)  # Ctrl-C is the caller's business, and what a method starts goes with it
+    signal.set_wakeup_fd(-1)  # an event loop of the caller would hear of the signals of its children
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with suppress(OSError):
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+
+
+def connected() -> tuple[socket.socket, socket.socket]:
+    """Return two ends of a connection, neither in the place of a standard stream that the caller has closed.
+
+    What a child writes to that must not get into the connection.
+    """
+    ends = socket.socketpair()
+    for end in ends:
+        end.setblocking(True)  # whatever the program's own sockets are by default
+    if min(end.fileno() for end in ends) > 2:
+        return ends
+    with ends[0], ends[1]:
+        return connected()
 
 
 def forked(work: Callable[[], T], stopped: Callable[[], bool]) -> T | None:
@@ -142,7 +160,7 @@ def forked(work: Callable[[], T], stopped: Callable[[], bool]) -> T | None:
         OSError: if the system has no process to give.
         Exception: what `work` raises.
     """
-    inbox, outbox = Pipe(duplex=False)
+    inbox, outbox = (Connection(end.detach()) for end in connected())
     try:
         child = Child(lambda: _tell(work, outbox))
     finally:
@@ -165,7 +183,7 @@ def _answer(inbox: Connection, stopped: Callable[[], bool]) -> Any:
                 return None
     try:
         done, value = inbox.recv()
-    except EOFError:  # it crashed
+    except (EOFError, OSError):  # it crashed, before what it says or amid that
         return None
     if not done:
         raise value

@@ -6,20 +6,23 @@ import errno
 import multiprocessing
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import gangplan
 from gangplan.hybrid import Entry, portfolio, register, unregister
-from gangplan.hybrid.processes import Process, guarded, listen
+from gangplan.hybrid.processes import Process, Tell, guarded, listen
 from gangplan.hybrid.timetable import ALONE, BESIDE, TimetableSlot
 from gangplan.instances.generators import generate
 from gangplan.solvers import Run, processes
@@ -299,3 +302,164 @@ def test_what_only_proves_bounds_gives_way(beside: bool) -> None:
     while not process.done:
         listen([process])
     assert run.notes == [f"nice {min(19, os.nice(0) + 10 * beside)}"]
+
+
+def _trickles(tell: Tell) -> None:
+    os.write(tell.outbox.fileno(), b"\0\0\1\0")
+    for _ in range(150):
+        os.write(tell.outbox.fileno(), b"x")
+        time.sleep(0.2)
+
+
+def _floods(tell: Tell) -> None:
+    until = time.perf_counter() + 30.0
+    while time.perf_counter() < until:
+        tell.send("bound", 1.0, "floods")
+
+
+def _hangs_up(tell: Tell) -> None:
+    tell.outbox.close()
+    time.sleep(30.0)
+
+
+@linux
+@pytest.mark.parametrize("says", [_trickles, _floods, _hangs_up])
+@pytest.mark.filterwarnings("ignore::gangplan.hybrid.MethodFailed")
+def test_however_it_talks_it_has_its_time_alone(says: Callable[[Tell], None]) -> None:
+    """A method that says a message bit by bit, message upon message, or nothing is killed when its time is up."""
+
+    def method(run: Run, prepared: object) -> None:
+        says(run.callbacks[0])  # type: ignore[arg-type]
+
+    run, longest = Run(generate("layered", **HARD), time_limit=60.0), 0.0
+    process = Process(run, TimetableSlot(Entry("throughput", "talks", Method(method)), ALONE, share=0.01), None)
+    while not process.done:
+        since = time.perf_counter()
+        listen([process])
+        longest = max(longest, time.perf_counter() - since)
+    assert run.seconds() < 20 and longest < 10 and "talks" in run.left_out
+    process = Process(run, TimetableSlot(Entry("throughput", "talks", Method(method)), ALONE), None)
+    since = time.perf_counter()
+    process.last_words()
+    process.end()
+    assert time.perf_counter() - since < 10
+
+
+@linux
+def test_what_a_method_starts_ends_with_it(tmp_path: Path) -> None:
+    """A process that a child leaves behind is killed, though the child has ended by itself."""
+
+    def leave() -> None:
+        (tmp_path / "pid").write_text(str(subprocess.Popen(["sleep", "600"], stdout=subprocess.DEVNULL).pid))
+
+    child = processes.Child(leave)
+    child.join(60.0)
+    assert not child.alive() and gone(int((tmp_path / "pid").read_text()))
+
+
+@linux
+@pytest.mark.filterwarnings("ignore::gangplan.hybrid.MethodFailed")
+def test_numbers_of_numpy_are_bounds() -> None:
+    """A bound is a number, of whatever type."""
+
+    def prove(run: Run, prepared: object) -> None:
+        run.raise_bound(np.float32(0.5), "prove")  # type: ignore[arg-type]
+
+    run = Run(generate("layered", **HARD), time_limit=60.0)
+    process = Process(run, TimetableSlot(Entry("throughput", "prove", Method(prove)), ALONE), None)
+    while not process.done:
+        listen([process])
+    assert (run.bound, run.left_out) == (0.5, {})
+
+
+@linux
+@pytest.mark.filterwarnings("ignore::gangplan.hybrid.MethodFailed")
+def test_what_cannot_be_told_is_a_failure() -> None:
+    """A plan that cannot be sent is not lost in silence."""
+    problem = generate("layered", **HARD)
+    plan = gangplan.solve(problem, time_limit=60, workers=1, method="pipedream").plan
+
+    class Mine(gangplan.PartitionPlan):
+        """Of a class that nobody finds by its name."""
+
+    def offer(run: Run, prepared: object) -> None:
+        run.offer(Mine(**{field.name: getattr(plan, field.name) for field in fields(plan)}), "offer")
+
+    run = Run(problem, time_limit=60.0)
+    process = Process(run, TimetableSlot(Entry("throughput", "offer", Method(offer)), ALONE), None)
+    while not process.done:
+        listen([process])
+    assert "Mine" in run.left_out["offer"]
+
+
+@linux
+@pytest.mark.filterwarnings("ignore::gangplan.hybrid.MethodFailed")
+def test_a_method_by_name_does_not_end_the_program() -> None:
+    """What would end a program is no error for the caller: it is noted."""
+
+    def leave(run: Run, prepared: object) -> None:
+        raise SystemExit(0)
+
+    register(Entry("throughput", "leave", Method(leave)))
+    try:
+        result = gangplan.solve(generate("layered", **HARD), time_limit=60, method="leave")
+    finally:
+        unregister("throughput", "leave")
+    assert result.left_out == {"leave": "it failed with SystemExit: 0"}
+
+
+@linux
+def test_an_event_loop_hears_no_signals_of_children() -> None:
+    """What wakes the caller's event loop is not written by signals that a child gets."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.setblocking(False)
+        theirs.setblocking(False)
+        before = signal.set_wakeup_fd(theirs.fileno())
+
+        def work() -> None:
+            signal.signal(signal.SIGUSR1, lambda *_: None)
+            os.kill(os.getpid(), signal.SIGUSR1)
+
+        try:
+            child = processes.Child(work)
+            while child.alive():
+                time.sleep(0.01)
+            with pytest.raises(BlockingIOError):
+                print(ours.recv(1))
+        finally:
+            signal.set_wakeup_fd(before)
+
+
+@linux
+def test_no_connection_is_where_streams_were() -> None:
+    """Where the caller has closed its standard streams, what a method prints is no message."""
+    program = (
+        "import os\nfrom gangplan.solvers.processes import connected\nos.close(0)\nos.close(1)\n"
+        "assert min(end.fileno() for end in connected()) > 2\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_highs_that_has_had_threads() -> None:
+    """HiGHS solves in a fork of a process where it has had threads, which are not in the fork."""
+    pytest.importorskip("highspy")
+    program = (
+        "import highspy, gangplan\nfrom gangplan import generate, solve\n"
+        "solver = highspy.Highs()\nsolver.setOptionValue('output_flag', False)\n"
+        "solver.setOptionValue('threads', 4)\nsolver.setOptionValue('parallel', 'on')\n"
+        "x = [solver.addBinary(obj=-1.0 - i % 3) for i in range(20)]\n"
+        "solver.addConstr(sum((i % 7 + 2) * x[i] for i in range(20)) <= 30)\nsolver.run()\n"
+        "problem = generate('layered', ops=8, layers=4, training=False, devices=2)\n"
+        "result = solve(problem, time_limit=60, method='plain_milp', workers=2)\n"
+        "assert result.status == 'OPTIMAL', result\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_a_crash_of_highs_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What ends HiGHS before its time has failed."""
+    highs = pytest.importorskip("gangplan.solvers.highs")
+    monkeypatch.setattr(highs, "forked", lambda *_: None)
+    with pytest.raises(RuntimeError, match="HiGHS has crashed"):
+        gangplan.solve(generate("layered", **HARD), time_limit=0.4, method="plain_milp")
