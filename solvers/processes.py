@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
-from threading import Event, Thread
+from threading import Event, RLock, Thread
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -25,10 +25,16 @@ POLL = 0.05
 """Seconds between looks at the clock, at a process, or at a folder."""
 _GRACE = 0.1
 """Seconds that an answer may come late."""
+_DIES = 0.01
+"""Seconds that a killed process is waited for."""
 _PDEATHSIG = 1
 """Linux's ``PR_SET_PDEATHSIG``: the signal that a process gets when the thread that began it has ended."""
 _left: list[Child] = []
 """Killed, and not yet collected."""
+_forks = RLock()
+"""Held by whoever forks: filters of warnings, changed by two threads at once, would stay changed."""
+if hasattr(os, "register_at_fork"):  # no other fork finds it held
+    os.register_at_fork(before=_forks.acquire, after_in_child=_forks.release, after_in_parent=_forks.release)
 _home = os.getpid()
 """The process that has this module, and the threads of libraries, first-hand: forks have but copies."""
 
@@ -84,7 +90,7 @@ class Child:
         if parent == _home and (highs := getattr(sys.modules.get("highspy"), "Highs", None)) is not None:
             with suppress(AttributeError):  # an old one
                 highs.resetThreadScheduler(True)  # its threads are not in a fork, which would crash without them
-        with warnings.catch_warnings():
+        with _forks, warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of forks beside threads
             self.pid = os.fork()
         if not self.pid:
@@ -114,11 +120,12 @@ class Child:
             time.sleep(0.002)
 
     def kill(self) -> None:
-        """End it and all that it started; what remains is collected when the next one begins."""
+        """End it and all that it started; should that take longer, it is collected when the next one begins."""
         if self.alive():
             for kill in (os.killpg, os.kill):
                 with suppress(OSError):
                     kill(self.pid, signal.SIGKILL)
+            self.join(_DIES)
             _left.append(self)
 
 

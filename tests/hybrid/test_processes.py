@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
@@ -439,6 +440,27 @@ def test_no_connection_is_where_streams_were() -> None:
         "assert min(end.fileno() for end in connected()) > 2\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@linux
+def test_threads_that_fork_at_once_leave_filters_of_warnings() -> None:
+    """What the caller wants to be warned of stays, however many threads fork at a time."""
+
+    def fork(_: int) -> None:
+        for _ in range(50):
+            processes.Child(lambda: None).join(60.0)
+
+    before, interval = list(warnings.filters), sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with warnings.catch_warnings(), ThreadPoolExecutor(4) as pool:
+            warnings.simplefilter("error")
+            changed = list(warnings.filters)
+            list(pool.map(fork, range(4)))
+            assert list(warnings.filters) == changed
+    finally:
+        sys.setswitchinterval(interval)
+    assert list(warnings.filters) == before
 
 
 def test_highs_that_has_had_threads() -> None:
