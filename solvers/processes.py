@@ -77,11 +77,16 @@ def one_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
+def killed() -> list[Child]:
+    """Return the processes that have been killed and not yet collected."""
+    return [child for child in _left if child.alive()]
+
+
 class Child:
     """A process that is a copy of this one, runs `work` and ends."""
 
     def __init__(self, work: Callable[[], None]) -> None:
-        _left[:] = [child for child in _left if child.alive()]
+        _left[:] = killed()
         self.exitcode: int | None = None
         parent = os.getpid()
         with suppress(OSError, ValueError, AttributeError):
