@@ -111,7 +111,7 @@ def listen(processes: Sequence[Process], seconds: float = POLL) -> None:
     """Wait so long at most for what any of the processes says, and take it."""
     heard = [process for process in processes if not process.done]
     if heard:
-        wait([process.inbox for process in heard], max(0.0, min(seconds, heard[0].run.remaining())))
+        wait([process.inbox.end for process in heard], max(0.0, min(seconds, heard[0].run.remaining())))
     for process in heard:
         process.listen()
 
@@ -120,15 +120,14 @@ class Inbox:
     """Where messages of a `Connection` come in. One of which only a part has come is not waited for."""
 
     def __init__(self, end: socket.socket) -> None:
-        self._end, self._bytes = end, bytearray()
-        self.fileno, self.close = end.fileno, end.close
+        self.end, self._bytes = end, bytearray()
         end.setblocking(False)
 
     def next(self) -> bytes | None:
         """Return the next message, `None` if it has not all come; `EOFError` if no more will."""
         if (found := self._cut()) is None:
             with suppress(BlockingIOError):
-                if not (came := self._end.recv(_CHUNK)):
+                if not (came := self.end.recv(_CHUNK)):
                     raise EOFError
                 self._bytes += came
                 found = self._cut()
@@ -166,7 +165,7 @@ class Process:
         try:
             self._child = Child(lambda: _work(run, slot, prepared, Tell(run, outbox), named))
         except OSError:
-            self.inbox.close()
+            self.inbox.end.close()
             raise
         finally:
             outbox.close()
@@ -236,9 +235,9 @@ class Process:
 
     def end(self) -> None:
         """End the process, and book its time, as a phase if it has not told how it spent it."""
-        if self.inbox.fileno() >= 0:
+        if self.inbox.end.fileno() >= 0:
             self._child.kill()
-            self.inbox.close()
+            self.inbox.end.close()
         if not self.done:
             self._book({self.slot.entry.name: time.perf_counter() - self._since})
 
@@ -257,7 +256,7 @@ class Process:
         try:
             while (said := self.inbox.next()) is None:
                 left = max(0.0, until - time.perf_counter())
-                if (alive and not left) or not wait([self.inbox], left):
+                if (alive and not left) or not wait([self.inbox.end], left):
                     return () if alive else None
             message = pickle.loads(said)
         except Exception:  # its end, or what unpickling raises where somebody has written into the connection
