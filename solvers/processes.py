@@ -29,6 +29,8 @@ _DIES = 0.01
 """Seconds that a killed process is waited for."""
 _PDEATHSIG = 1
 """Linux's ``PR_SET_PDEATHSIG``: the signal that a process gets when the thread that began it has ended."""
+_IMPORTED, _IMPORTS = ("gangplan", "google", "highspy", "numpy", "ortools", "pandas", "scipy"), 5.0
+"""Packages that other threads may be importing when a process forks, and seconds to wait for that at most."""
 _left: list[Child] = []
 """Killed, and not yet collected."""
 _forks = RLock()
@@ -87,6 +89,7 @@ class Child:
 
     def __init__(self, work: Callable[[], None]) -> None:
         _left[:] = killed()
+        _await_imports()
         self.exitcode: int | None = None
         parent = os.getpid()
         with suppress(OSError, ValueError, AttributeError):
@@ -132,6 +135,16 @@ class Child:
                     kill(self.pid, signal.SIGKILL)
             self.join(_DIES)
             _left.append(self)
+
+
+def _await_imports() -> None:
+    """Wait until no thread is amid an import of what children import: they would wait for that thread forever."""
+    until = time.perf_counter() + _IMPORTS
+    while time.perf_counter() < until:
+        modules = [module for name, module in list(sys.modules.items()) if name.startswith(_IMPORTED)]
+        if not any(getattr(getattr(x, "__spec__", None), "_initializing", False) for x in modules):
+            break
+        time.sleep(0.005)
 
 
 def _settle(parent: int) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import gangplan
 from gangplan import methods, solve
 from gangplan.instances import InstanceError, PartitionPlan, PartitionProblem, content_hash, verify
 from gangplan.instances.generators import generate
@@ -355,3 +356,10 @@ def test_no_garbage_is_collected_amid_a_short_solve(limit: float, collects: bool
     seen: list[bool] = []
     solve(small(), time_limit=limit, workers=1, callbacks=[lambda run: bool(seen.append(gc.isenabled()))])
     assert set(seen) == {collects} and gc.isenabled()
+
+
+@pytest.mark.parametrize("call", [gangplan.warm_up, gangplan.close_workers])
+def test_what_does_nothing_any_more_says_so(call: Any) -> None:
+    """Calls that nobody needs any more warn for one more release."""
+    with pytest.warns(DeprecationWarning, match="does nothing"):
+        call()

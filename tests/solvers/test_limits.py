@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+import threading
+import time
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -156,3 +161,19 @@ def test_a_draft_of_stages_fills_them_from_the_end() -> None:
     run = Run(problem, time_limit=60)
     draft(run)
     assert run.plan is not None and len(run.plan.degree) > 2
+
+
+@pytest.mark.skipif(not can_fork(), reason="no forks on this system")
+def test_a_fork_waits_for_imports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that forks while another thread imports a module can import it too, and does not wait forever."""
+    (tmp_path / "gangplan_slow.py").write_text("import time\ntime.sleep(1.0)\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    thread = threading.Thread(target=import_module, args=("gangplan_slow",))
+    thread.start()
+    while "gangplan_slow" not in sys.modules:
+        time.sleep(0.001)
+    until = time.perf_counter() + 30.0
+    name = forked(lambda: import_module("gangplan_slow").__name__, lambda: time.perf_counter() > until)
+    thread.join()
+    del sys.modules["gangplan_slow"]
+    assert name == "gangplan_slow"
