@@ -70,7 +70,7 @@ class Scenario:
     told: bool = False
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Leave arrays to whoever reads this: compiled classes are not pickled."""
+        """Leave out the tables, which whoever reads this makes anew: `BlockTables` is not pickled."""
         return Scenario, (self.topology, self.sets, self.told)
 
     @cached_property
