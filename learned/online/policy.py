@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gangplan.instances.arrays import FloatArray
-from gangplan.simulator.gangs.arrays import ARRIVED, Cluster, Jobs, State
+from gangplan.simulator.gangs.arrays import ARRIVED, GpuRacks, Jobs, State
 from gangplan.simulator.gangs.formula import FORMULAS
 
 from ..graph.compiled import Graph, network_of, score, shapes, widened
@@ -66,7 +66,7 @@ class GnnPolicy:
         self.tensors, self.rule = tensors, FORMULAS[self.settings.rule]
         self.net = network_of(SCHEMA, tensors)
 
-    def finish(self, jobs: Jobs, cluster: Cluster, state: State) -> None:
+    def finish(self, jobs: Jobs, cluster: GpuRacks, state: State) -> None:
         """Run from a state to the end, where all jobs have a start and a finish."""
         s, n = CandidateScratch(cluster), len(jobs.submit)
         guard = Guard(cluster, self.net, self.rule, guarded=self.guarded)
@@ -80,7 +80,7 @@ class GnnPolicy:
             guard.watch(jobs, state, known(jobs, state, arrived), arrived)
             guard.advance()
 
-    def observe(self, jobs: Jobs, cluster: Cluster, state: State) -> Observation | None:
+    def observe(self, jobs: Jobs, cluster: GpuRacks, state: State) -> Observation | None:
         """Return what there is to decide, None if no waiting job fits."""
         s = CandidateScratch(cluster)
         k = observe(jobs, cluster, state, s, self.net, self.rule, False)
