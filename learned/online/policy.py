@@ -13,7 +13,7 @@ from gangplan.instances.arrays import FloatArray
 from gangplan.simulator.gangs.arrays import ARRIVED, Cluster, Jobs, State
 from gangplan.simulator.gangs.formula import FORMULAS
 
-from ..graph.compiled import Graph, network_of, score, shapes, widened
+from ..graph.compiled import Graph, network_of, score, shapes
 from ..policy.network import pick
 from ..policy.weights import Card, load_for, match, save
 from .candidates import WAIT, CandidateScratch
@@ -109,5 +109,5 @@ class GnnPolicy:
         """Read what `save` wrote, see `load_for`; options are those of the class."""
         arrays, _, settings = load_for(NAME, GnnSettings, path)
         wanted = shapes(SCHEMA, settings.width, settings.rounds, settings.messages, ranged=True)
-        match(arrays := widened(arrays, wanted), wanted, path)
+        match(arrays, wanted, path)
         return cls(arrays, settings, **options)

@@ -186,6 +186,10 @@ class NetworkTier:
             self.guard.watch(*self._world(state, rows)[:2], past, self.arrived)
         self.guard.advance(max(1, SLICE * SMALL // max(len(self.cluster.rack), SMALL)))
 
+    def blind(self, state: SchedulerState) -> bool:
+        """Return whether jobs may be stopped: plays of the guard know no stops, so nobody is shown to be better."""
+        return self.policy.guarded and (state.settings.price is not None or state.running.stoppable > 0)
+
     @property
     def leader(self) -> str:
         """The tier that decides."""
