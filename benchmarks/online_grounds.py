@@ -18,6 +18,7 @@ import numpy as np
 from gangplan.instances.arrays import FloatArray
 from gangplan.learned.online.candidates import WAIT
 from gangplan.learned.online.features import BY_RULE
+from gangplan.learned.online.guard import EVERYTHING
 from gangplan.learned.policy.weights import find
 from gangplan.learned.training.online.evolve import SCALE, Runs
 from gangplan.scheduler.policies.engine_policy import SchedulerPolicy
@@ -74,6 +75,8 @@ USUAL = tuple(x for x in POLICIES if x not in ABLATIONS and not any(how and x.en
 """Those that are played if none is named."""
 KINDS = ("A100", "H100")
 """Two types of GPU, as fast as each other."""
+ALONE = (TUNED, "evolved", "gnn", "scheduler-evolved")
+"""What the table of grounds has, beside `patient` and the classic rules."""
 TARGET, FEWEST = 0.01, 10
 """Half the width of an interval, as a share, and the seeds from which it is taken."""
 MOST, MOST_SLOW = 400, 40
@@ -165,6 +168,8 @@ def tuned(case: str, data: Path) -> FloatArray:
 
 def changed(policy: Any, run: Episode) -> float:
     """Return the share of the first decisions in which a network does not choose what its rule would."""
+    if policy.guarded and policy.guard(run.cluster).due == EVERYTHING:
+        return 0.0
     state, all_, others, more = run.begin(), 0, 0, True
     while more and all_ < WATCHED:
         seen = policy.observe(run.jobs, run.cluster, state)
@@ -245,25 +250,23 @@ def shown(found: Found, cases: list[str] | None = None) -> str:
     """Return a line a ground."""
     cases = [x.name for x in TEST] if cases is None else cases
     rows = {(x["ground"], x["policy"]): x for x in compared(found, cases)}
-    judged = [x for x in (TUNED, "evolved", "gnn", CHAIN) if any((case, x) in rows for case in cases)]
+    judged = [x for x in ALONE if any((case, x) in rows for case in cases)]
     lines = []
     for case in (case for case in cases if case in found.cases):
         best = found.best(case, RULES)
         cells = [case, number(found.mean(case, "patient")), percent(found.apart(case, best or "", "patient"))]
         lines.append([*cells, *(_cell(found, rows.get((case, policy)), "changed") for policy in judged)])
-    heads = (f"`{x}` less `patient`" for x in judged)
+    heads = (f"`{x.removeprefix('scheduler-')}` less `patient`{', in `Scheduler`' * (x in SCHEDULERS)}" for x in judged)
     return table(("mean JCT", "`patient`, s", "best classic rule", *heads), lines)
 
 
 def in_scheduler(found: Found) -> str:
-    """Return a line a ground and way of asking `Scheduler`: its rules and the network, and who started how much."""
+    """Return by what share the network in `Scheduler` is above the rule behind it, as it is asked, a line a ground."""
     rows = {(x["ground"], x["policy"]): x for x in compared(found, [x.name for x in TEST])}
-    lines = []
-    for case, how in ((x.name, how) for x in TEST for how in HOW):
-        cells = [_cell(found, rows.get((case, f"scheduler-{x}{how}")), "made") for x in ("evolved", "gnn")]
-        if any(cells):
-            lines.append([case, how[1:] or "as usual", *cells])
-    return table(("mean JCT", "jobs", "`evolved` less `patient`", "`gnn` less `evolved`"), lines) if lines else NOT_RUN
+    every = [(x.name, [rows.get((x.name, f"scheduler-gnn{how}")) for how in HOW]) for x in TEST]
+    lines = [(name, *(_cell(found, row, "made") for row in each)) for name, each in every if any(each)]
+    heads = (how[1:] or "as usual" for how in HOW)
+    return table(("`gnn` less `evolved`", *heads), lines) if lines else NOT_RUN
 
 
 def parts(found: Found) -> str:
@@ -304,7 +307,8 @@ def show(options: Options) -> None:
 
 MORE: dict[str, Callable[[Options], object]] = {"run": run, "table": show}
 PAGES: dict[str, Tables] = {
-    "scheduler-results.md": {"grounds": shown, "grounds in Scheduler": in_scheduler, "grounds, parts": parts}
+    "scheduler-results.md": {"grounds": shown, "grounds in Scheduler": in_scheduler},
+    "graph-policy.md": {"parts on grounds": parts},
 }
 STUDY = Study("online-grounds", ("mean_jct", "changed", "seconds", "made"), tasks, measure, PAGES, MORE)
 """Mean JCT of the jobs behind those that load the cluster, s; share of the network's decisions that are not its rule's;

@@ -158,7 +158,6 @@ class Training(Trainer[GnnSettings]):
 
     def _imitation(self, network: GraphNetwork, lessons: Lessons, rate: float, updates: int) -> Imitation:
         of = self.settings
-
         network.note_ranges(lessons.packed.ranges())
 
         def draw(rng: np.random.Generator) -> Tensor:

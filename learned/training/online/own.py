@@ -107,10 +107,7 @@ class OwnCluster:
 
         def means(of: Any) -> FloatArray:
             state = begin(jobs, cluster)
-            if hasattr(of, "finish"):
-                of.finish(jobs, cluster, state)
-            else:
-                finish(jobs, cluster, state, of)
+            of.finish(jobs, cluster, state) if hasattr(of, "finish") else finish(jobs, cluster, state, of)
             last = np.array_split((state.finish - jobs.submit)[int(CHOSEN * n) - n // 2 :], BLOCKS)
             return np.array([x.mean() for x in last])
 
