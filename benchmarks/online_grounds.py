@@ -58,7 +58,7 @@ ten times their length; a tenth of the jobs go first; two GPU types by racks, of
 SCHEDULERS: dict[str, dict[str, Any]] = {
     f"scheduler-{policy}{how}": {"policy": policy, **more}
     for how, more in HOW.items()
-    for policy in ("patient", "evolved", "gnn")
+    for policy in ("patient", "evolved", "gnn", "gnn-unguarded")
 }
 BASES = {
     "evolved": "patient",
@@ -67,7 +67,7 @@ BASES = {
     CHAIN: "patient",
     **dict.fromkeys(ABLATIONS, CHAIN),
     **{f"scheduler-evolved{how}": f"scheduler-patient{how}" for how in HOW},
-    **{f"scheduler-gnn{how}": f"scheduler-evolved{how}" for how in HOW},
+    **{f"scheduler-{policy}{how}": f"scheduler-evolved{how}" for policy in ("gnn", CHAIN) for how in HOW},
 }
 """What each is compared with, on the same jobs: in `Scheduler` the network with the rule behind it."""
 POLICIES = (*formula.FORMULAS, TUNED, *RULES, *NETWORKS, *SCHEDULERS)
@@ -121,7 +121,7 @@ def tasks(options: Options) -> Iterator[Task]:
 def _weights(policy: str, options: Options) -> Path | None:
     """Return the file of a policy's weights, None if it has none."""
     if policy in SCHEDULERS:
-        return find("gnn") if SCHEDULERS[policy]["policy"] == "gnn" else None
+        return find("gnn") if "gnn" in policy else None
     return weights_of(policy, None, options.weights) if policy in NETWORKS else None
 
 
