@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from gangplan.hybrid.bench.archive import write_archive
 from gangplan.hybrid.bench.best_known import certified
-from gangplan.hybrid.bench.library import LIBRARY, Check, check_all, read_library
+from gangplan.hybrid.bench.library import LIBRARY, InstanceCheck, check_all, read_library
 from gangplan.hybrid.bench.passes import FELL, run_pass
 from gangplan.hybrid.bench.rows import ONLINE, read_rows
 from gangplan.hybrid.bench.run import run as run_all
@@ -282,7 +282,7 @@ def verify(
     return tell([asdict(x) for x in checks], table(("objective", *COUNTED), counts), words, code=1 if failed else 0)
 
 
-COUNTED: dict[str, Callable[[Check], bool]] = {
+COUNTED: dict[str, Callable[[InstanceCheck], bool]] = {
     "instances": lambda x: True,
     "plans": lambda x: x.plan == "ok",
     "best known": lambda x: x.best,

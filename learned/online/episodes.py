@@ -7,7 +7,7 @@ from cython import bint, declare, nogil
 from cython.cimports.libc.math import tanh
 
 from gangplan.instances.arrays import FloatArray
-from gangplan.simulator.gangs.arrays import Cluster, Jobs, State
+from gangplan.simulator.gangs.arrays import GpuRacks, Jobs, State
 from gangplan.simulator.gangs.formula import EVOLVED, Formula
 
 from ..graph.compiled import CompiledNetwork
@@ -77,7 +77,7 @@ def _rate(s: CandidateScratch, net: CompiledNetwork, f: Formula, learned: bint) 
 
 
 def play(
-    jobs: Jobs, cluster: Cluster, state: State, s: CandidateScratch, net: CompiledNetwork, rule: FloatArray,
+    jobs: Jobs, cluster: GpuRacks, state: State, s: CandidateScratch, net: CompiledNetwork, rule: FloatArray,
     learned: bint, until: Int, most: Int,
 ) -> int:  # fmt: skip
     """Run from a state on, and return how many decisions there were.
@@ -111,7 +111,7 @@ def play(
 
 
 def observe(
-    jobs: Jobs, cluster: Cluster, state: State, s: CandidateScratch, net: CompiledNetwork, rule: FloatArray, told: bint
+    jobs: Jobs, cluster: GpuRacks, state: State, s: CandidateScratch, net: CompiledNetwork, rule: FloatArray, told: bint
 ) -> int:
     """Write candidates, graph and scores of a state for Python, and return how many candidates there are.
 
@@ -127,7 +127,7 @@ def observe(
     return k
 
 
-def look(jobs: Jobs, cluster: Cluster, state: State, s: CandidateScratch) -> None:
+def look(jobs: Jobs, cluster: GpuRacks, state: State, s: CandidateScratch) -> None:
     """Write what jobs that arrived are like, for Python."""
     s.enter(jobs, cluster, state)
     see(s)

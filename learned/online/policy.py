@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gangplan.instances.arrays import FloatArray
-from gangplan.simulator.gangs.arrays import ARRIVED, Cluster, Jobs, State
+from gangplan.simulator.gangs.arrays import ARRIVED, GpuRacks, Jobs, State
 from gangplan.simulator.gangs.formula import FORMULAS, finish
 
 from ..graph.compiled import Graph, network_of, score, shapes
@@ -66,7 +66,7 @@ class GnnPolicy:
         self.tensors, self.rule = tensors, FORMULAS[self.settings.rule]
         self.net = network_of(SCHEMA, tensors)
 
-    def finish(self, jobs: Jobs, cluster: Cluster, state: State) -> None:
+    def finish(self, jobs: Jobs, cluster: GpuRacks, state: State) -> None:
         """Run from a state to the end, where all jobs have a start and a finish."""
         s, n = CandidateScratch(cluster), len(jobs.submit)
         guard = self.guard(cluster)
@@ -83,14 +83,14 @@ class GnnPolicy:
             guard.watch(jobs, state, known(jobs, state, arrived), arrived)
             guard.advance()
 
-    def guard(self, cluster: Cluster) -> Guard:
+    def guard(self, cluster: GpuRacks) -> Guard:
         """Return who says on a cluster whether the network decides: never if it is larger than all in training."""
         guard, of = Guard(cluster, self.net, self.rule, guarded=self.guarded), self.settings
         if self.guarded and not of.trace and 0 < of.largest < len(cluster.node):
             guard.due = EVERYTHING
         return guard
 
-    def observe(self, jobs: Jobs, cluster: Cluster, state: State) -> Observation | None:
+    def observe(self, jobs: Jobs, cluster: GpuRacks, state: State) -> Observation | None:
         """Return what there is to decide, None if no waiting job fits."""
         s = CandidateScratch(cluster)
         k = observe(jobs, cluster, state, s, self.net, self.rule, False)

@@ -8,7 +8,7 @@ from cython import bint, declare, nogil
 from numpy.typing import NDArray
 
 from gangplan.instances.arrays import FloatArray
-from gangplan.simulator.gangs.arrays import Cluster, Jobs, State, empty
+from gangplan.simulator.gangs.arrays import GpuRacks, Jobs, State, empty
 from gangplan.simulator.gangs.formula import Formula
 from gangplan.solvers.native import Random
 
@@ -25,7 +25,7 @@ if not cython.compiled:
 NEVER = declare(Float, float("inf"))
 
 
-def _room(jobs: Jobs, cluster: Cluster, state: State, pool: Jobs, ahead: int) -> tuple[NDArray[np.int64], Jobs, State]:
+def _room(jobs: Jobs, cluster: GpuRacks, state: State, pool: Jobs, ahead: int) -> tuple[NDArray[np.int64], Jobs, State]:
     """Return the jobs that wait and run, in the order of arrival, and room for these with `ahead` more to come."""
     state.require(jobs, cluster)
     waits, runs = state.queue[: state.count[WAITING]], state.running[: state.count[RUNNING]]
@@ -84,7 +84,7 @@ def _imagine(
 
 
 def imagined(
-    jobs: Jobs, cluster: Cluster, state: State, pool: Jobs, ahead: Int, seed: Int, future: Int
+    jobs: Jobs, cluster: GpuRacks, state: State, pool: Jobs, ahead: Int, seed: Int, future: Int
 ) -> tuple[Jobs, State]:
     """Return one of the futures of `weigh`."""
     live, ours, then = _room(jobs, cluster, state, pool, ahead)
@@ -95,7 +95,7 @@ def imagined(
 
 
 def weigh(
-    jobs: Jobs, cluster: Cluster, state: State, pool: Jobs, s: CandidateScratch, rule: FloatArray, tried: Ints,
+    jobs: Jobs, cluster: GpuRacks, state: State, pool: Jobs, s: CandidateScratch, rule: FloatArray, tried: Ints,
     ahead: Int, seed: Int, value: Floats2,
 ) -> None:  # fmt: skip
     """Write what the JCTs sum up to with each candidate tried, in each of some futures, which the rule plays.
@@ -138,7 +138,7 @@ def _is_candidate(s: CandidateScratch, i: Int) -> bool:
     return fits
 
 
-def _try(jobs: Jobs, cluster: Cluster, state: State, s: CandidateScratch, i: Int) -> None:
+def _try(jobs: Jobs, cluster: GpuRacks, state: State, s: CandidateScratch, i: Int) -> None:
     """Do what a candidate says; to wait is for an end, since arrivals alone make no better place."""
     running: Int = state.count[RUNNING]
     if s.place[i] == WAIT:

@@ -12,7 +12,7 @@ import numpy as np
 from gangplan.instances.arrays import FloatArray, plain
 from gangplan.instances.placement import Demand, GangJob
 from gangplan.instances.placement.proximity import Proximity
-from gangplan.simulator.engine import View
+from gangplan.simulator.engine import EngineView
 from gangplan.simulator.engine.jobs import Long, Rows
 
 from ..scheduler import Scheduler
@@ -58,13 +58,13 @@ class SchedulerPolicy:
         accepts: Sequence[tuple[str, ...]] | None = None, **options: Any,
     ) -> None:  # fmt: skip
         self._told, self._terms, self._accepts, self._options = told, tuple(terms), accepts, options
-        self._view: View | None = None
+        self._view: EngineView | None = None
         self.took: list[float] = []
         """Seconds of each decision."""
         self.by = Counter[str]()
         """Starts by tier."""
 
-    def preempt(self, view: View) -> Long:
+    def preempt(self, view: EngineView) -> Long:
         """Decide, and return the jobs that stop."""
         if view is not self._view:  # a new simulation
             self._view, self._up = view, view.up.copy()
@@ -86,21 +86,21 @@ class SchedulerPolicy:
         self._runs.difference_update(stops)
         return np.array(stops, dtype=np.int64)
 
-    def wake(self, view: View) -> float:
+    def wake(self, view: EngineView) -> float:
         """Return when the next job that was told to stop has: at the end of its grace."""
         at = self.scheduler._state.notices.wake(view.now) if view is self._view else None
         return np.inf if at is None else at
 
-    def select(self, view: View, jobs: Long) -> FloatArray:
+    def select(self, view: EngineView, jobs: Long) -> FloatArray:
         """Put those that are to start first."""
         order = {job: float(i) for i, job in enumerate(self._plan)}
         return np.array([order.get(job, np.inf) for job in jobs.tolist()])
 
-    def degree(self, job: int, view: View) -> int:
+    def degree(self, job: int, view: EngineView) -> int:
         """Return the degree chosen."""
         return self._plan[job][0] if job in self._plan else int(view.options.degrees(job)[0])
 
-    def place(self, job: int, degree: int, view: View) -> Rows | None:
+    def place(self, job: int, degree: int, view: EngineView) -> Rows | None:
         """Start a job where it was put, or not at all."""
         if job not in self._plan:
             return None
@@ -112,7 +112,7 @@ class SchedulerPolicy:
         self._runs.add(job)
         return Rows(np.array(node), np.array(gpus), np.full(len(node), -1))
 
-    def _hear(self, view: View) -> None:
+    def _hear(self, view: EngineView) -> None:
         """Tell the scheduler what happened since it last decided."""
         scheduler, jobs, running = self.scheduler, view.waiting.tolist(), set(view.running.tolist())
         gone = [job for job in self.scheduler.running if int(job) in self._runs and int(job) not in running]
@@ -130,7 +130,7 @@ class SchedulerPolicy:
                 self._known.add(number)
                 self._submit(view, number)
 
-    def _submit(self, view: View, job: int) -> None:
+    def _submit(self, view: EngineView, job: int) -> None:
         work, options, asked = view.workload, view.options, int(view.workload.gpus[job])
         demand = Demand(1.0, float(work.cpu[job]) / asked, float(work.memory[job]) / asked)  # type: ignore[index]
         types = self._accepts[job] if self._accepts else ()

@@ -25,7 +25,7 @@ from gangplan.learned.online.features import BY_RULE
 from gangplan.learned.online.guard import BEHIND, EVERYTHING, FIRST, RULES, known
 from gangplan.learned.online.policy import GnnPolicy
 from gangplan.learned.online.schema import SCHEMA
-from gangplan.simulator.gangs.arrays import ARRIVED, NOW, WAITING, Cluster, Jobs, State, empty
+from gangplan.simulator.gangs.arrays import ARRIVED, NOW, WAITING, GpuRacks, Jobs, State, empty
 from gangplan.simulator.gangs.step import start
 
 from ..queueing.queue_walk import in_order
@@ -68,7 +68,7 @@ class NetworkUse(NamedTuple):
     corrected: int
 
 
-class Row(NamedTuple):
+class JobDegree(NamedTuple):
     """A waiting job with a number of workers."""
 
     request: Request
@@ -180,7 +180,7 @@ class NetworkTier:
         self.thoughts += 1
         if self.arrived >= self.guard.due and self.guard.idle:
             waiting = sorted(state.waiting.values(), key=lambda request: request.serial)
-            rows = [Row(x, degrees[-1]) for x in waiting[-MOST:] if (degrees := self._degrees(x))]
+            rows = [JobDegree(x, degrees[-1]) for x in waiting[-MOST:] if (degrees := self._degrees(x))]
             n, self._ends.clock[NOW] = int(self._ends.count[ARRIVED]), state.now
             past = known(self._jobs, self._ends, n)
             self.guard.watch(*self._world(state, rows)[:2], past, self.arrived)
@@ -226,7 +226,7 @@ class NetworkTier:
             StrangeError: if a feature is unlike all in training.
         """
         rows = [  # those that are seen, and as many that may be as others start
-            Row(request, degree)
+            JobDegree(request, degree)
             for request in sorted(
                 (state.waiting[name] for name in islice(in_order(state.queue), 2 * IN_SIGHT) if name not in refused),
                 key=lambda request: request.serial,
@@ -276,7 +276,7 @@ class NetworkTier:
         of = self._scratch, self.policy.net, self.policy.rule, True
         return int(observe(jobs, self.cluster, world, *of))
 
-    def _world(self, state: SchedulerState, rows: Sequence[Row]) -> tuple[Jobs, State, int]:
+    def _world(self, state: SchedulerState, rows: Sequence[JobDegree]) -> tuple[Jobs, State, int]:
         """Return the jobs that run and wait, their state, and how many run."""
         (end, since, *_), (node, _, _, serial), uses = state.running.table()
         place = np.empty(len(self._order), np.int64)
@@ -339,20 +339,20 @@ def follow(network: NetworkTier, state: SchedulerState, watchdog: Watchdog, star
     return bool(starts.starts or state.running)
 
 
-def _cluster(fleet: Fleet, proximity: Proximity | None, order: NDArray[np.int64]) -> Cluster:
+def _cluster(fleet: Fleet, proximity: Proximity | None, order: NDArray[np.int64]) -> GpuRacks:
     """Return the nodes rack by rack; where all places are alike, links weigh nothing."""
     rack = np.unique(fleet.topology.group[0][order], return_inverse=True)[1].astype(np.int64)
     gpus = fleet.gpus[order].astype(np.int64)
     weight = (0.0, 0.0, 0.0) if proximity is None else (proximity.node, proximity.rack, proximity.cluster)
     begin = np.append(np.flatnonzero(np.diff(rack, prepend=-1)), len(rack))
-    return Cluster(rack, begin, np.append(0, np.cumsum(gpus)), np.array(weight), np.repeat(np.arange(len(rack)), gpus))
+    return GpuRacks(rack, begin, np.append(0, np.cumsum(gpus)), np.array(weight), np.repeat(np.arange(len(rack)), gpus))
 
 
 def _table(n: int, gpus: NDArray[np.int64]) -> Jobs:
     return Jobs(np.zeros(n), np.zeros(n), np.zeros(n), gpus, np.zeros(n), np.append(0, np.cumsum(gpus)))
 
 
-def _history(cluster: Cluster) -> tuple[Jobs, State]:
+def _history(cluster: GpuRacks) -> tuple[Jobs, State]:
     """Return room for jobs that came, and for which of them are done."""
     jobs = _table(HISTORY, np.ones(HISTORY, np.int64))
     return jobs, empty(jobs, cluster)
@@ -363,7 +363,7 @@ def _idle(state: SchedulerState, node: int) -> list[int]:
     return [gpu for gpu in range(int(state.fleet.gpus[node])) if gpu not in state.holders[node]]
 
 
-def _drop(world: State, rows: Sequence[Row], first: int, request: Request) -> None:
+def _drop(world: State, rows: Sequence[JobDegree], first: int, request: Request) -> None:
     """Take a job out of the queue with every number of workers."""
     queue = world.queue[: world.count[WAITING]]
     rest = queue[[rows[job - first].request is not request for job in queue.tolist()]]

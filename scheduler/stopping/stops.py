@@ -27,7 +27,7 @@ from ..queueing.queue_walk import in_order
 from ..queueing.request import Request
 from ..starting.starts import StartRound
 from ..state import SchedulerState
-from .parts import Parts, movable
+from .parts import RunningParts, movable
 from .running_jobs import RunningJob
 
 TIER = "stops"
@@ -55,7 +55,7 @@ class Stops:
         state, queue, starts = self._state, self._state.queue, self._starts
         if not movable(state).any():
             return
-        parts = self._parts = Parts(state)
+        parts = self._parts = RunningParts(state)
         first = [state.waiting[name] for name in islice(in_order(queue), MOST)]
         claims = state.notices.claims
         first = [x for x in first if x.job.worker.gpu and x.terms.preempts and x.name not in claims]

@@ -80,7 +80,7 @@ def ascend(
         step = (end - zero) / intervals or 1.0
         middle = np.asarray(zero + step * (np.arange(intervals) + 0.5), dtype=np.float64)
         first = _about(run, p, middle) if best is None else _at(best.grid, middle)
-        found = _Level(run, p, Grid(first, zero, step), best).ascend(tell, most, often)
+        found = _PriceLevel(run, p, Grid(first, zero, step), best).ascend(tell, most, often)
         best = found if best is None or found.bound > best.bound else best
         priced = np.flatnonzero(best.grid.pi > 1e-9 * best.grid.pi.max(initial=0.0))
         if not len(priced):
@@ -106,7 +106,7 @@ def _about(run: Run, p: PreparedJobs, at: FloatArray) -> FloatArray:
     return np.array(left) / p.total
 
 
-class _Level:
+class _PriceLevel:
     def __init__(self, run: Run, p: PreparedJobs, first: Grid, before: BestPrices | None) -> None:
         self._run, self._p, self._data, self.grid = run, p, Data(p), first
         self._cost, self._at = np.zeros(len(p.gpus)), np.zeros(len(p.gpus))

@@ -17,7 +17,7 @@ from gangplan.instances import InstanceError, PartitionPlan, PartitionProblem, c
 from gangplan.instances.generators import generate
 from gangplan.instances.readers import read
 from gangplan.solvers import Result, Run
-from gangplan.solvers.partition.throughput.methods import METHODS, Method, Reduced
+from gangplan.solvers.partition.throughput.methods import METHODS, Method, ReducedThroughput
 
 VARIANTS = ("contiguous", "convex", "free")
 RUNS = [(m, v) for m, variants in {**methods(), "auto": VARIANTS}.items() for v in variants]
@@ -255,7 +255,7 @@ def test_callback_raises(method: str, variant: str) -> None:
 def test_an_infeasible_plan_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """A method that makes a bad plan is a defect, not a result."""
 
-    def bad(run: Run, reduced: Reduced) -> None:
+    def bad(run: Run, reduced: ReducedThroughput) -> None:
         n = run.problem.graph.n_ops
         run.offer(PartitionPlan(run.problem.graph.names, [1] + [0] * (n - 1), [1] + [0] * (n - 1)), "bad")
 
@@ -267,7 +267,7 @@ def test_an_infeasible_plan_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_wrong_bound_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """A bound above a verified plan is not believed: the result is not called optimal, and a note says why."""
 
-    def liar(run: Run, reduced: Reduced) -> None:
+    def liar(run: Run, reduced: ReducedThroughput) -> None:
         METHODS["pipedream"].run(run, reduced)
         assert run.objective is not None
         run.raise_bound(run.objective * 2, "liar")

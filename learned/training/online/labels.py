@@ -10,7 +10,7 @@ from warnings import catch_warnings, simplefilter
 import numpy as np
 from numpy.typing import NDArray
 
-from gangplan.simulator.gangs.arrays import ARRIVED, RUNNING, WAITING, Cluster, Jobs, State
+from gangplan.simulator.gangs.arrays import ARRIVED, RUNNING, WAITING, GpuRacks, Jobs, State
 from gangplan.simulator.gangs.formula import FORMULAS
 from gangplan.simulator.gangs.mixes import TRAINING
 from gangplan.simulator.gangs.step import advance, start
@@ -107,7 +107,7 @@ def label_episode(given: Episode, settings: GnnSettings, net: CompiledNetwork, s
         go_on = take(jobs, cluster, state, s, best)
 
 
-def take(jobs: Jobs, cluster: Cluster, state: State, s: CandidateScratch, i: int) -> bool:
+def take(jobs: Jobs, cluster: GpuRacks, state: State, s: CandidateScratch, i: int) -> bool:
     """Do what a candidate says; return whether there is more to come."""
     if s.place[i] == WAIT:
         return bool(advance(jobs, cluster, state))

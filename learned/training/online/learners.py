@@ -99,7 +99,7 @@ class Judged:
         return {"score": float(np.exp(np.mean(np.log(list(found.values()))))), **found}
 
 
-class Training(Trainer[GnnSettings]):
+class GnnTraining(Trainer[GnnSettings]):
     """Imitation of exact plans, of rollouts by the rule; then reinforcement."""
 
     def __init__(self, settings: GnnSettings, seed: int) -> None:

@@ -16,7 +16,7 @@ from gangplan.instances.graph import connected
 
 from ...cpsat_solver import cpsat_solver, minimise, start_from
 from ...run import OPTIMAL_GAP, Run, never
-from ..sizes import Covers, refine
+from ..sizes import CoverCuts, refine
 from .cpsat_model import StepModel, Transfers
 from .model import Prepared
 from .schedule import Sent, retime, sent_of
@@ -32,13 +32,13 @@ def cpsat(run: Run, p: Prepared, *, below: bool = False) -> None:
     `below`: whether to search for the makespan from below first, which raises the bound where little else does.
     """
 
-    def build(covers: Covers) -> Formulation:
-        return Formulation(p, run.objective, run.plan, covers=covers, stopped=lambda: run.stopped)
+    def build(covers: CoverCuts) -> StepFormulation:
+        return StepFormulation(p, run.objective, run.plan, covers=covers, stopped=lambda: run.stopped)
 
     refine(run, "cpsat", build, lambda model: _solve(run, model, below))
 
 
-class Formulation:
+class StepFormulation:
     """The whole model of a problem, with a plan as its hint.
 
     Attributes:
@@ -54,7 +54,7 @@ class Formulation:
         *,
         symmetry: bool = True,
         cut: bool = True,
-        covers: Covers | None = None,
+        covers: CoverCuts | None = None,
         stopped: Callable[[], bool] = never,
     ) -> None:
         """Build it; no worse makespan than `objective`, that of `plan`, is looked for.
@@ -165,7 +165,7 @@ class Formulation:
         return retime(self.p, np.array(where, dtype=np.int32)[self.p.group_of], start.astype(float), sent)
 
 
-def _solve(run: Run, model: Formulation, below: bool) -> None:
+def _solve(run: Run, model: StepFormulation, below: bool) -> None:
     if run.bound is not None:
         model.at_least(run.bound)
     solver = cpsat_solver(run)

@@ -10,7 +10,7 @@ import numpy as np
 from ortools.sat.python import cp_model
 
 from ...run import never, watched
-from ..sizes import Covers, whole
+from ..sizes import CoverCuts, whole
 from .model import Prepared
 from .schedule import Sent
 from .segments import Segments, Ticks, local_windows
@@ -35,7 +35,7 @@ class StepModel:
         *,
         fixed: Mapping[int, int] | None = None,
         paths: tuple[Ticks, Ticks] | None = None,
-        covers: Covers | None = None,
+        covers: CoverCuts | None = None,
         stopped: Callable[[], bool] = never,
     ) -> None:
         """Build all but the symmetry, the transfers and the hint.
@@ -49,7 +49,7 @@ class StepModel:
         """
         self.p, self.cut, self.ceiling = p, cut, ceiling
         fixed = fixed or {}
-        self._paths, self.covers = paths, covers if covers is not None else Covers()
+        self._paths, self.covers = paths, covers if covers is not None else CoverCuts()
         self.model = cp_model.CpModel()
         self.stopped = stopped
         self.above, self.below = p.reach

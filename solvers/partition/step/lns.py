@@ -14,7 +14,7 @@ from gangplan.instances.arrays import FloatArray
 from ...cpsat_solver import cpsat_solver, start_from
 from ...processes import interruptible
 from ...run import Run
-from ..sizes import Covers
+from ..sizes import CoverCuts
 from .cpsat import in_ticks
 from .cpsat_model import StepModel, Transfers
 from .model import Prepared
@@ -28,10 +28,10 @@ _EFFORT = 0.5
 """Deterministic seconds for one neighbourhood: about as many seconds, but the same on every machine."""
 
 
-class _Part(StepModel):
+class _PartialModel(StepModel):
     """A model in which what stays keeps its order, and what is free stays near its time."""
 
-    def __init__(self, around: Around, free: Collection[int], stopped: Callable[[], bool]) -> None:
+    def __init__(self, around: Neighbourhoods, free: Collection[int], stopped: Callable[[], bool]) -> None:
         self.around, self.free = around, free
         p = around.p
         self.arcs = around.arcs(free)
@@ -75,7 +75,7 @@ class _Part(StepModel):
         """(G) is left out: the order of what stays says most of it."""
 
 
-class Around:
+class Neighbourhoods:
     """The neighbourhoods of one plan.
 
     Attributes:
@@ -85,9 +85,9 @@ class Around:
         covers: groups that do not go together; it learns.
     """
 
-    def __init__(self, p: Prepared, plan: StepPlan, unit: float, covers: Covers | None = None) -> None:
+    def __init__(self, p: Prepared, plan: StepPlan, unit: float, covers: CoverCuts | None = None) -> None:
         """Look at `plan`; `unit` is the makespan that the fineness of ticks is chosen for."""
-        self.p, self.covers = p, covers if covers is not None else Covers()
+        self.p, self.covers = p, covers if covers is not None else CoverCuts()
         self.ticks, self.scale = in_ticks(p, unit)
         early = retime(self.ticks, plan.device, plan.start, sent_of(plan))
         self.sent = sent_of(early)
@@ -104,7 +104,7 @@ class Around:
         head, tail = self.paths(free, arcs)
         if int((head + self.least(free) + tail).max()) >= self.makespan:
             return None, True
-        model = _Part(self, free, lambda: run.stopped)
+        model = _PartialModel(self, free, lambda: run.stopped)
         sent = Transfers(model) if self.p.contention and not run.stopped else None
         if run.stopped:
             return None, False
@@ -182,33 +182,33 @@ def lns(run: Run, p: Prepared) -> None:
     if run.plan is None or run.objective is None:
         return
     rng = np.random.default_rng(run.seed)
-    choice = Choice(p, rng)
+    choice = AdaptiveChoice(p, rng)
     unit = run.objective
     with run.phase("lns"):
-        around = Around(p, run.plan, unit, covers := Covers())
+        around = Neighbourhoods(p, run.plan, unit, covers := CoverCuts())
         while not run.stopped:
             i, free = choice.pick(around)
             plan, searched = around.improve(free, run)
             better = plan is not None and run.offer(plan, "lns")
             choice.learn(i, better, searched)
             if better and plan is not None:
-                around = Around(p, plan, unit, covers)
+                around = Neighbourhoods(p, plan, unit, covers)
             elif searched and len(free) == p.n_groups:
                 return
 
 
-Pick = Callable[[Around, int, np.random.Generator], set[int]]
+Pick = Callable[[Neighbourhoods, int, np.random.Generator], set[int]]
 """Returns about so many groups to free."""
 
 
-def window(around: Around, size: int, rng: np.random.Generator) -> set[int]:
+def window(around: Neighbourhoods, size: int, rng: np.random.Generator) -> set[int]:
     """Free what runs around one moment, and whatever is colocated with it."""
     moment = rng.uniform(0.0, float(around.end.max()))
     distance = np.maximum(around.start - moment, moment - around.end)
     return _first(around.p, np.lexsort((rng.random(around.p.n), distance)), size)
 
 
-def devices(around: Around, size: int, rng: np.random.Generator) -> set[int]:
+def devices(around: Neighbourhoods, size: int, rng: np.random.Generator) -> set[int]:
     """Free what two or three devices run around one moment: they may swap and share anew."""
     p = around.p
     count = min(int(rng.integers(2, 4)), p.n_devices)
@@ -219,7 +219,7 @@ def devices(around: Around, size: int, rng: np.random.Generator) -> set[int]:
     return _first(p, np.lexsort((distance, elsewhere))[: int((~elsewhere).sum())], size)
 
 
-def subgraph(around: Around, size: int, rng: np.random.Generator) -> set[int]:
+def subgraph(around: Neighbourhoods, size: int, rng: np.random.Generator) -> set[int]:
     """Free what is near one op in the graph, breadth first."""
     p = around.p
     seed = int(rng.integers(p.n))
@@ -237,7 +237,7 @@ def subgraph(around: Around, size: int, rng: np.random.Generator) -> set[int]:
     return free
 
 
-def critical(around: Around, size: int, rng: np.random.Generator) -> set[int]:
+def critical(around: Neighbourhoods, size: int, rng: np.random.Generator) -> set[int]:
     """Free a stretch of what the makespan hangs on: ops without room to start later, and those beside them."""
     p = around.p
     head, tail = around.paths((), around.arcs(()))
@@ -252,7 +252,7 @@ def critical(around: Around, size: int, rng: np.random.Generator) -> set[int]:
 PICKS: tuple[Pick, ...] = (window, devices, subgraph, critical)
 
 
-class Choice:
+class AdaptiveChoice:
     """Choose a pick by its recent success, as adaptive large-neighbourhood search does (Ropke and Pisinger, 2006).
 
     Each pick has a size of its own: it grows while neighbourhoods are searched to the end in vain, and shrinks when
@@ -264,7 +264,7 @@ class Choice:
         self.weight = np.ones(len(PICKS))
         self.size = np.full(len(PICKS), 20.0)
 
-    def pick(self, around: Around) -> tuple[int, set[int]]:
+    def pick(self, around: Neighbourhoods) -> tuple[int, set[int]]:
         """Return which pick it is, and the groups to free."""
         i = int(self.rng.choice(len(PICKS), p=self.weight / self.weight.sum()))
         return i, PICKS[i](around, int(self.size[i]), self.rng)

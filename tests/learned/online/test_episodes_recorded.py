@@ -152,7 +152,7 @@ def test_the_source_does_what_is_compiled(make_world: Make, name: str, until: in
     source, found = vars(uncompiled(*SOURCES, rollouts)) | vars(uncompiled(*SOURCES)), list[tuple[Any, ...]]()
     fast = {name: x for module in (*SOURCES, rollouts) for name, x in vars(module).items()}
     for of in (fast, source):
-        kinds = {"Jobs": world.jobs, "Cluster": world.cluster, "State": world.state, "CompiledNetwork": policy.net}
+        kinds = {"Jobs": world.jobs, "GpuRacks": world.cluster, "State": world.state, "CompiledNetwork": policy.net}
         *at, net = (of[kind](*x.copy().arrays().values()) for kind, x in kinds.items())
         s, value = of["CandidateScratch"](at[1]), np.zeros((3, 1))
         k = of["observe"](*at, s, net, PATIENT, False)
@@ -166,7 +166,7 @@ def test_no_index_leaves_its_array(make_world: Make, shape: tuple[int, int, int]
     """On more nodes and racks than are told apart plain Python, which looks at bounds, decides the same."""
     world, net = make_world(0, arrived=20, fleet=Fleet.regular(*shape), jobs=40), drawn(1, settings=NARROW).net
     plain = vars(uncompiled(*SOURCES))
-    kinds = {"Jobs": world.jobs, "Cluster": world.cluster, "State": world.state, "CompiledNetwork": net}
+    kinds = {"Jobs": world.jobs, "GpuRacks": world.cluster, "State": world.state, "CompiledNetwork": net}
     *at, slow = (plain[kind](*x.copy().arrays().values()) for kind, x in kinds.items())
     s, k = plain["CandidateScratch"](at[1]), episodes.observe(*world, net, PATIENT, False)
     assert plain["observe"](*at, s, slow, PATIENT, False) == k > 1

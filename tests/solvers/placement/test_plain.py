@@ -18,7 +18,7 @@ from gangplan.solvers.highs import programme
 from gangplan.solvers.method import suite
 from gangplan.solvers.placement.enumeration import random_problem
 from gangplan.solvers.placement.plain import plain_milp
-from gangplan.solvers.plain import Rows
+from gangplan.solvers.plain import PlainRows
 
 NAMES = ["milp", "plain_cpsat", "plain_milp"]
 TOOLS = suite("placement")
@@ -96,7 +96,7 @@ def test_nothing_is_looked_at_that_costs_more_than_the_plan(goal: str) -> None:
     """The most that the MILP's relaxation may cost is what the plan known does, but for tolerances."""
     most = list[float]()
 
-    def maximise(rows: Rows, plan: object) -> None:
+    def maximise(rows: PlainRows, plan: object) -> None:
         solver, _ = programme(rows, solve_relaxation=True)
         solver.changeObjectiveSense(highspy.ObjSense.kMaximize)
         solver.run()

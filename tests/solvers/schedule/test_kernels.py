@@ -20,7 +20,7 @@ from gangplan.solvers.schedule.bounds import squashed
 from gangplan.solvers.schedule.classic import PRICES, unit
 from gangplan.solvers.schedule.decode import Decoder
 from gangplan.solvers.schedule.enumeration import random_problem
-from gangplan.solvers.schedule.local_search import _Search
+from gangplan.solvers.schedule.local_search import _ListSearch
 from gangplan.solvers.schedule.methods import METHODS
 from gangplan.solvers.schedule.prepare import CHEAPEST, EARLIEST, LEFT_OUT, PreparedJobs, prepare
 from gangplan.solvers.schedule.prices import BestPrices, ascend
@@ -75,7 +75,7 @@ def annealed(run: Run, p: PreparedJobs) -> Iterator[str]:
     METHODS["lists"].run(run, p)
     if run.plan is None:
         return
-    search, rng = _Search(run, p), np.random.default_rng(0)
+    search, rng = _ListSearch(run, p), np.random.default_rng(0)
     best, cost = search.restart(), run.objective or 1.0
     for heat in (1.0, 0.01, 0.0001):
         best = search.step(best, np.full(600, heat * cost), rng.random((600, 5)))

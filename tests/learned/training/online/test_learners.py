@@ -19,7 +19,7 @@ from gangplan.learned.training.imitation import Imitation
 from gangplan.learned.training.network import GraphNetwork
 from gangplan.learned.training.online import labels
 from gangplan.learned.training.online.labels import DecisionLabel, label_episode
-from gangplan.learned.training.online.learners import CAP, Judged, Lessons, Training
+from gangplan.learned.training.online.learners import CAP, GnnTraining, Judged, Lessons
 from gangplan.learned.training.trainer import start
 from gangplan.simulator.gangs.mixes import TRAINING
 from gangplan.simulator.gangs.traffic import TRAIN
@@ -50,15 +50,15 @@ def taught() -> list[DecisionLabel]:
 
 
 @pytest.fixture(scope="module")
-def training() -> Training:
+def training() -> GnnTraining:
     """Return what judges by a workload of each kind."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("gangplan.learned.training.online.learners.episode", short)
-        return Training(SETTINGS, 0)
+        return GnnTraining(SETTINGS, 0)
 
 
 @pytest.fixture
-def made(training: Training, taught: list[DecisionLabel], monkeypatch: pytest.MonkeyPatch) -> list[Imitation]:
+def made(training: GnnTraining, taught: list[DecisionLabel], monkeypatch: pytest.MonkeyPatch) -> list[Imitation]:
     """Return two that train first weights by the same labels."""
     monkeypatch.setattr("gangplan.learned.training.online.learners.make_labels", lambda *x, **y: taught)
     return [training.rollouts(start(training.network, 0, None)) for _ in range(2)]
@@ -95,7 +95,7 @@ def test_the_loss_is_the_regret_that_is_expected(taught: list[DecisionLabel], sp
     assert more - plain == pytest.approx(apart, rel=1e-3, abs=1e-5) and (apart > 0.01) == (spread > 0)
 
 
-def test_the_untrained_network_is_judged_to_be_the_rule(training: Training) -> None:
+def test_the_untrained_network_is_judged_to_be_the_rule(training: GnnTraining) -> None:
     """Its mean JCT over that of the rule is 1, of each kind, and so is the score; another network's is not."""
     figures = training.validate(training.network())
     assert figures == {"score": pytest.approx(1.0)} | {"powers-48": pytest.approx(1.0)}
@@ -131,7 +131,7 @@ def test_the_same_curve(made: list[Imitation]) -> None:
     assert all((kept[0][name] == kept[1][name]).all() for name in kept[0])
 
 
-def test_what_cp_sat_proved_is_learned(training: Training, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cp_sat_proved_is_learned(training: GnnTraining, monkeypatch: pytest.MonkeyPatch) -> None:
     """By exact labels a network's choices come to lose half as much; by the same ones, shuffled, they do not."""
     monkeypatch.setattr(labels, "SOLVED", 2)
     monkeypatch.setattr(labels, "KEPT", 0.3)

@@ -15,12 +15,12 @@ from gangplan.learned.online.policy import GnnPolicy
 from gangplan.learned.online.settings import GnnSettings
 from gangplan.learned.policy import read_card, shipped
 from gangplan.learned.policy.settings import read_config
-from gangplan.learned.training.online.learners import Training
+from gangplan.learned.training.online.learners import GnnTraining
 from gangplan.learned.training.online.own import OWN
 from gangplan.learned.training.online.recipe import RECIPE
 from gangplan.learned.training.recipe import recipe, train_policy
 from gangplan.simulator.gangs.mixes import VALIDATION, Mix
-from gangplan.systems.topdrl.rules import Patient
+from gangplan.systems.topdrl.rules import TopdrlPatient
 from gangplan.systems.topdrl.simulate import simulate
 from gangplan.systems.topdrl.suites import suite
 
@@ -88,13 +88,13 @@ def test_weights_come_with_the_package() -> None:
 @pytest.mark.parametrize("guarded", [True, False])
 @pytest.mark.parametrize("name", SHIPPED)
 def test_shipped_weights_are_ahead_of_the_rule(name: str, guarded: bool) -> None:
-    """On validation workloads the mean JCT is below that of `Patient`, and of no suite clearly above."""
+    """On validation workloads the mean JCT is below that of `TopdrlPatient`, and of no suite clearly above."""
     policy, ratios = GnnPolicy.load(shipped()[name], guarded=guarded), {}
     for of in ("small", "expensive", "loaded"):
         ground, means = suite(of), []
         for seed in range(VALIDATION, VALIDATION + 6):
             work, told = ground.draw(seed)
-            runs = [simulate(work, ground.fleet, x, ground.proximity, expected=told) for x in (policy, Patient())]
+            runs = [simulate(work, ground.fleet, x, ground.proximity, expected=told) for x in (policy, TopdrlPatient())]
             means.append([float((x.finish - work.submit).mean()) for x in runs])
         mine, rule = np.mean(means, axis=0)
         ratios[of] = mine / rule
@@ -111,4 +111,4 @@ def test_own_jobs_take_one_stage() -> None:
 def test_grounds_must_be_there() -> None:
     """A cluster smaller than all that are learned from, or chosen by, is an error that names the setting."""
     with pytest.raises(InstanceError, match="largest: 8 is below 40 GPUs"):
-        Training(GnnSettings(largest=8), 0)
+        GnnTraining(GnnSettings(largest=8), 0)

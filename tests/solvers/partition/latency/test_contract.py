@@ -10,13 +10,13 @@ import pytest
 from gangplan import solve, verify
 from gangplan.instances import Cluster, DeviceType, LatencyProblem
 from gangplan.solvers.partition.latency.contract import contract
-from gangplan.solvers.partition.latency.reduced import Reduced, reduce
+from gangplan.solvers.partition.latency.reduced import ReducedLatency, reduce
 from gangplan.solvers.partition.referee import optimum
 from gangplan.solvers.partition.tiny import graph_of
 from gangplan.solvers.partition.tiny import random_latency as random_problem
 
 
-def _best(r: Reduced) -> float | None:
+def _best(r: ReducedLatency) -> float | None:
     """Return the least latency of all ways to put groups into slots."""
     plans = (r.plan(slots) for slots in product(range(len(r.slots)), repeat=len(r.groups)))
     found = [v.objective for v in (verify(r.problem, plan) for plan in plans) if v.ok]

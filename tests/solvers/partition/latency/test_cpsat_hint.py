@@ -7,20 +7,20 @@ from ortools.sat.python import cp_model
 from gangplan.instances import LatencyProblem, with_objective
 from gangplan.instances.generators import generate
 from gangplan.solvers import Run
-from gangplan.solvers.partition.latency.cpsat import Model
+from gangplan.solvers.partition.latency.cpsat import LatencyModel
 from gangplan.solvers.partition.latency.reduced import reduce
 from gangplan.solvers.partition.latency.sequence import greedy
 from gangplan.solvers.partition.tiny import random_latency as random_problem
 
 
-def _hinted(problem: LatencyProblem) -> tuple[Run, Model] | None:
+def _hinted(problem: LatencyProblem) -> tuple[Run, LatencyModel] | None:
     run = Run(problem, time_limit=60)
     r = reduce(problem)  # without the bound of `prepare`, which may be the proof already
     greedy(run, r)
-    return None if run.plan is None or run.stopped else (run, Model(r, run))
+    return None if run.plan is None or run.stopped else (run, LatencyModel(r, run))
 
 
-def _accepted(run: Run, model: Model) -> None:
+def _accepted(run: Run, model: LatencyModel) -> None:
     proto = model.model.proto
     hinted = set(proto.solution_hint.vars)
     assert hinted == set(range(len(proto.variables)))

@@ -12,7 +12,7 @@ from gangplan import solve
 from gangplan.hybrid.bench.suite import make, read_manifest
 from gangplan.instances import Cluster, DeviceType, Level, OpGraph, StagesProblem, TreeTopology
 from gangplan.instances.graph import with_backward
-from gangplan.solvers.partition.stages.reduced import Reduced
+from gangplan.solvers.partition.stages.reduced import ReducedStages
 from gangplan.solvers.partition.stages.referee import optimum, random_problem
 from gangplan.solvers.partition.stages.under_way import under_way_bound
 from gangplan.solvers.partition.tiny import graph_of, nobody
@@ -47,7 +47,7 @@ def test_no_plan_is_below_it() -> None:
         problem = tight(seed)
         if not problem.training:
             continue
-        reduced = Reduced(problem)
+        reduced = ReducedStages(problem)
         if reduced.impossible():
             continue
         work = reduced.work_bound()
@@ -65,7 +65,7 @@ def test_what_three_devices_hold(units: int, bound: float) -> None:
     # the one before, 1 of the first. A unit takes 2 s. 8 units are more than 4 + 2 + 4/3. Shared evenly 6 and 7 take
     # 4 s and 14/3 s, but the last device must take what the others cannot: 6 - 2 - 4/3 units are 16/3 s, one more 22/3.
     problem = chain(units, 4.0, 3)
-    reduced = Reduced(problem)
+    reduced = ReducedStages(problem)
     found = under_way_bound(reduced.units, reduced.work_bound())
     assert found == pytest.approx(bound, rel=1e-5)
     result = solve(problem, 5)

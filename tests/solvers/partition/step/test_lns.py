@@ -8,7 +8,7 @@ import pytest
 from gangplan import solve
 from gangplan.instances import StepPlan, StepProblem
 from gangplan.solvers.partition.step import lns
-from gangplan.solvers.partition.step.lns import Around
+from gangplan.solvers.partition.step.lns import Neighbourhoods
 from gangplan.solvers.partition.step.model import prepare
 
 from .conftest import cluster, graph
@@ -23,7 +23,7 @@ def test_something_is_freed(neighbourhood: lns.Pick, contention: bool) -> None:
     plan = solve(problem, time_limit=20, method="heft", workers=1).plan
     assert isinstance(plan, StepPlan)
     prepared = prepare(problem)
-    around = Around(prepared, plan, 1.0)
+    around = Neighbourhoods(prepared, plan, 1.0)
     for seed in range(20):
         free = neighbourhood(around, 4, np.random.default_rng(seed))
         assert free and free <= set(range(prepared.n_groups))

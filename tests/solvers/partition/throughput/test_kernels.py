@@ -18,7 +18,7 @@ from gangplan.solvers.method import suite
 from gangplan.solvers.partition.throughput import kernels
 from gangplan.solvers.partition.throughput.annealing import _slots
 from gangplan.solvers.partition.throughput.cuts import stage_of
-from gangplan.solvers.partition.throughput.methods import Reduced
+from gangplan.solvers.partition.throughput.methods import ReducedThroughput
 from gangplan.solvers.partition.throughput.random_keys import Pipeline, decoder_of
 
 from ...uncompiled import uncompiled
@@ -53,7 +53,7 @@ def shown(pipeline: Pipeline | None) -> str | None:
 
 def annealed(problem: PartitionProblem, module: Any = kernels, moves: int = MOVES) -> list[str]:
     """Return what two annealings make of PipeDream's plan, one after the other; nothing if there is none."""
-    run, reduced = Run(problem, time_limit=600.0), Reduced(problem)
+    run, reduced = Run(problem, time_limit=600.0), ReducedThroughput(problem)
     suite("throughput").methods["pipedream"].run(run, reduced)
     if run.plan is None:
         return []
@@ -69,7 +69,7 @@ def annealed(problem: PartitionProblem, module: Any = kernels, moves: int = MOVE
 
 def decoded(problem: PartitionProblem) -> list[str | None]:
     """Return what some keys decode to, and what the plans have in common; nothing if there plainly is no plan."""
-    decoder = decoder_of(Reduced(problem).pipeline)
+    decoder = decoder_of(ReducedThroughput(problem).pipeline)
     if decoder is None:
         return []
     keys = np.random.default_rng(0).standard_normal((3, decoder.q.n_groups))
@@ -91,7 +91,7 @@ def test_the_source_does_what_is_compiled(seed: int) -> None:
     tools, source = suite("throughput"), uncompiled(native, kernels)
     problem = tools.random_problem(seed, tools.variants[seed % 3])
     assert annealed(problem, source, 300) == annealed(problem, moves=300) != []
-    decoder = decoder_of(Reduced(problem).pipeline)
+    decoder = decoder_of(ReducedThroughput(problem).pipeline)
     assert decoder is not None and decoder.base is not None
     scores, found = np.random.default_rng(seed).standard_normal((2, decoder.q.n_groups)), []
     for module in (kernels, source):
@@ -108,7 +108,7 @@ def test_the_source_does_what_is_compiled(seed: int) -> None:
 
 def test_arrays_of_another_shape_are_refused() -> None:
     """What does not fit the problem is not written beyond its end."""
-    q = Reduced(suite("throughput").random_problem(1, "convex")).own
+    q = ReducedThroughput(suite("throughput").random_problem(1, "convex")).own
     data, none, one = kernels.PipelineArrays(q), np.zeros(0, np.int64), np.zeros((1, 1), np.int64)
     plan = kernels.PipelineState(data, np.zeros(q.n_groups, np.int64), np.zeros(1, np.int64))
     some, fine = np.arange(q.n_groups)[None], np.arange(q.n_groups + 1)[None]
