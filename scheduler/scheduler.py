@@ -592,7 +592,7 @@ class Scheduler(WindowCalls, ChangeCalls, GraceCalls, ConfigureCalls):
     def _think(self, stop: float) -> None:
         """Have the guard of a network compare, once a decision and before it, so that a log can have it do the same."""
         network, state = self._network, self._state
-        if network is not None and state.waiting and state.idle:
+        if network is not None and state.waiting and state.idle and not network.blind(state):
             from .policies.network import GUARD
 
             if not self._watchdog.out(GUARD):
@@ -605,8 +605,9 @@ class Scheduler(WindowCalls, ChangeCalls, GraceCalls, ConfigureCalls):
             return False
         from .policies.network import RULE, TIER, follow
 
-        starts.hopeful = network.guard.leader == RULE
-        if network.leader == TIER and not self._watchdog.out(TIER):
+        blind = network.blind(self._state)
+        starts.hopeful = blind or network.guard.leader == RULE
+        if not blind and network.leader == TIER and not self._watchdog.out(TIER):
             if follow(network, self._state, self._watchdog, starts, stop):
                 return True
             starts.hopeful = True

@@ -9,6 +9,3 @@ from gangplan.solvers.native cimport Float, Int
 
 cdef void _see_queue(CandidateScratch s, Formula f) noexcept nogil
 cdef Int _rate(CandidateScratch s, CompiledNetwork net, Formula f, bint learned) noexcept nogil
-cdef Int go_on(
-    CandidateScratch s, CompiledNetwork net, Formula f, Formula behind, bint learned, Int until, Int most
-) noexcept nogil

@@ -84,38 +84,29 @@ def play(
 
     Args:
         rule: weights of a formula, see `gangplan.simulator.gangs.formula`.
-        learned: whether the network corrects the rule; where it has not seen the like the
-            strongest rule, `EVOLVED`, decides instead.
+        learned: whether the network corrects the rule; where it has not seen the like, `EVOLVED` decides instead.
         until: so many jobs have arrived; more than there are to run to the end.
         most: decisions.
     """
     s.enter(jobs, cluster, state, net)
     f, behind = Formula(rule, s.ideal, 0, 0), Formula(EVOLVED, s.ideal, 0, 0)
-    with nogil:
-        decisions = go_on(s, net, f, behind, learned, until, most)
-    return decisions
-
-
-def go_on(
-    s: CandidateScratch, net: CompiledNetwork, f: Formula, behind: Formula, learned: bint, until: Int, most: Int
-) -> Int:
-    """Do what `play` does, for compiled code; `behind` decides where the network has not seen the like."""
     decisions: Int = 0
     more: bint = True
-    while more and decisions < most and s.state.count[ARRIVED] < until:
-        see(s)
-        k: Int = _rate(s, net, f, learned)
-        if learned and k > 0 and s.odd >= 0:
-            k = _rate(s, net, behind, False)
-        best: Int = 0
-        for i in range(1, k):
-            if not s.score[i] <= s.score[best] and s.score[best] == s.score[best]:  # the first nan, if there is one
-                best = i
-        if k == 0 or s.place[best] == WAIT:
-            more = pass_time(s.jobs, s.cluster, s.state, END)
-        else:
-            begin_job(s.jobs, s.cluster, s.state, s.place[best], s.take[best])
-        decisions += k > 0
+    with nogil:
+        while more and decisions < most and s.state.count[ARRIVED] < until:
+            see(s)
+            k: Int = _rate(s, net, f, learned)
+            if learned and k > 0 and s.odd >= 0:
+                k = _rate(s, net, behind, False)
+            best: Int = 0
+            for i in range(1, k):
+                if not s.score[i] <= s.score[best] and s.score[best] == s.score[best]:  # the first nan, if there is one
+                    best = i
+            if k == 0 or s.place[best] == WAIT:
+                more = pass_time(s.jobs, s.cluster, s.state, END)
+            else:
+                begin_job(s.jobs, s.cluster, s.state, s.place[best], s.take[best])
+            decisions += k > 0
     return decisions
 
 

@@ -1,6 +1,4 @@
-from gangplan.learned.graph.compiled cimport CompiledNetwork
 from gangplan.learned.online.candidates cimport WAIT, CandidateScratch, remaining
-from gangplan.learned.online.episodes cimport go_on
 from gangplan.simulator.gangs.arrays cimport ARRIVED, NOW, RUNNING, WAITING, GpuRacks, Jobs, State
 from gangplan.simulator.gangs.formula cimport Formula, run_formula
 from gangplan.simulator.gangs.step cimport begin_job, pass_time, push, restore, total, total_jct

@@ -44,6 +44,7 @@ class SchedulerPolicy:
         told: whether the durations of the trace are given as estimates, otherwise they are learned from jobs that end;
             or the estimates, of jobs without a choice of GPUs, (n,).
         terms: which of `TERMS` are told.
+        accepts: the types of GPU that each job accepts, none for any; by default all do.
         options: of `Scheduler`.
     """
 
@@ -52,8 +53,11 @@ class SchedulerPolicy:
     classes = True
     """Whether it knows of priorities by itself."""
 
-    def __init__(self, told: bool | FloatArray = True, terms: Sequence[str] = TERMS, **options: Any) -> None:
-        self._told, self._terms, self._options = told, tuple(terms), options
+    def __init__(
+        self, told: bool | FloatArray = True, terms: Sequence[str] = TERMS,
+        accepts: Sequence[tuple[str, ...]] | None = None, **options: Any,
+    ) -> None:  # fmt: skip
+        self._told, self._terms, self._accepts, self._options = told, tuple(terms), accepts, options
         self._view: EngineView | None = None
         self.took: list[float] = []
         """Seconds of each decision."""
@@ -129,7 +133,9 @@ class SchedulerPolicy:
     def _submit(self, view: EngineView, job: int) -> None:
         work, options, asked = view.workload, view.options, int(view.workload.gpus[job])
         demand = Demand(1.0, float(work.cpu[job]) / asked, float(work.memory[job]) / asked)  # type: ignore[index]
-        gang = GangJob(str(job), work.model[job] or ANY, tuple(options.degrees(job).tolist()), demand)
+        types = self._accepts[job] if self._accepts else ()
+        degrees = tuple(options.degrees(job).tolist())
+        gang = GangJob(str(job), work.model[job] or ANY, degrees, demand, gpu_types=types)
         told: Any = self._told
         if isinstance(told, bool):
             told = options.durations(job).tolist() if told else None

@@ -22,7 +22,7 @@ from gangplan.instances.placement.proximity import Proximity
 from gangplan.learned.online.candidates import IN_SIGHT, SMALL, WAIT, CandidateScratch
 from gangplan.learned.online.episodes import look, observe
 from gangplan.learned.online.features import BY_RULE
-from gangplan.learned.online.guard import BEHIND, EVERYTHING, FIRST, RULES, Guard, known
+from gangplan.learned.online.guard import BEHIND, EVERYTHING, FIRST, RULES, known
 from gangplan.learned.online.policy import GnnPolicy
 from gangplan.learned.online.schema import SCHEMA
 from gangplan.simulator.gangs.arrays import ARRIVED, NOW, WAITING, GpuRacks, Jobs, State, empty
@@ -95,7 +95,7 @@ class NetworkTier:
         self._columns = list(self._jobs.arrays().values())[:-1]
         self.arrived, self.more = 0, False
         self._choices = self._corrected = 0
-        self.guard = Guard(self.cluster, policy.net, policy.rule, guarded=policy.guarded)
+        self.guard = policy.guard(self.cluster)
         self.thoughts = 0
 
     def intensity(self, request: Request) -> float:
@@ -167,9 +167,9 @@ class NetworkTier:
             self.arrived, due = int(document["arrived"]), int(document["due"])
             leader = range(-1, len(RULES))[int(document["leader"]) + 1]
             ahead = [[float(x) for x in row] for row in document.get("ahead", ())]
-            if self.policy.guarded and due < EVERYTHING and document.get("behind") == BEHIND:
+            if self.guard.due < EVERYTHING and due < EVERYTHING and document.get("behind") == BEHIND:
                 self.guard.leader, self.guard.due, self.guard.ahead = leader, due, ahead
-            elif self.policy.guarded:  # who led then was not compared like this
+            elif self.guard.due < EVERYTHING:  # who led then was not compared like this
                 self.guard.due = max(FIRST, self.arrived + 1)
         except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
             words = f"is not what snapshot returned: {type(error).__name__}: {error}"
@@ -185,6 +185,10 @@ class NetworkTier:
             past = known(self._jobs, self._ends, n)
             self.guard.watch(*self._world(state, rows)[:2], past, self.arrived)
         self.guard.advance(max(1, SLICE * SMALL // max(len(self.cluster.rack), SMALL)))
+
+    def blind(self, state: SchedulerState) -> bool:
+        """Return whether jobs may be stopped: plays of the guard know no stops, so nobody is shown to be better."""
+        return self.policy.guarded and (state.settings.price is not None or state.running.stoppable > 0)
 
     @property
     def leader(self) -> str:

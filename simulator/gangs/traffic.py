@@ -62,6 +62,12 @@ class Episode(NamedTuple):
         """Return the state where it begins, to be changed."""
         return self.state.copy()
 
+    def by(self, formula: FloatArray) -> float:
+        """Return the mean JCT by a formula from where it begins on, seconds."""
+        state = self.begin()
+        finish(self.jobs, self.cluster, state, formula)
+        return self.mean_jct(state)
+
     def mean_jct(self, state: State) -> float:
         """Return the mean JCT of the jobs that had not started where it begins, seconds."""
         left = np.isinf(self.state.start)

@@ -27,7 +27,6 @@ RECIPE = Recipe(
         lambda of: [
             StageSpec("exact", of.exact_updates, of.validate_every),
             StageSpec("rollouts", of.updates, of.validate_every),
-            StageSpec("iterated", of.iterated_updates, of.validate_every),
             StageSpec("rl", of.rl_updates, 10),
         ],
     ),

@@ -29,7 +29,7 @@ from ...conftest import drawn, short
 pytestmark = pytest.mark.usefixtures("one_thread")
 SETTINGS = GnnSettings(
     width=8, rounds=2, labels=400, tries=6, futures=6, ahead=12, updates=150, rate=1e-2, minibatch=64,
-    validation_seeds=1, iterated=7, depth=3, iterated_futures=2, iterated_updates=5, iterated_rate=0.5,
+    validation_seeds=1,
 )  # fmt: skip
 
 
@@ -129,27 +129,6 @@ def test_the_same_curve(made: list[Imitation]) -> None:
     assert [first.update(step) for step in (3, 4)] == [second.update(step) for step in (3, 4)]
     kept = [x.state()[0] for x in (first, second)]
     assert all((kept[0][name] == kept[1][name]).all() for name in kept[0])
-
-
-def test_it_is_taught_again_by_itself(
-    training: GnnTraining, taught: list[DecisionLabel], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The second stage asks for labels of the network as it is, deeper, of other episodes."""
-    asked: dict[str, Any] = {}
-
-    def make(settings: GnnSettings, net: Any, seed: int, count: int, **options: Any) -> list[DecisionLabel]:
-        asked.update(options, net=net, count=count)
-        return taught
-
-    monkeypatch.setattr("gangplan.learned.training.online.learners.make_labels", make)
-    network = start(training.network, 1, None)
-    torch.nn.init.normal_(network.last.weight)
-    learner = training.iterated(network)
-    assert (asked["count"], asked["depth"], asked["futures"]) == (7, 3, 2) and asked["first"] > 0
-    assert np.array_equal(asked["net"].last, network.compiled().last) and asked["net"].last.any()
-    before = network.last.weight.detach().clone()
-    learner.update(1)
-    assert not torch.equal(before, network.last.weight)
 
 
 def test_what_cp_sat_proved_is_learned(training: GnnTraining, monkeypatch: pytest.MonkeyPatch) -> None:

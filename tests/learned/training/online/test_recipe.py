@@ -35,8 +35,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Any:
     folder = tmp_path_factory.mktemp("gnn")
     config = folder / "few.toml"
     of = "width = 8\nrounds = 2\nlabels = 150\nfutures = 2\nahead = 3\ntries = 3\nupdates = 20\nminibatch = 16\n"
-    again = "iterated = 30\ndepth = 2\niterated_futures = 2\niterated_updates = 10\n"  # by default 5,000 labels
-    config.write_text(f'policy = "gnn"\nvalidate_every = 10\nvalidation_seeds = 1\n{of}{again}')
+    config.write_text(f'policy = "gnn"\nvalidate_every = 10\nvalidation_seeds = 1\n{of}')
     with pytest.MonkeyPatch.context() as patch, parallel_config(backend="sequential"):
         patch.setattr("gangplan.learned.training.online.learners.episode", short)
         return train_policy(config, folder / "run")
@@ -73,14 +72,12 @@ def test_a_wrong_setting_is_named(tmp_path: Path, line: str, words: str) -> None
 
 
 def test_stages() -> None:
-    """Imitation of exact plans, of rollouts, of the network itself, and RL, as they have updates; RL may be alone."""
+    """Imitation of exact plans, of rollouts, and RL, as they have updates; RL may be alone."""
     every = [
-        {"iterated_updates": 0}, {"iterated_updates": 5, "rl_updates": 2},
-        {"updates": 0, "iterated_updates": 0, "rl_updates": 2},
-        {"exact": 0.4, "exact_updates": 5, "iterated_updates": 0, "rl_updates": 2},
+        {}, {"rl_updates": 2}, {"updates": 0, "rl_updates": 2}, {"exact": 0.4, "exact_updates": 5, "rl_updates": 2},
     ]  # fmt: skip
     names = [[stage.name for stage in RECIPE.stages(GnnSettings(**x), 0)] for x in every]
-    assert names == [["rollouts"], ["rollouts", "iterated", "rl"], ["rl"], ["exact", "rollouts", "rl"]]
+    assert names == [["rollouts"], ["rollouts", "rl"], ["rl"], ["exact", "rollouts", "rl"]]
 
 
 def test_weights_come_with_the_package() -> None:
