@@ -521,14 +521,7 @@ class Scheduler(WindowCalls, ChangeCalls, GraceCalls, ConfigureCalls):
         notes, orders = self._watchdog.taken(), () if ahead is None else ahead.candidates()
         self._waits, self._changes, names = starts.waits, state.changes, {*starts.starts}
         self._explained[self._count] = explained(
-            self._count,
-            tier,
-            names,
-            starts.waits,
-            scores,
-            orders,
-            considered,
-            notes,
+            self._count, tier, names, starts.waits, scores, orders, considered, notes
         )
         self._explained.pop(self._count - _KEEP, None)
         self._intervals.decided(state, [*starts.starts])
