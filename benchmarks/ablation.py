@@ -112,12 +112,17 @@ def measure(task: Task, options: Options) -> Mapping[str, float | None]:
         return _first(*block)
     if name != task.policy and name not in turns(_first(*block)):
         return {"idle": 1.0}
-    kept = tuple(x for x in portfolio.ENTRIES if x.name != name or x.objective != task.case.split(", ")[0])
-    return _solved(*block, SETS.get(task.policy, lambda: kept)())
+    return _solved(*block, tuple(x for x in portfolio.ENTRIES if x.name != name or x.objective != _of(task.case)[0]))
+
+
+def _of(case: str) -> tuple[str, str, float, int]:
+    """Return objective, family, limit in seconds and workers of a case."""
+    objective, family, limit, *workers = case.split(", ")
+    return objective, family, float(limit.removesuffix(" s")), int(workers[0].split()[0]) if workers else 1
 
 
 def turns(figures: Mapping[str, float | None]) -> set[str]:
-    """Return the methods that had a turn, or were due when the time was up."""
+    """Return the methods that had a turn."""
     return {name for name in NAMES if figures.get(f"ran {name}") is not None}
 
 
@@ -127,8 +132,8 @@ def _first(case: str, number: int, data: Path) -> Mapping[str, float | None]:
 
 
 @lru_cache(maxsize=1)
-def _packed(family: str, number: int, data: Path) -> bytes:
-    return pickle.dumps(problem_of(family, number, data))
+def _packed(objective: str, family: str, number: int, data: Path) -> bytes:
+    return pickle.dumps(problem_of(f"{objective}, {family}", number, data))
 
 
 @cache
@@ -142,19 +147,18 @@ def _ready(objective: str) -> None:
 
 
 def _solved(case: str, number: int, data: Path, entries: Sequence[portfolio.Entry]) -> Mapping[str, float | None]:
-    family, limit = case.removesuffix(" s").rsplit(", ", 1)
-    _ready(family.split(", ")[0])
-    before, problem = portfolio.ENTRIES, pickle.loads(_packed(family, number, data))
+    objective, family, limit, workers = _of(case)
+    _ready(objective)
+    before, problem = portfolio.ENTRIES, pickle.loads(_packed(objective, family, number, data))
     portfolio.ENTRIES = tuple(entries)
     try:
-        x = gangplan.solve(problem, time_limit=float(limit), workers=1, seed=number)
+        x = gangplan.solve(problem, time_limit=limit, workers=workers, seed=number)
     finally:
         portfolio.ENTRIES = before
-    ran: dict[str, float] = {name: 0.0 for name, why in x.left_out.items() if why.endswith("before its turn")}
-    ran = {} if x.stop_reason == "claimed" else ran
+    ran = dict[str, float]()
     for turn in x.turns:
         ran[turn.method] = ran.get(turn.method, 0.0) + turn.ran
-    timely = [y.objective for y in x.trace if y.seconds <= float(limit)]
+    timely = [y.objective for y in x.trace if y.seconds <= limit]
     return {
         "seconds": x.wall_seconds, "value": x.objective, "timely": timely[-1] if timely else None, "bound": x.bound,
         "zero": x.zero, "claimed": x.wall_seconds if x.status in ("OPTIMAL", "INFEASIBLE") else None,
