@@ -18,18 +18,13 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 import gangplan
 from gangplan.hybrid import table as portfolio
-from gangplan.hybrid.bench.statistics import holm, permuted
-from gangplan.hybrid.bench.suite import SIZES, Instance, held_out, make, specified
+from gangplan.hybrid.bench.suite import Instance, held_out, make, specified
 from gangplan.instances import InstanceError
-from gangplan.instances.kinds import GRAPHS
 from gangplan.instances.placement.problem import GOALS
 from gangplan.solvers.method import OBJECTIVES, suite
 
-from .found import Found, table
 from .rows import Task
 from .study import Options, Study
 
@@ -42,8 +37,9 @@ FRESH = 57_000
 ORDER = ("medium", "large", "small", "huge", "toy")
 """Sizes by turns."""
 PROBE, WHOLE = "first", "auto"
-MORE = {"throughput": ("convex", "free", "published"), "latency": ("published",), "placement": ("goals",),
-        "step": ("published", "no contention"), "stages": ("published",)}  # fmt: skip
+MORE = {"throughput": ("convex", "convex networks", "free", "published"), "latency": ("published",),
+        "placement": ("goals",), "schedule": ("goals",), "step": ("published", "no contention"),
+        "stages": ("published",)}  # fmt: skip
 """Families besides GapBench's."""
 NAMES = ("pipedream", "bounds", "convex", "pipeline", "random_keys", "local_search", "spectral", "cpsat", "greedy",
          "series", "chain", "ideals", "list_schedule", "lns", "cpsat_below", "dual", "lists", "lp", "starts",
@@ -68,18 +64,30 @@ def families() -> dict[str, list[list[Instance]]]:
 def problem_of(family: str, number: int, data: Path) -> Any:
     """Make the instance of a number, the sizes by turns."""
     objective, name = family.split(", ")
-    sizes = families()[family] or families()[f"{objective}, random" if objective in GRAPHS else "placement, racks"]
     if name == "published":
         return _published(objective, number, data)
     if name == "goals":
-        goal, running, shares = [*product(GOALS, (0.0, 0.4), (0.0, 0.5))][5 * number % (4 * len(GOALS))]
-        jobs = (40, 200, 8, 4)[(number + number // 4) % 4]
-        return gangplan.generate("gangs", jobs=jobs, racks=2, nodes=max(1, jobs // 4), gpus=4, load=0.8, goal=goal,
-                                 running=running, shares=shares, seed=FRESH + number)  # fmt: skip
+        return (_gangs if objective == "placement" else _queue)(number)
+    kind = "architecture" if name == "convex networks" else "random"
+    sizes = families()[family] or families()[f"{objective}, {kind}"]
     own = sizes[number % len(sizes)]
     made: Any = make(held_out(own[number // len(sizes) % len(own)], FRESH + number))
-    return replace(made, variant=name) if name in ("convex", "free") else \
-        replace(made, contention=False) if name == "no contention" else made  # fmt: skip
+    if name == "no contention":
+        return replace(made, contention=False)
+    return replace(made, variant=name.split()[0]) if name.startswith(("convex", "free")) else made
+
+
+def _gangs(number: int) -> Any:
+    goal, running, shares = [*product(GOALS, (0.0, 0.4), (0.0, 0.5))][5 * number % (4 * len(GOALS))]
+    jobs = (40, 200, 8, 4)[(number + number // 4) % 4]
+    return gangplan.generate("gangs", jobs=jobs, racks=2, nodes=max(1, jobs // 4), gpus=4, load=0.8, goal=goal,
+                             running=running, shares=shares, seed=FRESH + number)  # fmt: skip
+
+
+def _queue(number: int) -> Any:
+    goal, rigid = ("makespan", "throughput", "blocked")[number % 3], (0.0, 0.5)[number // 3 % 2]
+    return gangplan.generate("moldable", jobs=(60, 500, 12, 6)[number % 4], nodes=4, gpus=4, load=1.2, goal=goal,
+                             optional=0.3, rigid=rigid, seed=FRESH + number)  # fmt: skip
 
 
 def _published(objective: str, number: int, data: Path) -> Any:

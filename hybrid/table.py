@@ -112,8 +112,6 @@ ENTRIES = (
     Entry("throughput", "local_search", variants=("convex", "free"), share=0.85, fewest=501),
     Entry("throughput", "bounds", variants=("contiguous",), share=0.3, least=0.05, most=500),
     Entry("throughput", "bounds", variants=("contiguous",), share=0.7, least=0.1, fewest=501),
-    # matrices of hundreds of rows
-    Entry("throughput", "spectral", share=0.3, least=2.0, fewest=LONG + 1, beside=True),
     Entry("throughput", "cpsat"),
     # large graphs go on annealing for as long as there is time
     Entry("throughput", "local_search", fewest=501),

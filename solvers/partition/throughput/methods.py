@@ -21,10 +21,10 @@ from .quotient import Quotient, quotient
 
 if TYPE_CHECKING:
     from .. import referee, tiny
-    from . import annealing, cpsat, cycles, milp, plain, random_keys, spectral_bound
+    from . import annealing, cpsat, cycles, milp, plain, random_keys
 else:
-    annealing, cpsat, cycles, milp, plain, random_keys, spectral_bound = on_demand(
-        __package__, "annealing cpsat cycles milp plain random_keys spectral_bound"
+    annealing, cpsat, cycles, milp, plain, random_keys = on_demand(
+        __package__, "annealing cpsat cycles milp plain random_keys"
     )
     referee, tiny = on_demand("gangplan.solvers.partition", "referee tiny")
 
@@ -71,10 +71,6 @@ def _at_most(literals: int) -> Callable[[Reduced], bool]:
     return suits
 
 
-_DENSE = 2000
-"""Groups of which all pairs fit into a matrix whose eigenvalues take no more than a second."""
-
-
 def _start(run: Run, reduced: Reduced) -> None:
     """Offer a pipeline if there is no plan: a ceiling scales integers and cuts off trees."""
     if run.plan is None:
@@ -95,11 +91,6 @@ def _bounds(run: Run, reduced: Reduced) -> None:
     bounds(run, reduced.own, reduced.own if run.problem.variant == "contiguous" else None)
 
 
-def _spectral(run: Run, reduced: Reduced) -> None:
-    for value in spectral_bound.spectral_bounds(reduced.own, lambda: run.stopped, run.remaining):
-        run.raise_bound(value, "eigenvalues")
-
-
 def _convex(run: Run, reduced: Reduced) -> None:
     pipeline(run, reduced.pipeline, cycles.cyclic_bound(reduced.own))
 
@@ -115,7 +106,6 @@ METHODS: dict[str, Method] = {
     "local_search": Method(_on_own(annealing.local_search), start=_start, draws=True),
     "pipeline": Method(_on_own(pipeline), exact=True, variants=("contiguous",), start=_start),
     "bounds": Method(_bounds, start=_start),
-    "spectral": Method(_spectral, suits=lambda reduced: reduced.own.n_groups <= _DENSE),
     "convex": Method(_convex, variants=("convex",), start=_start),
     "cpsat": Method(_on_own(cpsat.cpsat), exact=True, suits=_at_most(25_000), library=CPSAT, start=_start),
     "milp": Method(_on_own(milp.milp), exact=True, suits=_at_most(400_000), library="highspy", start=_start),
