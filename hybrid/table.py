@@ -139,8 +139,6 @@ ENTRIES = (
     Entry("step", "local_search", share=0.4),
     # from what the searches have found
     Entry("step", "cpsat", share=0.5, least=0.5, each=0.005),
-    Entry("step", "lns", each=0.005),
-    Entry("step", "cpsat_below", each=0.005),
     # where a model is too large for the time
     Entry("step", "local_search", share=1.0),
     Entry("schedule", "dual", quick=True),
