@@ -99,11 +99,6 @@ ENTRIES = (
     Entry("throughput", "convex", variants=("convex",), least=0.5),
     Entry("throughput", "pipeline", variants=("contiguous",), least=0.5),
     Entry("throughput", "bounds", variants=("contiguous",), share=0.05, least=0.2, fewest=101, most=500),
-    Entry("throughput", "random_keys", variants=("contiguous",), share=0.2, short=0.5, most=3000),
-    Entry("throughput", "random_keys", variants=("contiguous",), share=0.2, short=0.9, fewest=3001),
-    # where stages need not be connected, annealing finds more
-    Entry("throughput", "random_keys", variants=("convex", "free"), share=0.2, short=0.5, most=500),
-    Entry("throughput", "random_keys", variants=("convex", "free"), share=0.1, short=0.2, fewest=501),
     # milliseconds, where it is not a pipeline's
     Entry("throughput", "bounds", variants=("convex", "free"), share=0.1, least=0.2),
     Entry("throughput", "local_search", share=0.45, most=500),

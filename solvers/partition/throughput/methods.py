@@ -21,11 +21,9 @@ from .quotient import Quotient, quotient
 
 if TYPE_CHECKING:
     from .. import referee, tiny
-    from . import annealing, cpsat, cycles, milp, plain, random_keys
+    from . import annealing, cpsat, cycles, milp, orders, plain
 else:
-    annealing, cpsat, cycles, milp, plain, random_keys = on_demand(
-        __package__, "annealing cpsat cycles milp plain random_keys"
-    )
+    annealing, cpsat, cycles, milp, orders, plain = on_demand(__package__, "annealing cpsat cycles milp orders plain")
     referee, tiny = on_demand("gangplan.solvers.partition", "referee tiny")
 
 
@@ -49,9 +47,9 @@ class Reduced:
         return dominate(flat, self.stopped)
 
     @cached_property
-    def decoder(self) -> random_keys.KeyDecoder | None:
-        """What makes pipelines of keys, `None` if there plainly is no plan."""
-        return random_keys.decoder_of(self.pipeline)
+    def decoder(self) -> orders.OrderDecoder | None:
+        """What makes pipelines of orders, `None` if there plainly is no plan."""
+        return orders.decoder_of(self.pipeline)
 
 
 def _prepare(run: Run) -> Reduced:
@@ -79,12 +77,7 @@ def _start(run: Run, reduced: Reduced) -> None:
 
 def _pipedream(run: Run, reduced: Reduced) -> None:
     if reduced.decoder is not None:
-        random_keys.pipedream(run, reduced.decoder)
-
-
-def _random_keys(run: Run, reduced: Reduced) -> None:
-    if reduced.decoder is not None:
-        random_keys.random_keys(run, reduced.decoder)
+        orders.pipedream(run, reduced.decoder)
 
 
 def _bounds(run: Run, reduced: Reduced) -> None:
@@ -102,7 +95,6 @@ def _on_own(method: Callable[[Run, Quotient], None]) -> Callable[[Run, Reduced],
 
 METHODS: dict[str, Method] = {
     "pipedream": Method(_pipedream),
-    "random_keys": Method(_random_keys, draws=True),
     "local_search": Method(_on_own(annealing.local_search), start=_start, draws=True),
     "pipeline": Method(_on_own(pipeline), exact=True, variants=("contiguous",), start=_start),
     "bounds": Method(_bounds, start=_start),
