@@ -21,7 +21,8 @@ from .changes import ChangeCalls
 from .configure import MINE, ConfigureCalls
 from .decision import Decision
 from .durations.again import predict_again
-from .explaining.explain import Explanation, WaitingJob, explained, why_waits
+from .explaining.explain import why_waits
+from .explaining.explanation import Explanation, WaitingJob, explained
 from .explaining.intervals import StartIntervals
 from .explaining.running_now import RunsNow
 from .journal.write import Journal, recorded

@@ -81,11 +81,7 @@ def _settings(place: Place, deadlines: Sequence[float], seeds: int, memory: floa
 
 
 def list_(
-    name: Suite = "all",
-    *,
-    chosen: Chosen,
-    place: Place,
-    each: Annotated[bool, "a line an instance"] = False,
+    name: Suite = "all", *, chosen: Chosen, place: Place, each: Annotated[bool, "a line an instance"] = False
 ) -> Told:
     """List the instances, and what is known of them."""
     found = chosen.of(name, place.best)
@@ -211,8 +207,7 @@ def run(
 
 
 def write_reports(
-    place: Place,
-    short: Annotated[str | None, "write a short report in Markdown too", "FILE"] = None,
+    place: Place, short: Annotated[str | None, "write a short report in Markdown too", "FILE"] = None
 ) -> None:
     """Write FOLDER/report.md and FOLDER/report.html from the rows, each table as CSV and LaTeX in FOLDER/tables."""
     held_out = [x for x in read_manifest(place.best).values() if x.held_out is not None]

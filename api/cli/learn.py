@@ -144,8 +144,7 @@ def evaluate(
 
 
 def export(
-    name: Weights,
-    out: Annotated[str, "for the graph that decides", "FILE.onnx", "--out", Output(".onnx")],
+    name: Weights, out: Annotated[str, "for the graph that decides", "FILE.onnx", "--out", Output(".onnx")]
 ) -> Told:
     """Write a policy for ONNX Runtime, which runs it without PyTorch. Needs the extras learn and onnx."""
     path = find(name)

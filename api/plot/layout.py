@@ -42,9 +42,7 @@ def layout_scene(entry: Drawn) -> Scene:
     timed = first_passes(problem, plan, verdict)
     pipeline = [replace(x, name="pipeline", heading=timed.told * (not x.bare)) for x in timed_scene([timed]).rows[0]]
     return Scene(
-        f"{problem!r}".partition("(")[2][:-1],
-        entry.worth(verdict.objective, plan.summary()),
-        [pipeline, halves],
+        f"{problem!r}".partition("(")[2][:-1], entry.worth(verdict.objective, plan.summary()), [pipeline, halves]
     )
 
 

@@ -12,9 +12,10 @@ import numpy as np
 from gangplan.instances.arrays import FloatArray
 
 from ..run import Run
+from .annealing import ListWalk, anneal, restart
 from .classic import base
 from .decode import Decoder, list_of, made_of
-from .kernels import Data, ListWalk, Room, Schedule, anneal, restart
+from .kernels import Data, Room, Schedule
 from .prepare import PreparedJobs
 
 _FIRST, _LAST = 0.01, 0.0004
