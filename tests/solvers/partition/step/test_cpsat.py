@@ -180,8 +180,8 @@ def test_pipeline_of_two_stages() -> None:
 
 @pytest.mark.usefixtures("processor_clock")
 def test_lns_improves_a_large_graph() -> None:
-    """From HEFT's plan of 400 random ops the search gets to a better one, and stops when told."""
-    ops = generate("layered", ops=200, layers=25, seed=1).graph
+    """From HEFT's plan of 200 random ops the search gets to a better one, and stops when told."""
+    ops = generate("layered", ops=100, layers=15, seed=1).graph
     problem = StepProblem(ops, generate("layered", devices=4).cluster)
     run = Run(problem, time_limit=60)  # it takes two on a quiet core
     p = TOOLS.prepare(run)
