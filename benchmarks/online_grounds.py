@@ -77,6 +77,8 @@ KINDS = ("A100", "H100")
 """Two types of GPU, as fast as each other."""
 ALONE = (TUNED, "evolved", "gnn", "scheduler-evolved")
 """What the table of grounds has, beside `patient` and the classic rules."""
+NOTHING = 5e-4
+"""Share by which a ground's policies differ at most where the page only names it."""
 TARGET, FEWEST = 0.01, 10
 """Half the width of an interval, as a share, and the seeds from which it is taken."""
 MOST, MOST_SLOW = 400, 40
@@ -254,6 +256,8 @@ def shown(found: Found, cases: list[str] | None = None) -> str:
     lines = []
     for case in (case for case in cases if case in found.cases):
         best = found.best(case, RULES)
+        if all(abs(rows[case, x]["above"]) < NOTHING for x in judged if (case, x) in rows):
+            continue  # the page names them
         cells = [case, number(found.mean(case, "patient")), percent(found.apart(case, best or "", "patient"))]
         lines.append([*cells, *(_cell(found, rows.get((case, policy)), "changed") for policy in judged)])
     heads = (f"`{x.removeprefix('scheduler-')}` less `patient`{', in `Scheduler`' * (x in SCHEDULERS)}" for x in judged)

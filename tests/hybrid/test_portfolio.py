@@ -52,8 +52,8 @@ def small() -> Any:
 def test_the_order_of_the_table() -> None:
     """After the quick methods comes the policy, then the table; the last of all has all that is left."""
     (shares,) = planned(small(), 60.0)
-    assert list(shares) == ["pipedream", "learned", "pipeline", "random_keys", "local_search", "bounds", "cpsat"]
-    assert list(shares.values()) == [0.6, 0.2, 0.6, 0.2, 0.45, 0.3, 1.0]
+    assert list(shares) == ["pipedream", "learned", "pipeline", "local_search", "bounds", "cpsat"]
+    assert list(shares.values()) == [0.6, 0.2, 0.6, 0.45, 0.3, 1.0]
 
 
 @pytest.mark.parametrize(("jobs", "share"), [(20, 0.1), (60, 0.6)])
@@ -99,7 +99,7 @@ def test_a_long_queue_is_what_its_methods_call_one() -> None:
 def test_where_there_is_little_the_first_plan_may_take_all() -> None:
     """Below the time that a process needs, quick methods have all that is left, and searches still share it."""
     (shares,) = planned(small(), 0.03, asked=False)
-    assert (shares["pipedream"], shares["random_keys"]) == (1.0, 0.5)
+    assert (shares["pipedream"], shares["local_search"]) == (1.0, 0.9)
 
 
 def test_nothing_is_kept_for_what_could_not_begin() -> None:
@@ -113,7 +113,7 @@ def test_what_needs_no_solver_may_run_here() -> None:
     """Searches of ours run in the caller's process where time is short; solvers do not."""
     methods = {name: suite(name).methods for name in ("latency", "step", "schedule")}
     assert can_run_here(methods["latency"]["local_search"])
-    assert not can_run_here(methods["step"]["cpsat"]) and not can_run_here(methods["step"]["lns"])
+    assert not can_run_here(methods["step"]["cpsat"])
     assert can_run_here(methods["schedule"]["local_search"])
 
 
@@ -141,11 +141,11 @@ def test_the_result_says_who_ran_and_why_others_did_not() -> None:
 def test_the_table_of_turns_has_80_columns() -> None:
     """The display's table has a line for every turn, and one or more for every method left out."""
     turns = (Turn("least_interference", "here", "no process to be had", 0.0, 100.0, 20.5),)
-    left_out = {"lns": "it does not model all of the problem, or its model would be too large for it"}
+    left_out = {"cpsat": "it does not model all of the problem, or its model would be too large for it"}
     result = solve(small(), time_limit=1.0, workers=1)
     lines = [*display._turns(replace(result, turns=turns, left_out=left_out))]
     assert max(map(len, lines)) <= 80
-    assert [line.split()[0] for line in lines if line and line[0] != " "] == ["method", "least_interference", "lns"]
+    assert [line.split()[0] for line in lines if line and line[0] != " "] == ["method", "least_interference", "cpsat"]
 
 
 @pytest.mark.usefixtures("ticking_clock")
@@ -172,4 +172,4 @@ def test_a_small_shop_needs_no_worker() -> None:
     assert {turn.where for turn in result.turns} == {"here"}
     crew = portfolio.Crew(Run(problem, time_limit=20), "auto")
     assert crew.first and not portfolio.Crew(Run(small(), time_limit=20), "auto").first
-    assert not portfolio.Crew(Run(problem, time_limit=20), "lns").first
+    assert not portfolio.Crew(Run(problem, time_limit=20), "local_search").first

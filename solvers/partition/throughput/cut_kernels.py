@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import cython
 import numpy as np
-from cython import bint, cclass, cfunc, declare, final, nogil, void
+from cython import cclass, cfunc, declare, final, nogil, void
 from numpy.typing import NDArray
 
 from ...native import Heap
@@ -16,26 +16,23 @@ if not cython.compiled:
 NEVER = declare(Float, float("inf"))
 
 
-def extend(d: PipelineArrays, value: Floats, backward: bint = False) -> NDArray[np.int64]:
+def extend(d: PipelineArrays, value: Floats) -> NDArray[np.int64]:
     """Return the order in which the ready group of the highest value, of equals the first, comes next, int64 (G,).
 
     Args:
         value: of each group, float64 (G,).
-        backward: whether a group is ready when its successors, not its predecessors, have come.
     """
     if len(value) != d.groups:
         raise ValueError(f"{len(value)} values are not those of {d.groups} groups")
     order, missing = np.empty((2, d.groups), np.int64)
     heap = Heap(value, np.arange(d.groups))
-    _extend(d, heap, order, missing, backward)
+    _extend(d, heap, order, missing)
     return order
 
 
 @cfunc
-def _extend(d: PipelineArrays, heap: Heap, order: Ints, missing: Ints, backward: bint) -> void:
+def _extend(d: PipelineArrays, heap: Heap, order: Ints, missing: Ints) -> void:
     after, first, before = d.after, d.first_after, d.first_before
-    if backward:
-        after, first, before = d.before, d.first_before, d.first_after
     with nogil:
         for g in range(d.groups):
             missing[g] = before[g + 1] - before[g]

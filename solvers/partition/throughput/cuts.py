@@ -33,14 +33,6 @@ def forward(d: PipelineArrays, scores: FloatArray) -> Index:
     return extend(d, -scores)
 
 
-def backward(d: PipelineArrays, scores: FloatArray) -> Index:
-    """Return the linear extension made from its end, where of groups without successors the largest score goes last.
-
-    Another than `forward`'s, unless the scores are those of a linear extension themselves.
-    """
-    return extend(d, np.array(scores, np.float64), backward=True)[::-1].copy()
-
-
 def most_orders(d: PipelineArrays) -> int:
     """Return how many orders one call may cut."""
     return max(1, int(CELLS / (d.states * (d.groups + 1))))

@@ -26,6 +26,7 @@ from gangplan.solvers.placement.local_search import local_search
 from gangplan.solvers.placement.methods import METHODS
 from gangplan.solvers.placement.online import FreeState, TaskMix, fgd
 from gangplan.solvers.placement.prepare import PreparedBatch, suits_patterns
+from tests.seeds import some
 
 
 def test_cpsat_keeps_the_contract() -> None:
@@ -36,7 +37,8 @@ def test_cpsat_keeps_the_contract() -> None:
 def test_patterns_agree_with_enumeration() -> None:
     """Bounds of column generation are never above the optimum, the plans of patterns never below it."""
     count = 0
-    for seed in range(400):
+    seeds = some(range(400), 4)
+    for seed in seeds:
         problem = random_problem(seed)
         best = optimum(problem)
         batch = PreparedBatch(problem)
@@ -48,7 +50,7 @@ def test_patterns_agree_with_enumeration() -> None:
         assert run.bound is None or run.bound <= best * (1 + 1e-6), seed
         assert run.objective is None or run.objective >= best * (1 - 1e-9), seed
         assert not run.infeasible and not run.notes, (seed, run.notes)
-    assert count >= 20
+    assert count > len(seeds) // 30
 
 
 @pytest.mark.parametrize("field", ["cpu", "memory", "nic"])
@@ -184,7 +186,7 @@ def test_search_beats_its_start() -> None:
     for goal in GOALS:
         problem = replace(gangs(24, load=0.7, seed=2, goal=goal, shares=0.5), mix=mix)
         first = solve(problem, time_limit=20, workers=1, method="load_balance")
-        found = solve(problem, time_limit=2, workers=1, method="local_search")
+        found = solve(problem, time_limit=0.5, workers=1, method="local_search")
         assert found.objective is not None and first.objective is not None
         assert found.bound is not None and found.bound <= found.objective < 0.8 * first.objective
 

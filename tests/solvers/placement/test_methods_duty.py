@@ -30,7 +30,7 @@ def test_contract(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """CP-SAT proves such batches, and what local search finds is no better than the optimum."""
     tools = replace(suite("placement"), random_problem=part_time)
     monkeypatch.setattr("gangplan.solvers.check.suite", lambda name: tools)
-    check_solver(METHODS[method], "placement", problems=40)
+    check_solver(METHODS[method], "placement", problems=15)
 
 
 def test_methods_that_do_not_know() -> None:

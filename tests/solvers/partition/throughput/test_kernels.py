@@ -17,14 +17,14 @@ from gangplan.solvers import Run, native
 from gangplan.solvers.method import suite
 from gangplan.solvers.partition.throughput import cut_kernels, kernels
 from gangplan.solvers.partition.throughput.annealing import _slots
-from gangplan.solvers.partition.throughput.cuts import stage_of
+from gangplan.solvers.partition.throughput.cuts import forward, stage_of
 from gangplan.solvers.partition.throughput.methods import ReducedThroughput
-from gangplan.solvers.partition.throughput.random_keys import Pipeline, decoder_of
+from gangplan.solvers.partition.throughput.orders import Pipeline, decoder_of
 
 from ...uncompiled import uncompiled
 
 GOLDEN = Path(__file__).with_suffix(".json")
-"""What numba's kernels of commit 2c4fd7fc made of `problems`."""
+"""What numba's kernels of commit 2c4fd7fc made of `problems`; ``decoded`` is of bd941438, which said the same."""
 FAMILIES = {"layered": (12, 200, 4000), "fork_join": (60,), "series_parallel": (60, 1000), "pipeline": (300,)}
 MOVES = 20_000
 
@@ -68,12 +68,16 @@ def annealed(problem: PartitionProblem, module: Any = kernels, moves: int = MOVE
 
 
 def decoded(problem: PartitionProblem) -> list[str | None]:
-    """Return what some keys decode to, and what the plans have in common; nothing if there plainly is no plan."""
+    """Return plans along some orders, polished, and what they have in common; nothing if there plainly is no plan."""
     decoder = decoder_of(ReducedThroughput(problem).pipeline)
     if decoder is None:
         return []
     keys = np.random.default_rng(0).standard_normal((3, decoder.q.n_groups))
-    made = [decoder.decode(scale * row) for scale, row in zip((0.0, 0.1, 1.0), keys, strict=True)]
+    orders = [
+        forward(decoder.arrays, decoder.place + scale * x) for scale, x in zip((0.0, 0.1, 1.0), keys, strict=True)
+    ]
+    cuts = [decoder.cut(order[None]) for order in orders]
+    made = [x and decoder.polished(x) for x in cuts]
     return [*map(shown, made), shown(decoder.join([x for x in made if x is not None]))]
 
 
@@ -96,7 +100,7 @@ def test_the_source_does_what_is_compiled(seed: int) -> None:
     scores, found = np.random.default_rng(seed).standard_normal((2, decoder.q.n_groups)), []
     for module, cuts in ((kernels, cut_kernels), (source, uncompiled(native, kernels, cut_kernels))):
         data = module.PipelineArrays(decoder.q)
-        orders = np.stack([cuts.extend(data, scores[0]), cuts.extend(data, scores[1], backward=True)[::-1]])
+        orders = np.stack([cuts.extend(data, row) for row in scores])
         number = np.zeros((2, decoder.q.n_groups + 1), np.int64)
         sums = np.concatenate([[[0], [0]], np.cumsum(1 << orders, axis=1)], axis=1)
         prefixes = cuts.numbered(sums, number)

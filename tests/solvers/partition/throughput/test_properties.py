@@ -19,6 +19,8 @@ from gangplan.solvers.partition.tiny import random_throughput as random_problem
 
 from ....seeds import examples
 
+pytestmark = pytest.mark.usefixtures("in_this_process")
+
 SEEDS = st.integers(0, 2**32)
 VARIANTS = st.sampled_from(["contiguous", "convex", "free"])
 
