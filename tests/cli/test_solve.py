@@ -174,7 +174,7 @@ def test_writes_through_links_and_devices(tmp_path: Path) -> None:
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the age of a process is known on Linux")
 def test_the_wall_counts_from_the_start_of_the_process(problem: Path) -> None:
     """What a process has waited before the command begins is part of the wall time, as a person sees it."""
-    code = "import sys, time; time.sleep(3); from gangplan.cli import main; sys.exit(main())"
+    code = "import sys, time; time.sleep(1); from gangplan.cli import main; sys.exit(main())"
     command = [sys.executable, "-c", code, "solve", problem, "--json", "--method", "pipedream"]
     found = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-    assert found["wall_seconds"] > found["phases"]["read"] >= 3
+    assert found["wall_seconds"] > found["phases"]["read"] >= 1

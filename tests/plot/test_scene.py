@@ -51,7 +51,7 @@ def picture(name: str) -> Scene:
             SOLVED[name] = gangplan.plot(simulate(work, 1, 2, consolidate=True), name="<b>x")
         else:
             problem = PROBLEMS[name]
-            result = gangplan.solve(problem, time_limit=2 if name == "layout" else 0.3, workers=1)
+            result = gangplan.solve(problem, time_limit=20 if name == "layout" else 0.3, workers=1)
             SOLVED[name] = gangplan.plot(problem, result, name="<b>x")
     return SOLVED[name]
 
