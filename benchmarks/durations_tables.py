@@ -77,26 +77,23 @@ def summary(found: Found) -> str:
             continue
         mine, _, best = logs.mean(axis=(1, 2))
         cells = [percent(logs[0].mean(axis=0)), f"{np.expm1(best):+.1%}", f"{mine / best:.0%}"]
-        lines.append((f"{known}, stops" if at else known, *cells, percent(late[0].mean(axis=0))))
-    head = ("mean JCT", "best in hindsight", "of that room", "p95 JCT")
+        more = percent(late[0].mean(axis=0)), last(found, known, at)
+        lines.append((f"{known}, stops" if at else known, *cells, *more))
+    head = ("mean JCT", "best in hindsight", "of that room", "p95 JCT", "sixth window")
     return table(("durations", *head), lines)
 
 
-def last(found: Found) -> str:
-    """Return ours less the rival's mean JCT on the last window, over traces, a line a knowledge."""
-    lines = []
-    for known in KNOWLEDGE:
-        cells = []
-        for at in (0, 1):
-            mine, theirs = [], []
-            for case in CASES:
-                chosen = rivals(found, case.name, known)[at]
-                mine.append(found.of(f"{case.name}: {known}", OURS[at]).get(LAST))
-                theirs.append(found.of(f"{case.name}: {'known' if chosen in BLIND else known}", chosen).get(LAST))
-            done = None not in (*mine, *theirs)
-            cells.append(percent(np.log(np.array(mine, float) / np.array(theirs, float))) if done else "")
-        lines.append((known, *cells))
-    return table(("durations", "without stops", "with stops"), lines)
+def last(found: Found, known: str, at: int) -> str:
+    """Return ours over the rival's mean JCT on the last window, over traces."""
+    every = []
+    for case in CASES:
+        chosen = rivals(found, case.name, known)[at]
+        told = "known" if chosen in BLIND else known
+        every.append([found.of(f"{case.name}: {x}", y).get(LAST) for x, y in ((known, OURS[at]), (told, chosen))])
+    if any(None in pair for pair in every):
+        return ""
+    mine, theirs = np.array(every, dtype=float).T
+    return percent(np.log(mine / theirs))
 
 
-TABLES = {"durations.md": {"summary of durations": summary, "last window of durations": last}}
+TABLES = {"durations.md": {"summary of durations": summary}}

@@ -167,7 +167,7 @@ def summary(found: Found) -> str:
         if best is None:
             continue
         cells = [found.apart(case, FREE, rival) for rival in (best, PATIENT, USUAL, ORACLE) if found.of(case, rival)]
-        if all(abs(cell.mean) < 5e-4 * cell.base for cell in cells if cell):
+        if all(abs(cell.mean) < 1.5e-3 * cell.base for cell in cells if cell):
             continue  # the page names them
         cells += [None] * (4 - len(cells))
         lines.append((case, f"`{best.removesuffix('+closest')}` {number(found.mean(case, best))}",
