@@ -157,13 +157,13 @@ ENTRIES = (
     Entry("placement", "cpsat"),
     # nobody's bound is better, and its first plans come within tenths of a second
     Entry("layout", "branch", share=1.0),
-    Entry("pipeline", "published", quick=True),
-    Entry("pipeline", "bounds", share=0.5, quick=True),
+    # a published plan and a bound come with preparing
     Entry("pipeline", "beam", share=0.5, quick=True, most=20_000),
     Entry("pipeline", "beam", share=0.9, quick=True, fewest=20_001),
-    Entry("pipeline", "cpsat", share=0.9),
+    # with less, moves find better plans
+    Entry("pipeline", "cpsat", share=0.9, least=2.0),
     # where a model is too large, or takes all of the time
-    Entry("pipeline", "local_search"),
+    Entry("pipeline", "local_search", share=1.0),
 )
 """In this order, but the quick ones go first, then what others have added, then learned ones."""
 _ADDED: list[Entry] = []

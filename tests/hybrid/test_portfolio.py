@@ -98,8 +98,9 @@ def test_a_long_queue_is_what_its_methods_call_one() -> None:
 
 def test_where_there_is_little_the_first_plan_may_take_all() -> None:
     """Below the time that a process needs, quick methods have all that is left, and searches still share it."""
-    (shares,) = planned(small(), 0.03, asked=False)
-    assert (shares["pipedream"], shares["local_search"]) == (1.0, 0.9)
+    (plan,) = planned(small(), 0.03, asked=False)
+    (searches,) = planned(make("step", "layered", seed_of("validation", 1), 30), 0.03, asked=False)
+    assert (plan["pipedream"], searches["list_schedule"], searches["local_search"]) == (1.0, 0.6, 1.0)
 
 
 def test_nothing_is_kept_for_what_could_not_begin() -> None:
