@@ -1,30 +1,38 @@
-"""Load what methods need in a process of its own, and fork workers that have it.
+"""A process that forks others, so that nothing is forked from the caller, which has threads; and how to ask it.
 
-The server is started fresh, so that no thread of the caller holds a lock in it, and has one thread. Between requests
-it loads libraries of solvers. It ends with its caller, or when it has had nothing to do for `IDLE` seconds.
-
-A request is a letter and a number. ``L``: load the objective of that number. ``M``: import a library of its methods.
-``W``, with a connection and a file, which the worker works on: fork the worker of that number. ``C``: tell the code
-with which that worker ended. ``I`` and ``E``: interrupt it, end it.
+It is started fresh by the first call that needs it, so that no thread of the caller holds a lock in it, and has one
+thread. Between requests it loads libraries of solvers. It ends with its caller, or when it has had nothing to do for
+`IDLE` seconds. A request comes with a connection and a file, which the process that is forked works on, and a line on
+its state. There the server tells with which code it ended, interrupts it when a byte comes, and ends it when the line
+is closed.
 """
 
 from __future__ import annotations
 
+import atexit
 import gc
+import json
 import os
+import pickle
 import signal
 import socket
+import struct
+import subprocess
 import sys
+import tempfile
+import threading
 import time
-from contextlib import suppress
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
 from importlib import import_module
 from multiprocessing.connection import Connection, wait
 
-from gangplan.solvers.method import OBJECTIVES, suite
-from gangplan.solvers.processes import Child, can_fork, killed
+from gangplan.solvers.method import suite
+from gangplan.solvers.processes import Child, can_fork, connected, killed
+from gangplan.solvers.run import Run
 
-from .table import installed, libraries, named
-from .worker import REQUEST, work
+from .table import installed, named
+from .worker import job, work
 
 IDLE = 300.0
 """Seconds without a request or a worker after which the server ends, and gives its memory back."""
@@ -32,24 +40,38 @@ _LOOK = 2.0
 """Seconds between looks at whether the caller still lives, whose end of the socket a fork of it may hold."""
 _QUIET = 3.0
 """Seconds without a request after which solvers' libraries are loaded: an import cannot be interrupted."""
-_CODE = 1.0
-"""Seconds to wait for a worker to end that has closed its connection."""
+_CODE = struct.Struct("!i")
+"""With which code a process ended."""
+_LONGEST = 4096
+"""Bytes of a request at most."""
+_LEAVE = 0.1
+"""Seconds that the server may take to end by itself."""
+_TRIES = 3
+"""Servers to start before a process is given up."""
+_MAIN = """
+import json, sys
+sys.path[:] = json.loads(sys.argv[1])
+from gangplan.hybrid.{} import main
+main()
+"""
+_ONE_THREAD = {
+    **dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1"),
+    "JE_ARROW_MALLOC_CONF": "background_thread:false",
+}
+"""Variables by which importing NumPy or pandas starts no thread: a fork has none of its parent's."""
 
 
 def main() -> None:
     """Serve the caller, whose socket and process are the arguments after ``sys.path``."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the caller's business
     with socket.socket(fileno=int(sys.argv[2])) as control:
-        server = ForkServer(control, int(sys.argv[3]))
-        server.serve()
-    for worker in server.workers.values():
-        worker.kill()
-    for worker in killed():
-        worker.join(_CODE)
+        ForkServer(control, int(sys.argv[3])).serve()
+    for child in killed():
+        child.join(1.0)
 
 
 class ForkServer:
-    """A process that forks workers.
+    """The server.
 
     Args:
         control: where requests come from.
@@ -58,75 +80,259 @@ class ForkServer:
 
     def __init__(self, control: socket.socket, caller: int) -> None:
         self.control, self.caller = control, caller
-        self.workers: dict[int, Child] = {}
-        self.asked: set[str] = set()
+        self.children: list[tuple[Child, socket.socket]] = []
         self.libraries: list[str] = []
+        self.asked = set[str]()
 
     def serve(self) -> None:
         """Answer requests until the caller has gone, or has had nothing to ask for a long time."""
+        woken, wakes = socket.socketpair()
+        wakes.setblocking(False)
+        before = signal.signal(signal.SIGCHLD, lambda *_: None), signal.set_wakeup_fd(wakes.fileno())
+        try:
+            self._serve(woken)
+        finally:
+            signal.signal(signal.SIGCHLD, before[0])
+            signal.set_wakeup_fd(before[1])
+            for child, _ in self.children:
+                child.kill()
+
+    def _serve(self, woken: socket.socket) -> None:
         since = time.monotonic()
         while os.getppid() == self.caller:
-            patience = _QUIET if self.libraries else _LOOK
-            if wait([self.control], patience):
+            lines: list[socket.socket] = [line for _, line in self.children]
+            heard = wait([self.control, woken, *lines], _QUIET if self.libraries else _LOOK)
+            if woken in heard:
+                woken.recv(_LONGEST)
+            self._look_after(heard)
+            if self.control in heard:
                 since = time.monotonic()
                 try:
-                    data, files, *_ = socket.recv_fds(self.control, REQUEST.size, 2)
-                except OSError:  # the caller has gone with an answer unread
+                    data, files, *_ = socket.recv_fds(self.control, _LONGEST, 3)
+                except OSError:  # the caller has gone
                     return
-                if len(data) < REQUEST.size:
+                if not data:
                     return
-                self.answer(*REQUEST.unpack(data), *files)
-            elif self.libraries:
-                self.load_library(self.libraries.pop(0))
-            elif self.workers:
+                self.answer(json.loads(data), *files)
+            elif self.libraries and not heard:
+                self._import(self.libraries.pop(0))
+            elif self.children:
                 since = time.monotonic()
             elif time.monotonic() - since > IDLE:
                 return
 
-    def answer(self, letter: bytes, number: int, *files: int) -> None:
-        """Do what a request asks for."""
-        if letter == b"L":
-            self.ask(OBJECTIVES[number])
-        elif letter == b"M":
-            at, objective = divmod(number, len(OBJECTIVES))
-            self.load_library(libraries(OBJECTIVES[objective])[at])
-        elif letter == b"W":
-            self.fork(number, *files)
-        elif letter == b"C":
-            worker = self.workers.get(number)
-            if worker is not None:
-                worker.join(_CODE)
-            self.control.sendall(REQUEST.pack(b"C", ((worker and worker.exitcode) or 0) % 2**32))
-        elif letter == b"I" and number in self.workers and self.workers[number].alive():
-            os.kill(self.workers[number].pid, signal.SIGINT)
-        elif letter == b"E" and number in self.workers:
-            self.workers.pop(number).kill()
+    def _look_after(self, heard: Sequence[object]) -> None:
+        """Interrupt or end those whose caller wants it, and tell how others have ended."""
+        for child, line in [*self.children]:
+            if line in heard:
+                with suppress(OSError):
+                    if line.recv(1):
+                        os.kill(child.pid, signal.SIGINT)
+                    else:
+                        child.kill()
+            if not child.alive():
+                with suppress(OSError):
+                    line.sendall(_CODE.pack(child.exitcode or 0))
+                line.close()
+                self.children.remove((child, line))
 
-    def ask(self, objective: str) -> None:
-        """Have an objective loaded, once."""
+    def answer(self, request: dict[str, str], *files: int) -> None:
+        """Load what is asked for, now what a method needs by name, else some time; then fork a process."""
+        objective, library = request["objective"], request["library"]
+        if library:
+            self._import(library)
         if objective not in self.asked:
             self.asked.add(objective)
             suite(objective)
             methods = [method for method in named(objective).values() if installed(method)]
-            self.libraries += [x.library for x in methods if x.library not in ("", *sys.modules)]
+            self.libraries += [x.library for x in methods if x.library not in ("", *self.libraries, *sys.modules)]
+        connection, file, line = files
 
-    def load_library(self, name: str) -> None:
+        def begin_work() -> None:
+            self.control.close()
+            for _, other in self.children:
+                other.close()
+            os.close(line)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            work(Connection(connection), file)
+
+        gc.freeze()  # a collection in the process would copy all memory that it shares with this one
+        with suppress(OSError):  # no process to be had: the caller sees the connection end
+            self.children.append((Child(begin_work), socket.socket(fileno=line)))
+        os.close(connection)
+        os.close(file)
+
+    def _import(self, name: str) -> None:
         """Import a library; whoever needs it will say why it cannot be imported."""
         with suppress(Exception):
             import_module(name)
 
-    def fork(self, number: int, connection: int, file: int) -> None:
-        """Begin a worker; where forks are not safe, be it."""
 
-        def begin_work() -> None:
-            self.control.close()
-            work(Connection(connection), file)
+def command(module: str, *arguments: str, path: Sequence[str] = ()) -> list[str]:
+    """Return what runs ``main`` of a module of this folder in a fresh process, by default with ``sys.path`` of here.
 
-        if not can_fork():
-            begin_work()
-            os._exit(0)
-        gc.freeze()  # a collection in the worker would copy all memory that it shares with this process
-        with suppress(OSError):  # no process to be had: the caller sees its connection end
-            self.workers[number] = Child(begin_work)
-        os.close(connection)
-        os.close(file)
+    By ``-P`` no file of the folder that the user is in is taken for a module before ``sys.path`` is ours.
+    """
+    return [sys.executable, "-P", "-c", _MAIN.format(module), json.dumps([*map(str, path or sys.path)]), *arguments]
+
+
+class Worker:
+    """A process that works on a job, as a `Child` is, but of the server's.
+
+    Attributes:
+        exitcode: with which code it ended, `None` if nobody knows.
+    """
+
+    def __init__(self, line: socket.socket) -> None:
+        self.exitcode: int | None = None
+        self._line = line
+
+    def join(self, seconds: float) -> None:
+        """Wait until it has ended, no longer than so many seconds."""
+        with suppress(OSError, struct.error):
+            self._line.settimeout(max(seconds, 1e-3))
+            (self.exitcode,) = _CODE.unpack(self._line.recv(_CODE.size))
+
+    def interrupt(self) -> None:
+        """Tell it that its solve is over."""
+        with suppress(OSError):
+            self._line.send(b"I")
+
+    def kill(self) -> None:
+        """Have it ended, and all that it started."""
+        self._line.close()
+
+
+class _Server:
+    """The server, as its caller has it.
+
+    Raises:
+        OSError: if it cannot be started.
+    """
+
+    def __init__(self) -> None:
+        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._control.setblocking(True)
+        with theirs:
+            try:
+                self._process = subprocess.Popen(
+                    command("server", str(theirs.fileno()), str(os.getpid())),
+                    env={**_ONE_THREAD, **os.environ},
+                    pass_fds=[theirs.fileno()],
+                    stdin=subprocess.DEVNULL,
+                    start_new_session=True,  # Ctrl-C is the caller's business
+                )
+            except BaseException:
+                self._control.close()
+                raise
+
+    def alive(self) -> bool:
+        """Return whether it can be asked."""
+        return self._process.poll() is None
+
+    def send(self, request: dict[str, str], *files: int) -> None:
+        """Send a request.
+
+        Raises:
+            OSError: if there is nobody to take it.
+        """
+        socket.send_fds(self._control, [json.dumps(request).encode()], files)
+
+    def end(self) -> None:
+        """End it, and with it all that it has forked."""
+        self._control.close()
+        try:
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(_LEAVE)
+        finally:
+            if self._process.poll() is None:  # it is loading something
+                self._process.kill()
+                self._process.wait()
+
+    def forget(self) -> None:
+        """Leave it to the process that this one is a fork of."""
+        self._control.close()
+        self._process.returncode = 0  # it is no child of this process
+
+
+class _Keeper:
+    """What this process keeps: its server, once it has one; a fork of it starts one of its own."""
+
+    def __init__(self) -> None:
+        self.guard = threading.Lock()
+        self.server: _Server | None = None
+        self.forks = False
+
+    def running(self) -> _Server:
+        """Return the server, started if need be."""
+        with self.guard:
+            if self.server is None or not self.server.alive():
+                self.drop()
+                self.server = _Server()
+            return self.server
+
+    def drop(self) -> None:
+        """End the server, if there is one."""
+        server, self.server = self.server, None
+        if server is not None:
+            server.end()
+
+    def forget(self) -> None:
+        """Begin anew in a fork, where another thread may have held the lock."""
+        if self.server is not None:
+            self.server.forget()
+        self.guard, self.server = threading.Lock(), None
+
+
+_keeper = _Keeper()
+atexit.register(_keeper.drop)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_keeper.forget)
+
+
+def fork_only() -> None:
+    """Have all processes be forks of this one, which has one thread, from now on."""
+    _keeper.forks = True
+
+
+def forks() -> bool:
+    """Return whether this process does what `fork_only` says."""
+    return _keeper.forks and can_fork()
+
+
+def can_serve() -> bool:
+    """Return whether this system has what the server needs."""
+    return can_fork() and bool(sys.executable)
+
+
+def begin(run: Run, theirs: socket.socket, *, library: str = "") -> Worker:
+    """Return a process that prepares for a solve.
+
+    Args:
+        run: the solve.
+        theirs: its end of the connection to the caller.
+        library: what it is to find imported.
+
+    Raises:
+        OSError: if there is no process to be had.
+    """
+    request = {"objective": run.problem.objective, "library": library}
+    line, end = connected()
+    with ExitStack() as at_fault, end, tempfile.TemporaryFile() as file:
+        at_fault.enter_context(line)
+        pickle.dump(job(run), file, pickle.HIGHEST_PROTOCOL)
+        file.flush()
+        for _ in range(_TRIES):
+            server = _keeper.running()
+            with suppress(OSError):  # it has been killed a moment ago
+                server.send(request, theirs.fileno(), file.fileno(), end.fileno())
+                at_fault.pop_all()
+                return Worker(line)
+            server.end()
+    raise OSError("it ends at once")
+
+
+def close_workers() -> None:
+    """End the processes that `solve` keeps for the next solve, and give their memory back; the next one starts anew."""
+    with _keeper.guard:
+        _keeper.drop()
