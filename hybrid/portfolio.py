@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import takewhile
@@ -117,14 +117,7 @@ class Crew:
             slots = self.timetable.slots
             early = tuple(takewhile(lambda x: x.why == slots[0].why in (QUICK, REGISTERED), slots))  # noqa: B023
             if not early:
-                for name, words in self.timetable.late.items():
-                    run.leave_out(name, words, late=True)
-                solvers = [slot.entry for slot in slots if slot.where == CHILD]
-                if solvers and run.remaining() >= SHORT:
-                    with suppress(OSError):  # which is noted when its turn comes
-                        self._child = self._process(
-                            min(solvers, key=lambda x: not x.does.library)
-                        )  # it prepares beside the searches
+                self._make_ready(slots)
             for slot in early or slots:
                 if not run.stopped:
                     done.append(slot.entry)
@@ -134,7 +127,21 @@ class Crew:
                 break
         if not self.named:
             self._draw_on([slot for slot in ran if slot.entry.does.draws])
-        self._attend(*self._at_work)
+        if not run.stopped:
+            self._attend(*self._at_work)
+
+    def _make_ready(self, slots: Sequence[TimetableSlot]) -> None:
+        """Begin a process, which prepares beside the searches, and draw up a plan for these to start from."""
+        run, tools = self.run, suite(self.run.problem.objective)
+        for name, words in self.timetable.late.items():
+            run.leave_out(name, words, late=True)
+        solvers = [slot.entry for slot in slots if slot.where == CHILD]
+        if solvers and run.remaining() >= SHORT:
+            with suppress(OSError):  # which is noted when its turn comes
+                self._child = self._process(min(solvers, key=lambda x: not x.does.library))
+        if run.plan is None and not self.named:
+            with run.phase("draft"):
+                tools.draft(run, self.prepared)
 
     def _run(self, slot: TimetableSlot) -> None:
         """Have a method run, and listen until it is over, or until it has begun if that is beside the others."""
@@ -188,7 +195,7 @@ class Crew:
         else:
             self._run(replace(slot, where=THREAD, why="no process to be had"))
 
-    def _draw_on(self, slots: Iterable[TimetableSlot]) -> None:
+    def _draw_on(self, slots: Sequence[TimetableSlot]) -> None:
         """Run searches that draw again and again, with other random numbers, until the run has stopped."""
         run, seed, spent = self.run, self.run.seed, 1.0
         try:
