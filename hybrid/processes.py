@@ -39,7 +39,7 @@ _FILES = 2**16
 """File descriptors that the caller may have open."""
 _MESSAGES: dict[str, tuple[Any, ...]] = {
     "ready": (),
-    "plan": (object, str),
+    "plan": (object, str, float),
     "bound": (float, str),
     "failed": (str, object),
     "infeasible": (str,),
@@ -114,12 +114,12 @@ class Performer:
         self._until = self._since + self.run.remaining() * slot.share * (1 + _GRACE) + _LEAST_GRACE
 
     def listen(self, message: Any) -> None:
-        """Take what it has said: plans, bounds and proofs of strangers are believed no more than anybody's."""
+        """Take what it has said."""
         if self.slot is not None:
-            self.take(self.slot.entry, *message)
+            self._take(self.slot.entry, *message)
 
-    def take(self, entry: Entry, kind: str, *what: Any) -> None:
-        """Do what a message of a method says."""
+    def _take(self, entry: Entry, kind: str, *what: Any) -> None:
+        """Do what a message says; plans, bounds and proofs of strangers are believed no more than anybody's."""
         run, name = self.run, entry.name
         if kind == "plan":
             try:
@@ -151,8 +151,8 @@ class Performer:
         elif kind == "infeasible":
             run.prove_infeasible(*what)
 
-    def accept(self, plan: Any, by: str) -> None:
-        """Verify a plan, and keep it if it is the best."""
+    def accept(self, plan: Any, by: str, objective: float) -> None:
+        """Verify a plan, whatever its objective is said to be, and keep it if it is the best."""
         self.run.offer(plan, by)
 
     def watch(self) -> None:
@@ -199,9 +199,9 @@ class Searcher(Performer):
         super().start(slot)
         _begin_thread(lambda: perform(self._own, slot.given, self._prepared, self._send))
 
-    def accept(self, plan: Any, by: str) -> None:
+    def accept(self, plan: Any, by: str, objective: float) -> None:
         """Keep a plan, which its own run has verified, if it is the best."""
-        self.run.keep(*plan, by)
+        self.run.keep(plan, objective, by)
 
     def stop(self) -> None:
         """Have the search stop when it looks at the clock."""
@@ -212,10 +212,8 @@ class Searcher(Performer):
         self.stop()
         super().end()
 
-    def _send(self, kind: str, *what: Any) -> None:
-        if kind == "plan":
-            what = (what[0], self._own.objective), what[1]
-        self.heard.put((self, (kind, *what)))
+    def _send(self, *message: Any) -> None:
+        self.heard.put((self, message))
 
 
 class Process(Performer):
@@ -296,17 +294,18 @@ class Process(Performer):
         """Ask for a process, or fork this one if that is how it is, or if a method cannot be sent."""
         self._tries, self._ready, self._child = self._tries + 1, alone is not None, None
         self._ours, theirs = connected()
-        self._inbox, self._outbox = (Connection(os.dup(self._ours.fileno())) for _ in range(2))
+        inbox, self._outbox = (Connection(os.dup(self._ours.fileno())) for _ in range(2))
+        self._inbox = inbox
         with theirs:
             try:
                 if forks() or alone:
                     self._child = Child(lambda: self._work(theirs, alone))
                 else:
-                    loads = self.named or self.run.workers > 1
+                    loads = not self._entry.added and (self.named or self.run.workers > 1)
                     self._child = begin(self.run, theirs, library=self._entry.does.library if loads else "")
-                _begin_thread(lambda: _read(self, self._inbox))
+                _begin_thread(lambda: _read(self, inbox))
             except OSError:
-                self._inbox.close()
+                inbox.close()
                 self._leave()
                 raise
 

@@ -204,100 +204,87 @@ class Worker:
 
 
 class _Server:
-    """The server, as its caller has it.
-
-    Raises:
-        OSError: if it cannot be started.
-    """
+    """The server, as this process has it: started when it is first asked, and again when it has gone."""
 
     def __init__(self) -> None:
-        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._control.setblocking(True)
-        with theirs:
-            try:
-                self._process = subprocess.Popen(
-                    command("server", str(theirs.fileno()), str(os.getpid())),
-                    env={**_ONE_THREAD, **os.environ},
-                    pass_fds=[theirs.fileno()],
-                    stdin=subprocess.DEVNULL,
-                    start_new_session=True,  # Ctrl-C is the caller's business
-                )
-            except BaseException:
-                self._control.close()
-                raise
+        self.lock = threading.Lock()
+        self.forks = False
+        self.process: subprocess.Popen[bytes] | None = None
+        self._control: socket.socket | None = None
 
-    def alive(self) -> bool:
-        """Return whether it can be asked."""
-        return self._process.poll() is None
-
-    def send(self, request: dict[str, str], *files: int) -> None:
+    def ask(self, request: dict[str, str], *files: int) -> None:
         """Send a request.
 
         Raises:
             OSError: if there is nobody to take it.
         """
-        socket.send_fds(self._control, [json.dumps(request).encode()], files)
+        with self.lock:
+            for _ in range(_TRIES):
+                if self.process is None or self.process.poll() is not None:
+                    self._end()
+                    self._control = self._start()
+                with suppress(OSError):  # it has been killed a moment ago
+                    assert self._control is not None
+                    socket.send_fds(self._control, [json.dumps(request).encode()], files)
+                    return
+                self._end()
+        raise OSError("it ends at once")
 
-    def end(self) -> None:
+    def close(self) -> None:
         """End it, and with it all that it has forked."""
+        with self.lock:
+            self._end()
+
+    def forget(self) -> None:
+        """Leave it, in a fork, to the process that this one is a fork of; another thread may have held the lock."""
+        self.lock = threading.Lock()
+        if self.process is not None and self._control is not None:
+            self._control.close()
+            self.process.returncode, self.process = 0, None  # it is no child of this process
+
+    def _start(self) -> socket.socket:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        ours.setblocking(True)  # whatever the program's own sockets are by default
+        with theirs, ExitStack() as at_fault:
+            at_fault.enter_context(ours)
+            self.process = subprocess.Popen(
+                command("server", str(theirs.fileno()), str(os.getpid())),
+                env={**_ONE_THREAD, **os.environ},
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,  # Ctrl-C is the caller's business
+            )
+            at_fault.pop_all()
+        return ours
+
+    def _end(self) -> None:
+        process, self.process = self.process, None
+        if process is None or self._control is None:
+            return
         self._control.close()
         try:
             with suppress(subprocess.TimeoutExpired):
-                self._process.wait(_LEAVE)
+                process.wait(_LEAVE)
         finally:
-            if self._process.poll() is None:  # it is loading something
-                self._process.kill()
-                self._process.wait()
-
-    def forget(self) -> None:
-        """Leave it to the process that this one is a fork of."""
-        self._control.close()
-        self._process.returncode = 0  # it is no child of this process
+            if process.poll() is None:  # it is loading something
+                process.kill()
+                process.wait()
 
 
-class _Keeper:
-    """What this process keeps: its server, once it has one; a fork of it starts one of its own."""
-
-    def __init__(self) -> None:
-        self.guard = threading.Lock()
-        self.server: _Server | None = None
-        self.forks = False
-
-    def running(self) -> _Server:
-        """Return the server, started if need be."""
-        with self.guard:
-            if self.server is None or not self.server.alive():
-                self.drop()
-                self.server = _Server()
-            return self.server
-
-    def drop(self) -> None:
-        """End the server, if there is one."""
-        server, self.server = self.server, None
-        if server is not None:
-            server.end()
-
-    def forget(self) -> None:
-        """Begin anew in a fork, where another thread may have held the lock."""
-        if self.server is not None:
-            self.server.forget()
-        self.guard, self.server = threading.Lock(), None
-
-
-_keeper = _Keeper()
-atexit.register(_keeper.drop)
+_server = _Server()
+atexit.register(_server.close)
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_keeper.forget)
+    os.register_at_fork(after_in_child=_server.forget)
 
 
 def fork_only() -> None:
     """Have all processes be forks of this one, which has one thread, from now on."""
-    _keeper.forks = True
+    _server.forks = True
 
 
 def forks() -> bool:
     """Return whether this process does what `fork_only` says."""
-    return _keeper.forks and can_fork()
+    return _server.forks and can_fork()
 
 
 def can_serve() -> bool:
@@ -316,23 +303,17 @@ def begin(run: Run, theirs: socket.socket, *, library: str = "") -> Worker:
     Raises:
         OSError: if there is no process to be had.
     """
-    request = {"objective": run.problem.objective, "library": library}
     line, end = connected()
     with ExitStack() as at_fault, end, tempfile.TemporaryFile() as file:
         at_fault.enter_context(line)
         pickle.dump(job(run), file, pickle.HIGHEST_PROTOCOL)
         file.flush()
-        for _ in range(_TRIES):
-            server = _keeper.running()
-            with suppress(OSError):  # it has been killed a moment ago
-                server.send(request, theirs.fileno(), file.fileno(), end.fileno())
-                at_fault.pop_all()
-                return Worker(line)
-            server.end()
-    raise OSError("it ends at once")
+        request = {"objective": run.problem.objective, "library": library}
+        _server.ask(request, theirs.fileno(), file.fileno(), end.fileno())
+        at_fault.pop_all()
+    return Worker(line)
 
 
 def close_workers() -> None:
     """End the processes that `solve` keeps for the next solve, and give their memory back; the next one starts anew."""
-    with _keeper.guard:
-        _keeper.drop()
+    _server.close()

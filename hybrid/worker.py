@@ -66,7 +66,7 @@ class Tell:
         """Tell what is new."""
         if run.plan is not self.plan:
             self.plan = run.plan
-            self.send("plan", run.plan, run.trace[-1].by)
+            self.send("plan", run.plan, run.trace[-1].by, float(run.trace[-1].objective))
         if run.bound is not None and run.bound != self.bound:
             self.bound = run.bound
             self.send("bound", float(run.bound), run.bound_by)

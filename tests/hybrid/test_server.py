@@ -34,8 +34,8 @@ print("run", flush=True)
 from gangplan import generate, solve
 from gangplan.hybrid import server
 def tell(run):
-    if server._keeper.server:
-        print(server._keeper.server._process.pid, flush=True)
+    if server._server.process:
+        print(server._server.process.pid, flush=True)
 problem = generate("layered", ops=90, layers=10, degree=3.0, training=False, devices=6, variant="free", seed=5)
 solve(problem, time_limit={limit}, workers=2, method="cpsat", callbacks=[tell])
 """
@@ -79,8 +79,8 @@ def solved() -> Any:
 
 def pid_of_server() -> int:
     """Return the process of the server."""
-    assert server._keeper.server is not None
-    return int(server._keeper.server._process.pid)
+    assert server._server.process is not None
+    return int(server._server.process.pid)
 
 
 def test_the_server_stays_and_can_be_closed() -> None:
