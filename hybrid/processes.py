@@ -27,7 +27,7 @@ from gangplan.solvers.run import Run, Turn
 from .server import Worker, begin, can_serve, forks
 from .table import Entry
 from .timetable import BESIDE, TimetableSlot
-from .worker import Order, execute, perform, reason, serve, word
+from .worker import Order, execute, job, perform, reason, serve, word
 
 _GRACE, _LEAST_GRACE = 0.25, 0.2
 """A method may overrun what it was given by this share of it, and so many seconds, before it is given up."""
@@ -299,11 +299,13 @@ class Process(Performer):
         with theirs:
             try:
                 if forks() or alone:
-                    self._child = Child(lambda: self._work(theirs, alone))
+                    self._child, told = Child(lambda: self._work(theirs, alone)), b""
                 else:
-                    loads = not self._entry.added and (self.named or self.run.workers > 1)
-                    self._child = begin(self.run, theirs, library=self._entry.does.library if loads else "")
-                _begin_thread(lambda: _read(self, inbox))
+                    entry, run = self._entry, self.run
+                    library = entry.does.library if not entry.added and (self.named or run.workers > 1) else ""
+                    told = pickle.dumps(job(run), pickle.HIGHEST_PROTOCOL)
+                    self._child = begin(theirs, run.problem.objective, library=library)
+                _begin_thread(lambda: _talk(self, inbox, told))
             except OSError:
                 inbox.close()
                 self._leave()
@@ -338,9 +340,12 @@ def _begin_thread(work: Callable[[], None]) -> None:
         raise OSError("no thread to be had") from None
 
 
-def _read(process: Process, inbox: Connection) -> None:
-    """Hear a process until it says nothing any more; one that talks nonsense has left."""
+def _talk(process: Process, inbox: Connection, job: bytes) -> None:
+    """Give a process its job, and hear it until it says nothing any more; one that talks nonsense has left."""
     message: Any = ()
+    with suppress(OSError):  # its end is heard
+        if job:
+            inbox.send_bytes(job)
     while message is not None:
         try:
             message = pickle.loads(inbox.recv_bytes())

@@ -2,9 +2,8 @@
 
 It is started fresh by the first call that needs it, so that no thread of the caller holds a lock in it, and has one
 thread. Between requests it loads libraries of solvers. It ends with its caller, or when it has had nothing to do for
-`IDLE` seconds. A request comes with a connection and a file, which the process that is forked works on, and a line on
-its state. There the server tells with which code it ended, interrupts it when a byte comes, and ends it when the line
-is closed.
+`IDLE` seconds. A request comes with a connection, where the process that is forked gets its job, and with a line on its
+state: there the server tells with which code it ended, interrupts it when a byte comes, ends it when the line is closed.
 """
 
 from __future__ import annotations
@@ -13,13 +12,11 @@ import atexit
 import gc
 import json
 import os
-import pickle
 import signal
 import socket
 import struct
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Sequence
@@ -29,10 +26,9 @@ from multiprocessing.connection import Connection, wait
 
 from gangplan.solvers.method import suite
 from gangplan.solvers.processes import Child, can_fork, connected, killed
-from gangplan.solvers.run import Run
 
 from .table import installed, named
-from .worker import job, work
+from .worker import work
 
 IDLE = 300.0
 """Seconds without a request or a worker after which the server ends, and gives its memory back."""
@@ -108,7 +104,7 @@ class ForkServer:
             if self.control in heard:
                 since = time.monotonic()
                 try:
-                    data, files, *_ = socket.recv_fds(self.control, _LONGEST, 3)
+                    data, files, *_ = socket.recv_fds(self.control, _LONGEST, 2)
                 except OSError:  # the caller has gone
                     return
                 if not data:
@@ -146,7 +142,7 @@ class ForkServer:
             suite(objective)
             methods = [method for method in named(objective).values() if installed(method)]
             self.libraries += [x.library for x in methods if x.library not in ("", *self.libraries, *sys.modules)]
-        connection, file, line = files
+        connection, line = files
 
         def begin_work() -> None:
             self.control.close()
@@ -154,13 +150,12 @@ class ForkServer:
                 other.close()
             os.close(line)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            work(Connection(connection), file)
+            work(Connection(connection))
 
         gc.freeze()  # a collection in the process would copy all memory that it shares with this one
         with suppress(OSError):  # no process to be had: the caller sees the connection end
             self.children.append((Child(begin_work), socket.socket(fileno=line)))
         os.close(connection)
-        os.close(file)
 
     def _import(self, name: str) -> None:
         """Import a library; whoever needs it will say why it cannot be imported."""
@@ -292,24 +287,21 @@ def can_serve() -> bool:
     return can_fork() and bool(sys.executable)
 
 
-def begin(run: Run, theirs: socket.socket, *, library: str = "") -> Worker:
-    """Return a process that prepares for a solve.
+def begin(theirs: socket.socket, objective: str, *, library: str = "") -> Worker:
+    """Return a process that awaits a job.
 
     Args:
-        run: the solve.
         theirs: its end of the connection to the caller.
+        objective: of the job.
         library: what it is to find imported.
 
     Raises:
         OSError: if there is no process to be had.
     """
     line, end = connected()
-    with ExitStack() as at_fault, end, tempfile.TemporaryFile() as file:
+    with ExitStack() as at_fault, end:
         at_fault.enter_context(line)
-        pickle.dump(job(run), file, pickle.HIGHEST_PROTOCOL)
-        file.flush()
-        request = {"objective": run.problem.objective, "library": library}
-        _server.ask(request, theirs.fileno(), file.fileno(), end.fileno())
+        _server.ask({"objective": objective, "library": library}, theirs.fileno(), end.fileno())
         at_fault.pop_all()
     return Worker(line)
 

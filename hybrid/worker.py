@@ -159,11 +159,9 @@ def _packed(method: Method) -> bytes:
         cloudpickle.unregister_pickle_by_value(module)
 
 
-def work(connection: Connection, file: int) -> None:
-    """Prepare for the job in a file, and do what the caller orders."""
-    with os.fdopen(file, "rb") as source:
-        source.seek(0)
-        base = Run(**pickle.load(source))
+def work(connection: Connection) -> None:
+    """Prepare for the job that comes, and do what the caller orders."""
+    base = Run(**connection.recv())
     with in_time(base):
         serve(base, suite(base.problem.objective).prepared(base), connection)
 
