@@ -2,8 +2,8 @@
 
 It is started fresh by the first call that needs it, so that no thread of the caller holds a lock in it, and has one
 thread. Between requests it loads libraries of solvers. It ends with its caller, or when it has had nothing to do for
-`IDLE` seconds. A request comes with a connection, where the process that is forked gets its job, and with a line on its
-state: there the server tells with which code it ended, interrupts it when a byte comes, ends it when the line is closed.
+`IDLE` seconds. A request comes with a connection, where the process that is forked gets its job, and with a line on
+which the server tells with which code it ended, interrupts it when a byte comes, and ends it when the line is closed.
 """
 
 from __future__ import annotations
