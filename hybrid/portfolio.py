@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -40,6 +41,8 @@ Drawn up after the time is up, the draft of 150,000 ops makes an answer due afte
 """
 _EXHAUSTED = 1e-3
 """Seconds of a round of searches below which another round, with other random numbers, is not worth its start."""
+_PATIENCE = 0.1
+"""Share of the time left for which a process that is not ready is waited for before a search goes first."""
 _INTERRUPTED = 0.5
 """Seconds that a method may take to stop on Ctrl-C."""
 
@@ -118,8 +121,13 @@ class Crew:
             early = tuple(takewhile(lambda x: x.why == slots[0].why in (QUICK, REGISTERED), slots))  # noqa: B023
             if not early:
                 self._make_ready(slots)
-            for slot in early or slots:
-                if not run.stopped:
+            queue = deque(early or slots)
+            while queue and not run.stopped:
+                slot = queue.popleft()
+                search = next((i for i, x in enumerate(queue) if x.where == THREAD), None)
+                if slot.where == CHILD and search is not None and not self._is_ready(slot):
+                    queue.insert(search + 1, slot)
+                else:
                     done.append(slot.entry)
                     self._run(slot)
             ran += early or slots
@@ -143,12 +151,19 @@ class Crew:
             with run.phase("draft"):
                 tools.draft(run, self.prepared)
 
+    def _is_ready(self, slot: TimetableSlot) -> bool:
+        """Return whether the process is ready within a moment, if one can be had: else a search goes first."""
+        with suppress(OSError):  # which is noted when its turn comes
+            who, until = self._who(slot), time.perf_counter() + _PATIENCE * self.run.remaining()
+            while isinstance(who, Process) and not (who.ready or who.gone or self.run.stopped):
+                if (left := until - time.perf_counter()) <= 0:
+                    return False
+                self._hear(min(POLL, left))
+        return True
+
     def _run(self, slot: TimetableSlot) -> None:
         """Have a method run, and listen until it is over, or until it has begun if that is beside the others."""
         run = self.run
-        if slot.where == HERE:
-            run_here(run, slot, self.prepared)
-            return
         if slot.where != THREAD and run.remaining() < PROCESS:
             run.leave_out(slot.entry.name, NO_PROCESS, late=True)
             return

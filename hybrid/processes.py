@@ -223,6 +223,9 @@ class Process(Performer):
         prepared: what the suite has made of the problem, for a fork of this process.
         entry: the first method; on a second core, or for a method by name, the process finds its library imported.
 
+    Attributes:
+        ready: whether it takes orders.
+
     Raises:
         OSError: if there is no process to be had.
     """
@@ -233,7 +236,7 @@ class Process(Performer):
         super().__init__(run, heard, named=named)
         self._prepared, self._entry = prepared, entry
         self._child: Worker | Child | None = None
-        self._tries, self._ready = 0, False
+        self._tries, self.ready = 0, False
         if not can_serve():
             raise OSError("there is none on this system")
         self._begin()
@@ -241,7 +244,7 @@ class Process(Performer):
     def start(self, slot: TimetableSlot) -> None:
         """Begin to run a method as soon as the process is ready."""
         super().start(slot)
-        if self._ready:
+        if self.ready:
             self._order(slot)
 
     def listen(self, message: Any) -> None:
@@ -252,15 +255,15 @@ class Process(Performer):
         if said is not None and said[0] != "ready":
             super().listen(said)
         elif said is not None:
-            begins, self._ready = not self._ready, True
+            begins, self.ready = not self.ready, True
             if begins and self.slot is not None:
                 self.start(self.slot)
-        elif self.slot is not None and self._ready:
+        elif self.slot is not None and self.ready:
             assert self._child is not None
             self._child.join(min(_CODE, self.run.remaining()))
             code = self._child.exitcode
             self.give_up("it hung up, or talked nonsense" if code is None else f"its process ended with code {code}")
-        elif self._tries < _TRIES and not self._ready:
+        elif self._tries < _TRIES and not self.ready:
             self._begin_again()
         else:
             self._leave()
@@ -292,7 +295,7 @@ class Process(Performer):
 
     def _begin(self, alone: Entry | None = None) -> None:
         """Ask for a process, or fork this one if that is how it is, or if a method cannot be sent."""
-        self._tries, self._ready, self._child = self._tries + 1, alone is not None, None
+        self._tries, self.ready, self._child = self._tries + 1, alone is not None, None
         self._ours, theirs = connected()
         inbox, self._outbox = (Connection(os.dup(self._ours.fileno())) for _ in range(2))
         self._inbox = inbox

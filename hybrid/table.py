@@ -50,7 +50,7 @@ class Entry:
         least: seconds left with which it is of use; with less it goes last, and a network is left out.
         fewest, most: parts of the problems, ops say, that `auto` runs it on.
         each: the same for each part of the problem, see `parts`, besides.
-        quick: it takes milliseconds and stops when told: it runs first, in the caller's thread.
+        quick: it takes milliseconds and stops when told: it runs first.
         alone: it is quick whatever its library.
         child: it runs in a process, for what it imports takes time, once here and never there.
         beside: it only proves bounds: with a second worker it is at work beside the others from the start.

@@ -75,7 +75,7 @@ class Timetable:
 def timetable(s: Situation, now: float, end: float, done: Sequence[Entry] = ()) -> Timetable:
     """Lay out the time from `now` to `end`, seconds since the call, without the entries that are `done`.
 
-    First come quick methods here, then registered ones, each alone in a process, then the table: searches in threads,
+    First come quick methods, then registered ones, each alone in a process, then the table: searches in threads,
     solvers and what only proves bounds in a process. What needs more seconds than are left goes last.
     """
     left = end - now
@@ -91,7 +91,7 @@ def timetable(s: Situation, now: float, end: float, done: Sequence[Entry] = ()) 
     slots, at, first = list[TimetableSlot](), now, 0
     for i, entry in enumerate(queue):
         is_quick = _is_quick(entry, left)
-        where = HERE if is_quick else _where(s, entry)
+        where = THREAD if is_quick else _where(s, entry)
         if where == CHILD and left < PROCESS:
             late[entry.name] = NO_PROCESS
             continue

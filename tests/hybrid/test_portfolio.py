@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+import socket
+import threading
 import time
 from dataclasses import replace
 from typing import Any
@@ -10,6 +13,7 @@ import pytest
 
 from gangplan import solve
 from gangplan.hybrid import Entry, display, portfolio, table
+from gangplan.hybrid.processes import Process
 from gangplan.hybrid.timetable import Situation, timetable
 from gangplan.instances import InstanceError
 from gangplan.instances.generators import generate
@@ -134,7 +138,7 @@ def test_the_result_says_who_ran_and_why_others_did_not() -> None:
     result = solve(problem, time_limit=1.0, workers=1)
     names = {entry.name for entry in portfolio.suited(problem)}
     assert names <= {turn.method for turn in result.turns} | set(result.left_out)
-    assert result.turns[0].method == "pipedream" and result.turns[0].where == "here"
+    assert result.turns[0].method == "pipedream" and result.turns[0].where == "thread"
     assert all(0 <= turn.begin <= turn.end <= 1.0 + 1e-9 for turn in result.turns)
     assert 0 < sum(turn.ran for turn in result.turns) <= result.wall_seconds
     (named,) = solve(problem, time_limit=60, workers=1, method="pipedream").turns
@@ -167,9 +171,30 @@ def test_what_had_time_enough_keeps_its_turn(monkeypatch: pytest.MonkeyPatch) ->
     assert {turn.where for turn in result.turns} == {"thread"}
 
 
+@pytest.mark.parametrize("seconds", [0.05, 30.0])
+def test_a_search_goes_before_a_process_that_is_not_ready(seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A solver whose process takes a while waits for the end of one search, not the search for the process."""
+
+    def begin(self: Process, alone: Entry | None = None) -> None:
+        self.gone = False
+        self._ours, _ = socket.socketpair()
+        self._outbox = io.BytesIO()  # type: ignore[assignment]
+        threading.Timer(seconds, self.heard.put, [(self, (self._inbox, ("ready",)))]).start()
+
+    monkeypatch.setattr(Process, "_inbox", None, raising=False)
+    monkeypatch.setattr(Process, "_begin", begin)
+    monkeypatch.setattr(Process, "_order", lambda self, slot: self.listen((None, ("end", (), {}, {}, False))))
+    entries = [Entry("throughput", "solver", Method(idle, library="json")), Entry("throughput", "search", Method(idle))]
+    monkeypatch.setattr(portfolio, "suited", lambda _: [*entries, Entry("throughput", "last", Method(idle))])
+    run = Run(small(), time_limit=4.0)
+    portfolio.run_methods(run, "auto")
+    order = ["solver", "search", "last"] if seconds < 1 else ["search", "last"]
+    assert [turn.method for turn in run.turns.values()][: len(order)] == order
+
+
 def test_a_small_shop_needs_no_process() -> None:
-    """CP-SAT solves a small shop in this process, and a certificate proves it."""
+    """CP-SAT solves a small shop in a thread of this process, and a certificate proves it."""
     problem = parse_jobshop("3 3\n0 3 1 2 2 2\n0 2 2 1 1 4\n1 4 2 3 0 1\n")
     result = solve(problem, time_limit=20)
     assert result.objective == suite("step").optimum(problem) and result.standing == "OPTIMAL (certified)"
-    assert {turn.where for turn in result.turns} == {"here"}
+    assert {turn.where for turn in result.turns} == {"thread"}

@@ -38,6 +38,7 @@ def tell(run):
         print(server._server.process.pid, flush=True)
 problem = generate("layered", ops=90, layers=10, degree=3.0, training=False, devices=6, variant="free", seed=5)
 solve(problem, time_limit={limit}, workers=2, method="cpsat", callbacks=[tell])
+tell(None)
 """
 
 

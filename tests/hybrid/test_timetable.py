@@ -42,21 +42,21 @@ def slots(entries: Sequence[Entry], seconds: float, **facts: Any) -> list[tuple[
 
 SITUATIONS: list[tuple[Sequence[Entry], float, dict[str, Any], str]] = [
     # searches run in threads, solvers need a process, and that some time
-    (TABLE, 10.0, {}, "quick here, search thread, exact child"),
-    (TABLE, 0.3, {}, "quick here, search thread, exact child"),
-    (TABLE, 0.03, {}, "quick here, search thread"),
+    (TABLE, 10.0, {}, "quick thread, search thread, exact child"),
+    (TABLE, 0.3, {}, "quick thread, search thread, exact child"),
+    (TABLE, 0.03, {}, "quick thread, search thread"),
     # what only proves bounds is beside the search where there is a second core and time
-    ((*TABLE, PROVER), 10.0, {"cores": 2}, "quick here, prover beside, search thread, exact child"),
-    ((*TABLE, PROVER), 0.4, {"cores": 2}, "quick here, search thread, exact child, prover child"),
-    ((*TABLE, PROVER), 10.0, {"cores": 1}, "quick here, search thread, exact child, prover child"),
+    ((*TABLE, PROVER), 10.0, {"cores": 2}, "quick thread, prover beside, search thread, exact child"),
+    ((*TABLE, PROVER), 0.4, {"cores": 2}, "quick thread, search thread, exact child, prover child"),
+    ((*TABLE, PROVER), 10.0, {"cores": 1}, "quick thread, search thread, exact child, prover child"),
     # registered ones after the quick one
-    ((QUICK, MINE, SEARCH), 10.0, {}, "quick here, mine alone, search thread"),
-    ((QUICK, MINE, SEARCH), 0.03, {}, "quick here, search thread"),
+    ((QUICK, MINE, SEARCH), 10.0, {}, "quick thread, mine alone, search thread"),
+    ((QUICK, MINE, SEARCH), 0.03, {}, "quick thread, search thread"),
     # what is quick and a solver waits for its turn, but one that is over in no time
     ((SEARCH, solver("slow", quick=True)), 10.0, {}, "search thread, slow child"),
-    ((SEARCH, solver("shop", quick=True, alone=True)), 10.0, {}, "shop here, search thread"),
+    ((SEARCH, solver("shop", quick=True, alone=True)), 10.0, {}, "shop thread, search thread"),
     # a system without processes
-    ((*TABLE, PROVER), 10.0, {"cores": 2, "serves": False}, "quick here, search thread, exact thread, prover thread"),
+    ((*TABLE, PROVER), 10.0, {"cores": 2, "serves": False}, "quick thread, search thread, exact thread, prover thread"),
     # what needs more than there is goes last, a policy nowhere
     ((entry("slow", least=5.0), SEARCH), 2.0, {}, "search thread, slow thread"),
     ((entry("policy", learned=True, least=5.0), SEARCH), 2.0, {}, "search thread"),
