@@ -27,7 +27,7 @@ from gangplan.solvers.run import Run, Turn
 from .server import Worker, begin, can_serve, forks
 from .table import Entry
 from .timetable import BESIDE, TimetableSlot
-from .worker import Order, execute, job, perform, reason, serve, word
+from .worker import WorkerOrder, execute, job, perform, reason, serve, word
 
 _GRACE, _LEAST_GRACE = 0.25, 0.2
 """A method may overrun what it was given by this share of it, and so many seconds, before it is given up."""
@@ -328,7 +328,9 @@ class Process(Performer):
 
     def _order(self, slot: TimetableSlot) -> None:
         try:
-            order = pickle.dumps(Order.of(self.run, slot.given, beside=slot.where == BESIDE), pickle.HIGHEST_PROTOCOL)
+            order = pickle.dumps(
+                WorkerOrder.of(self.run, slot.given, beside=slot.where == BESIDE), pickle.HIGHEST_PROTOCOL
+            )
         except (Exception, SystemExit):  # whatever others' objects raise where they cannot be pickled
             self._begin_again(slot.given)
         else:

@@ -198,7 +198,7 @@ class Worker:
         self._line.close()
 
 
-class _Server:
+class _ServerHandle:
     """The server, as this process has it: started when it is first asked, and again when it has gone."""
 
     def __init__(self) -> None:
@@ -266,7 +266,7 @@ class _Server:
                 process.wait()
 
 
-_server = _Server()
+_server = _ServerHandle()
 atexit.register(_server.close)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_server.forget)

@@ -89,7 +89,7 @@ def job(run: Run) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class WorkerOrder:
     """What a process is to do: one of gangplan's own methods by name, another one by value.
 
     By value, with the code of its module, a method is there as it is here, whatever the caller has set; nothing has to
@@ -112,7 +112,7 @@ class Order:
     place: tuple[str, Mapping[str, str], list[str]] | None
 
     @classmethod
-    def of(cls, run: Run, entry: Entry, *, beside: bool = False) -> Order:
+    def of(cls, run: Run, entry: Entry, *, beside: bool = False) -> WorkerOrder:
         """Return the order to go on from the best so far.
 
         Raises:
@@ -188,7 +188,7 @@ def serve(base: Run, prepared: Any, connection: Connection, entry: Entry | None 
         perform(base.apart(), entry, prepared, send)
     while entry is None:
         send("ready")
-        order: Order = connection.recv()
+        order: WorkerOrder = connection.recv()
         if order.beside:
             os.nice(_GIVES_WAY)
         run, run.seed = base.apart(), order.seed
