@@ -328,14 +328,13 @@ class Process(Performer):
 
     def _order(self, slot: TimetableSlot) -> None:
         try:
-            order = pickle.dumps(
-                WorkerOrder.of(self.run, slot.given, beside=slot.where == BESIDE), pickle.HIGHEST_PROTOCOL
-            )
+            order = WorkerOrder.of(self.run, slot.given, beside=slot.where == BESIDE)
+            sent = pickle.dumps(order, pickle.HIGHEST_PROTOCOL)
         except (Exception, SystemExit):  # whatever others' objects raise where they cannot be pickled
             self._begin_again(slot.given)
         else:
             with suppress(OSError):  # its end is heard
-                self._outbox.send_bytes(order)
+                self._outbox.send_bytes(sent)
 
 
 def _begin_thread(work: Callable[[], None]) -> None:
