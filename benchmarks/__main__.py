@@ -31,6 +31,7 @@ STUDIES = {
     "proved": "how much of what auto calls optimal is proved: docs/proofs-results.md",
     "large": "auto against each of its methods alone on large problems: docs/tried/measured.md",
     "picture": "exact, network, search, rules by size: docs/picture.md",
+    "ablation": "auto without each of its methods: docs/hybrid.md",
     "offline": "solve by a graph network against rules and search: docs/learning.md",
     "intervals": "when jobs start: intervals of 90% on traces, beside rivals: docs/scheduler-results.md",
     "operators": "a month of queues, Kueue's set-ups, latency with everything on: docs/operators-results.md",

@@ -10,7 +10,7 @@ import numpy as np
 from gangplan.simulator.metrics import interval
 
 from .durations_rivals import THRESHOLDS
-from .durations_traces import CASES, TEST, TUNING
+from .durations_traces import CASES, LAST, TEST, TUNING
 from .found import Found, table
 
 RULES = ("fifo overtake", "fifo easy", "sjf overtake", "sjf easy", "qssf overtake", "qssf easy")
@@ -82,4 +82,21 @@ def summary(found: Found) -> str:
     return table(("durations", *head), lines)
 
 
-TABLES = {"durations.md": {"summary of durations": summary}}
+def last(found: Found) -> str:
+    """Return ours less the rival's mean JCT on the last window, over traces, a line a knowledge."""
+    lines = []
+    for known in KNOWLEDGE:
+        cells = []
+        for at in (0, 1):
+            mine, theirs = [], []
+            for case in CASES:
+                chosen = rivals(found, case.name, known)[at]
+                mine.append(found.of(f"{case.name}: {known}", OURS[at]).get(LAST))
+                theirs.append(found.of(f"{case.name}: {'known' if chosen in BLIND else known}", chosen).get(LAST))
+            done = None not in (*mine, *theirs)
+            cells.append(percent(np.log(np.array(mine, float) / np.array(theirs, float))) if done else "")
+        lines.append((known, *cells))
+    return table(("durations", "without stops", "with stops"), lines)
+
+
+TABLES = {"durations.md": {"summary of durations": summary, "last window of durations": last}}

@@ -85,7 +85,7 @@ def _entrants(problem: str, variant: str) -> Iterator[str]:
     """Yield `auto` and the methods of its table that solve the variant and make plans."""
     solved = {name for name, variants in methods(problem).items() if variant in variants or problem != "throughput"}
     names = dict.fromkeys(entry.name for entry in ENTRIES if entry.objective == problem and entry.name in solved)
-    yield from ("auto", *(name for name in names if name not in ("bounds", "spectral")))
+    yield from ("auto", *(name for name in names if name != "bounds"))
 
 
 def _use_processor_time() -> None:

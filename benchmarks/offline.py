@@ -47,7 +47,7 @@ EXACT = 1.0
 HINTED, PLANNED = 10.0, 1.0
 """Seconds of CP-SAT; and after which a network begins no other of its 16 plans."""
 CLASSIC: dict[str, tuple[str, ...]] = {
-    "throughput": ("pipedream", "spectral"),
+    "throughput": ("pipedream",),
     "placement": tuple(BATCH_POLICIES),
 }
 """Heuristics that build a plan in one go."""

@@ -106,11 +106,6 @@ ENTRIES = (
     Entry("throughput", "convex", variants=("convex",), least=0.5),
     Entry("throughput", "pipeline", variants=("contiguous",), least=0.5),
     Entry("throughput", "bounds", variants=("contiguous",), share=0.05, least=0.2, fewest=101, most=500, child=True),
-    Entry("throughput", "random_keys", variants=("contiguous",), share=0.2, short=0.5, most=3000),
-    Entry("throughput", "random_keys", variants=("contiguous",), share=0.2, short=0.9, fewest=3001),
-    # where stages need not be connected, annealing finds more
-    Entry("throughput", "random_keys", variants=("convex", "free"), share=0.2, short=0.5, most=500),
-    Entry("throughput", "random_keys", variants=("convex", "free"), share=0.1, short=0.2, fewest=501),
     # milliseconds, where it is not a pipeline's
     Entry("throughput", "bounds", variants=("convex", "free"), share=0.1, least=0.2, child=True),
     Entry("throughput", "local_search", share=0.45, most=500),
@@ -119,8 +114,6 @@ ENTRIES = (
     Entry("throughput", "local_search", variants=("convex", "free"), share=0.85, fewest=501),
     Entry("throughput", "bounds", variants=("contiguous",), share=0.3, least=0.05, most=500, child=True),
     Entry("throughput", "bounds", variants=("contiguous",), share=0.7, least=0.1, fewest=501, child=True),
-    # matrices of hundreds of rows
-    Entry("throughput", "spectral", share=0.3, least=2.0, fewest=LONG + 1, beside=True),
     Entry("throughput", "cpsat"),
     # large graphs go on annealing for as long as there is time
     Entry("throughput", "local_search", fewest=501),
@@ -148,8 +141,6 @@ ENTRIES = (
     Entry("step", "local_search", share=0.4),
     # from what the searches have found
     Entry("step", "cpsat", share=0.5, least=0.5, each=0.005),
-    Entry("step", "lns", each=0.005),
-    Entry("step", "cpsat_below", each=0.005),
     # where a model is too large for the time
     Entry("step", "local_search", share=1.0),
     Entry("schedule", "dual", quick=True),

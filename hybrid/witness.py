@@ -43,7 +43,7 @@ CPSAT, HIGHS = "CP-SAT", "HiGHS"
 TEXTBOOK = {"plain_cpsat": CPSAT, "plain_milp": HIGHS}
 """Methods that work on the problem as its page states it, each with one solver."""
 SOLVERS = {
-    "cpsat": {CPSAT}, "cpsat_below": {CPSAT}, "chain": {CPSAT}, "patterns": {CPSAT, HIGHS}, "columns": {HIGHS},
+    "cpsat": {CPSAT}, "chain": {CPSAT}, "patterns": {CPSAT, HIGHS}, "columns": {HIGHS},
     "bounds": {HIGHS}, "milp": {HIGHS}, **{name: {solver} for name, solver in TEXTBOOK.items()},
 }  # fmt: skip
 """Solvers that claimants have used; others that come with gangplan are arguments and searches of its own."""

@@ -14,8 +14,8 @@ from .policy import solve_with
 from .task import DecodedPlan, OfflineTask, PlanLesson
 
 if TYPE_CHECKING:
-    from gangplan.solvers.partition.throughput.methods import Reduced
-    from gangplan.solvers.partition.throughput.random_keys import KeyDecoder, Pipeline
+    from gangplan.solvers.partition.throughput.methods import ReducedThroughput
+    from gangplan.solvers.partition.throughput.orders import OrderDecoder, Pipeline
 
 ORDERS = 4
 """Orders that are cut at once, besides PipeDream's."""
@@ -24,7 +24,7 @@ ORDERS = 4
 class Pipelines:
     """Pipelines along several orders at once, see `gangplan.learned.offline.task.ScoreDecoder`."""
 
-    def __init__(self, keys: KeyDecoder) -> None:
+    def __init__(self, keys: OrderDecoder) -> None:
         self.decoder, self.keys = keys, standard(keys.place)
 
     def decode(self, choice: Any) -> DecodedPlan | None:
@@ -62,7 +62,7 @@ def _candidate(pipeline: Pipeline | None) -> DecodedPlan | None:
     return None if pipeline is None else DecodedPlan(pipeline.load, pipeline)
 
 
-def split(reduced: Reduced) -> Split:
+def split(reduced: ReducedThroughput) -> Split:
     """Return groups, and the outputs from the first group that touches them to the others."""
     assert reduced.decoder is not None
     keys = reduced.decoder
@@ -86,6 +86,6 @@ TASK = OfflineTask(
     schema,
     lambda given: graph(split(given)),
     lambda given, _=None: None if given.decoder is None else Pipelines(given.decoder),
-    (("random_keys", 0.3), ("local_search", 0.3), ("pipeline", 0.5), ("cpsat", 1.0)),
+    (("local_search", 0.3), ("pipeline", 0.5), ("cpsat", 1.0)),
 )
 gnn = partial(solve_with, TASK)

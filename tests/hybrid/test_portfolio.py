@@ -61,8 +61,8 @@ def small() -> Any:
 def test_the_order_of_the_table() -> None:
     """After the quick methods comes the policy, then the table; the last of all has all that is left."""
     (shares,) = planned(small(), 60.0)
-    assert list(shares) == ["pipedream", "learned", "pipeline", "random_keys", "local_search", "bounds", "cpsat"]
-    assert list(shares.values()) == [0.6, 0.2, 0.6, 0.2, 0.45, 0.3, 1.0]
+    assert list(shares) == ["pipedream", "learned", "pipeline", "local_search", "bounds", "cpsat"]
+    assert list(shares.values()) == [0.6, 0.2, 0.6, 0.45, 0.3, 1.0]
 
 
 @pytest.mark.parametrize(("jobs", "share"), [(20, 0.1), (60, 0.6)])
@@ -107,7 +107,7 @@ def test_a_long_queue_is_what_its_methods_call_one() -> None:
 def test_where_there_is_little_the_first_plan_may_take_all() -> None:
     """Below the time that a process needs, quick methods have all that is left, and searches still share it."""
     (shares,) = planned(small(), 0.03)
-    assert (shares["pipedream"], shares["random_keys"]) == (1.0, 0.5)
+    assert (shares["pipedream"], shares["local_search"]) == (1.0, 0.9)
 
 
 def test_nothing_is_kept_for_what_could_not_begin() -> None:
@@ -121,7 +121,7 @@ def test_what_may_hang_or_crash_has_a_process() -> None:
     """Searches run in threads; solvers, and what only proves bounds, do not."""
     foreign = {(x.objective, x.name, replace(x, method=table.own(x.objective)[x.name]).foreign) for x in table.ENTRIES}
     assert foreign >= {("latency", "local_search", False), ("schedule", "starts", False), ("stages", "ideals", False)}
-    assert foreign >= {("step", "cpsat", True), ("step", "lns", True), ("placement", "bounds", True)}
+    assert foreign >= {("step", "cpsat", True), ("placement", "bounds", True)}
 
 
 @pytest.mark.usefixtures("with_learned")
@@ -148,11 +148,11 @@ def test_the_result_says_who_ran_and_why_others_did_not() -> None:
 def test_the_table_of_turns_has_80_columns() -> None:
     """The display's table has a line for every turn, and one or more for every method left out."""
     turns = (Turn("least_interference", "here", "no process to be had", 0.0, 100.0, 20.5),)
-    left_out = {"lns": "it does not model all of the problem, or its model would be too large for it"}
+    left_out = {"cpsat": "it does not model all of the problem, or its model would be too large for it"}
     result = solve(small(), time_limit=1.0, workers=1)
     lines = [*display._turns(replace(result, turns=turns, left_out=left_out))]
     assert max(map(len, lines)) <= 80
-    assert [line.split()[0] for line in lines if line and line[0] != " "] == ["method", "least_interference", "lns"]
+    assert [line.split()[0] for line in lines if line and line[0] != " "] == ["method", "least_interference", "cpsat"]
 
 
 @pytest.mark.usefixtures("ticking_clock")

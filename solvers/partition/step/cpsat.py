@@ -16,29 +16,23 @@ from gangplan.instances.graph import connected
 
 from ...cpsat_solver import cpsat_solver, minimise, start_from
 from ...run import OPTIMAL_GAP, Run, never
-from ..sizes import Covers, refine
+from ..sizes import CoverCuts, refine
 from .cpsat_model import StepModel, Transfers
 from .model import Prepared
 from .schedule import Sent, retime, sent_of
 from .segments import segments
 
-_FEW = 4
-"""With more workers CP-SAT has a search from below of its own accord."""
+
+def cpsat(run: Run, p: Prepared) -> None:
+    """Minimise the makespan with CP-SAT, warm-started with the best plan; offers plans as they come."""
+
+    def build(covers: CoverCuts) -> StepFormulation:
+        return StepFormulation(p, run.objective, run.plan, covers=covers, stopped=lambda: run.stopped)
+
+    refine(run, "cpsat", build, lambda model: _solve(run, model))
 
 
-def cpsat(run: Run, p: Prepared, *, below: bool = False) -> None:
-    """Minimise the makespan with CP-SAT, warm-started with the best plan; offers plans as they come.
-
-    `below`: whether to search for the makespan from below first, which raises the bound where little else does.
-    """
-
-    def build(covers: Covers) -> Formulation:
-        return Formulation(p, run.objective, run.plan, covers=covers, stopped=lambda: run.stopped)
-
-    refine(run, "cpsat", build, lambda model: _solve(run, model, below))
-
-
-class Formulation:
+class StepFormulation:
     """The whole model of a problem, with a plan as its hint.
 
     Attributes:
@@ -54,7 +48,7 @@ class Formulation:
         *,
         symmetry: bool = True,
         cut: bool = True,
-        covers: Covers | None = None,
+        covers: CoverCuts | None = None,
         stopped: Callable[[], bool] = never,
     ) -> None:
         """Build it; no worse makespan than `objective`, that of `plan`, is looked for.
@@ -165,7 +159,7 @@ class Formulation:
         return retime(self.p, np.array(where, dtype=np.int32)[self.p.group_of], start.astype(float), sent)
 
 
-def _solve(run: Run, model: Formulation, below: bool) -> None:
+def _solve(run: Run, model: StepFormulation) -> None:
     if run.bound is not None:
         model.at_least(run.bound)
     solver = cpsat_solver(run)
@@ -173,9 +167,6 @@ def _solve(run: Run, model: Formulation, below: bool) -> None:
         # no linear programme says when ops of one machine end: without any, ft10 takes 2 s instead of 17
         solver.parameters.linearization_level = 0
         solver.parameters.extra_subsolvers.append("no_lp")  # the first of several workers
-    if below and 2 <= run.workers <= _FEW:
-        # with two workers only the first of these runs, and neighbourhoods beside it
-        solver.parameters.subsolvers.extend(["objective_lb_search", "default_lp"])
 
     def kept(value: Callable[[Any], int]) -> StepPlan | None:
         return model.base.covers.kept(run, model.plan(value), model.p.group_of, "cpsat")

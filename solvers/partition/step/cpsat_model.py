@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -10,10 +10,10 @@ import numpy as np
 from ortools.sat.python import cp_model
 
 from ...run import never, watched
-from ..sizes import Covers, whole
+from ..sizes import CoverCuts, whole
 from .model import Prepared
 from .schedule import Sent
-from .segments import Segments, Ticks, local_windows
+from .segments import Segments, local_windows
 
 
 class StepModel:
@@ -33,27 +33,21 @@ class StepModel:
         cut: Segments,
         ceiling: int,
         *,
-        fixed: Mapping[int, int] | None = None,
-        paths: tuple[Ticks, Ticks] | None = None,
-        covers: Covers | None = None,
+        covers: CoverCuts | None = None,
         stopped: Callable[[], bool] = never,
     ) -> None:
         """Build all but the symmetry, the transfers and the hint.
 
         Args:
             ceiling: no plan of more ticks is wanted.
-            fixed: groups that stay on the device given.
-            paths: the longest paths before and after each op, if more is known than the graph tells; `cut` is then one
-                segment.
             stopped: whether to give up building; the model is then of no use.
         """
         self.p, self.cut, self.ceiling = p, cut, ceiling
-        fixed = fixed or {}
-        self._paths, self.covers = paths, covers if covers is not None else Covers()
+        self.covers = covers if covers is not None else CoverCuts()
         self.model = cp_model.CpModel()
         self.stopped = stopped
         self.above, self.below = p.reach
-        self.devices = [[fixed[g]] if g in fixed else np.flatnonzero(p.allowed[g]).tolist() for g in range(p.n_groups)]
+        self.devices = [np.flatnonzero(p.allowed[g]).tolist() for g in range(p.n_groups)]
         self.ticks: list[list[int]] = np.where(np.isfinite(p.time), p.time, 0).astype(np.int64).tolist()
         self.kind: list[int] = p.type_of.tolist()
         self.group: list[int] = p.group_of.tolist()
@@ -77,11 +71,7 @@ class StepModel:
         for row in self.x:
             model.add_exactly_one(row.values())
         least = np.array([self._least(v) for v in range(p.n)], dtype=np.int64)
-        if self._paths is not None:
-            head, tail = self._paths
-            self.shortest = [int((head + least + tail).max())]
-        else:
-            head, tail, self.shortest = local_windows(p, cut)
+        head, tail, self.shortest = local_windows(p, cut)
         slack = self.slack = max(0, self.ceiling - sum(self.shortest))
         self.length = [model.new_int_var(t, t + slack, "") for t in self.shortest]
         self.start: list[Any] = []

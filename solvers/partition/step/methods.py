@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 from gangplan.instances import StepPlan
@@ -19,9 +16,9 @@ from .series_bound import series_bound
 
 if TYPE_CHECKING:
     from .. import referee, tiny
-    from . import annealing, cpsat, list_schedule, lns, plain
+    from . import annealing, cpsat, list_schedule, plain
 else:
-    annealing, cpsat, list_schedule, lns, plain = on_demand(__package__, "annealing cpsat list_schedule lns plain")
+    annealing, cpsat, list_schedule, plain = on_demand(__package__, "annealing cpsat list_schedule plain")
     referee, tiny = on_demand("gangplan.solvers.partition", "referee tiny")
 
 _SHARE, _SHARE_IF_SCARCE = 0.15, 0.3
@@ -53,13 +50,10 @@ def _bounds(run: Run, p: Prepared) -> None:
             series_bound(run, p)
 
 
-def _at_most(literals: int, transfers: int) -> Callable[[Prepared], bool]:
-    def suits(p: Prepared) -> bool:
-        k = p.n_devices
-        ways = p.n * k * (k - 1) if p.contention else 0
-        return not p.partial and p.n_groups * k + len(p.edges[0]) * len(p.used_levels) <= literals and ways <= transfers
-
-    return suits
+def _suits_cpsat(p: Prepared) -> bool:
+    k = p.n_devices
+    ways = p.n * k * (k - 1) if p.contention else 0
+    return not p.partial and p.n_groups * k + len(p.edges[0]) * len(p.used_levels) <= 20_000 and ways <= 40_000
 
 
 def _repair(p: Prepared, plan: StepPlan) -> StepPlan:
@@ -69,14 +63,11 @@ def _repair(p: Prepared, plan: StepPlan) -> StepPlan:
 
 
 _start = without_plan(list_schedule.heft)
-_EXACT = Method(cpsat.cpsat, exact=True, suits=_at_most(20_000, 40_000), library=CPSAT, start=_start)
 METHODS: dict[str, Method] = {
     "heft": Method(list_schedule.heft),
     "list_schedule": Method(list_schedule.list_schedule),
     "local_search": Method(annealing.local_search, start=_start, draws=True),
-    "lns": Method(lns.lns, suits=_at_most(400_000, 40_000), library=CPSAT, start=_start, draws=True),
-    "cpsat": _EXACT,
-    "cpsat_below": replace(_EXACT, function=partial(cpsat.cpsat, below=True)),
+    "cpsat": Method(cpsat.cpsat, exact=True, suits=_suits_cpsat, library=CPSAT, start=_start),
     "bounds": Method(_bounds),
     **plain_methods(plain, start=_start, rows_milp=plain.rows_milp, exact=False),
 }

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from gangplan.instances.arrays import FloatArray
 
-from .kernels import PipelineArrays, PipelineState, cut, extend, improve, numbered
+from .cut_kernels import cut, extend, numbered
+from .kernels import PipelineArrays, PipelineState, improve
 
 Index = NDArray[np.int64]
 Stages = list[tuple[int, Index]]
@@ -30,14 +31,6 @@ MOVES = 400
 def forward(d: PipelineArrays, scores: FloatArray) -> Index:
     """Return the linear extension in which the ready group of least score comes first, int64 (G,)."""
     return extend(d, -scores)
-
-
-def backward(d: PipelineArrays, scores: FloatArray) -> Index:
-    """Return the linear extension made from its end, where of groups without successors the largest score goes last.
-
-    Another than `forward`'s, unless the scores are those of a linear extension themselves.
-    """
-    return extend(d, np.array(scores, np.float64), backward=True)[::-1].copy()
 
 
 def most_orders(d: PipelineArrays) -> int:

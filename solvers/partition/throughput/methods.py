@@ -21,15 +21,13 @@ from .quotient import Quotient, quotient
 
 if TYPE_CHECKING:
     from .. import referee, tiny
-    from . import annealing, cpsat, cycles, milp, plain, random_keys, spectral_bound
+    from . import annealing, cpsat, cycles, milp, orders, plain
 else:
-    annealing, cpsat, cycles, milp, plain, random_keys, spectral_bound = on_demand(
-        __package__, "annealing cpsat cycles milp plain random_keys spectral_bound"
-    )
+    annealing, cpsat, cycles, milp, orders, plain = on_demand(__package__, "annealing cpsat cycles milp orders plain")
     referee, tiny = on_demand("gangplan.solvers.partition", "referee tiny")
 
 
-class Reduced:
+class ReducedThroughput:
     """A problem after preprocessing, made once and shared by all methods of a solve."""
 
     def __init__(self, problem: PartitionProblem, stopped: Callable[[], bool] = never) -> None:
@@ -49,13 +47,13 @@ class Reduced:
         return dominate(flat, self.stopped)
 
     @cached_property
-    def decoder(self) -> random_keys.KeyDecoder | None:
-        """What makes pipelines of keys, `None` if there plainly is no plan."""
-        return random_keys.decoder_of(self.pipeline)
+    def decoder(self) -> orders.OrderDecoder | None:
+        """What makes pipelines of orders, `None` if there plainly is no plan."""
+        return orders.decoder_of(self.pipeline)
 
 
-def _prepare(run: Run) -> Reduced:
-    reduced = Reduced(run.problem, lambda: run.stopped)
+def _prepare(run: Run) -> ReducedThroughput:
+    reduced = ReducedThroughput(run.problem, lambda: run.stopped)
     if (reason := impossible(reduced.own)) is not None:
         run.prove_infeasible("sums", reason)
     else:
@@ -63,59 +61,43 @@ def _prepare(run: Run) -> Reduced:
     return reduced
 
 
-def _at_most(literals: int) -> Callable[[Reduced], bool]:
-    def suits(reduced: Reduced) -> bool:
+def _at_most(literals: int) -> Callable[[ReducedThroughput], bool]:
+    def suits(reduced: ReducedThroughput) -> bool:
         q = reduced.own
         return (q.n_groups + len(q.nets)) * int(q.counts.sum()) <= literals
 
     return suits
 
 
-_DENSE = 2000
-"""Groups of which all pairs fit into a matrix whose eigenvalues take no more than a second."""
-
-
-def _start(run: Run, reduced: Reduced) -> None:
+def _start(run: Run, reduced: ReducedThroughput) -> None:
     """Offer a pipeline if there is no plan: a ceiling scales integers and cuts off trees."""
     if run.plan is None:
         _pipedream(run, reduced)
 
 
-def _pipedream(run: Run, reduced: Reduced) -> None:
+def _pipedream(run: Run, reduced: ReducedThroughput) -> None:
     if reduced.decoder is not None:
-        random_keys.pipedream(run, reduced.decoder)
+        orders.pipedream(run, reduced.decoder)
 
 
-def _random_keys(run: Run, reduced: Reduced) -> None:
-    if reduced.decoder is not None:
-        random_keys.random_keys(run, reduced.decoder)
-
-
-def _bounds(run: Run, reduced: Reduced) -> None:
+def _bounds(run: Run, reduced: ReducedThroughput) -> None:
     bounds(run, reduced.own, reduced.own if run.problem.variant == "contiguous" else None)
 
 
-def _spectral(run: Run, reduced: Reduced) -> None:
-    for value in spectral_bound.spectral_bounds(reduced.own, lambda: run.stopped, run.remaining):
-        run.raise_bound(value, "eigenvalues")
-
-
-def _convex(run: Run, reduced: Reduced) -> None:
+def _convex(run: Run, reduced: ReducedThroughput) -> None:
     pipeline(run, reduced.pipeline, cycles.cyclic_bound(reduced.own))
 
 
-def _on_own(method: Callable[[Run, Quotient], None]) -> Callable[[Run, Reduced], None]:
+def _on_own(method: Callable[[Run, Quotient], None]) -> Callable[[Run, ReducedThroughput], None]:
     """Return `method` on the problem in its own variant."""
     return lambda run, reduced: method(run, reduced.own)
 
 
 METHODS: dict[str, Method] = {
     "pipedream": Method(_pipedream),
-    "random_keys": Method(_random_keys, draws=True),
     "local_search": Method(_on_own(annealing.local_search), start=_start, draws=True),
     "pipeline": Method(_on_own(pipeline), exact=True, variants=("contiguous",), start=_start),
     "bounds": Method(_bounds, start=_start),
-    "spectral": Method(_spectral, suits=lambda reduced: reduced.own.n_groups <= _DENSE),
     "convex": Method(_convex, variants=("convex",), start=_start),
     "cpsat": Method(_on_own(cpsat.cpsat), exact=True, suits=_at_most(25_000), library=CPSAT, start=_start),
     "milp": Method(_on_own(milp.milp), exact=True, suits=_at_most(400_000), library="highspy", start=_start),
