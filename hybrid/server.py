@@ -109,7 +109,7 @@ class ForkServer:
                     return
                 if not data:
                     return
-                self.answer(json.loads(data), *files)
+                self.answer(*data.decode().split(" "), *files)
             elif self.libraries and not heard:
                 self._import(self.libraries.pop(0))
             elif self.children:
@@ -132,9 +132,8 @@ class ForkServer:
                 line.close()
                 self.children.remove((child, line))
 
-    def answer(self, request: dict[str, str], *files: int) -> None:
+    def answer(self, objective: str, library: str, connection: int, line: int) -> None:
         """Load what is asked for, now what a method needs by name, else some time; then fork a process."""
-        objective, library = request["objective"], request["library"]
         if library:
             self._import(library)
         if objective not in self.asked:
@@ -142,7 +141,6 @@ class ForkServer:
             suite(objective)
             methods = [method for method in named(objective).values() if installed(method)]
             self.libraries += [x.library for x in methods if x.library not in ("", *self.libraries, *sys.modules)]
-        connection, line = files
 
         def begin_work() -> None:
             self.control.close()
@@ -207,7 +205,7 @@ class _ServerHandle:
         self.process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
 
-    def ask(self, request: dict[str, str], *files: int) -> None:
+    def ask(self, request: str, *files: int) -> None:
         """Send a request.
 
         Raises:
@@ -220,7 +218,7 @@ class _ServerHandle:
                     self._control = self._start()
                 with suppress(OSError):  # it has been killed a moment ago
                     assert self._control is not None
-                    socket.send_fds(self._control, [json.dumps(request).encode()], files)
+                    socket.send_fds(self._control, [request.encode()], files)
                     return
                 self._end()
         raise OSError("it ends at once")
@@ -301,7 +299,7 @@ def begin(theirs: socket.socket, objective: str, *, library: str = "") -> Worker
     line, end = connected()
     with ExitStack() as at_fault, end:
         at_fault.enter_context(line)
-        _server.ask({"objective": objective, "library": library}, theirs.fileno(), end.fileno())
+        _server.ask(f"{objective} {library}", theirs.fileno(), end.fileno())
         at_fault.pop_all()
     return Worker(line)
 
