@@ -17,8 +17,8 @@ from typing import Any
 import gangplan
 from gangplan.hybrid.bench.rows import ONLINE
 from gangplan.hybrid.bench.suite import SIZES, Instance, make, suite
+from gangplan.hybrid.server import fork_only
 from gangplan.hybrid.table import import_libraries
-from gangplan.hybrid.workers import fork_only
 from gangplan.instances import InstanceError
 from gangplan.instances.certificates import verify_bound
 from gangplan.solvers.processes import forked

@@ -19,8 +19,8 @@ import gangplan
 from gangplan.hybrid import witness
 from gangplan.hybrid.bench.rows import ONLINE
 from gangplan.hybrid.bench.suite import SIZES, Instance, make, specified
+from gangplan.hybrid.server import fork_only
 from gangplan.hybrid.table import import_libraries
-from gangplan.hybrid.workers import fork_only
 from gangplan.instances.placement.problem import GOALS
 from gangplan.solvers.method import OBJECTIVES
 from gangplan.solvers.processes import forked

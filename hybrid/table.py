@@ -50,8 +50,9 @@ class Entry:
         least: seconds left with which it is of use; with less it goes last, and a network is left out.
         fewest, most: parts of the problems, ops say, that `auto` runs it on.
         each: the same for each part of the problem, see `parts`, besides.
-        quick: it takes milliseconds and stops when told: it runs first, in the caller's process.
-        alone: it is quick whatever its library: no worker is asked for before it is over.
+        quick: it takes milliseconds and stops when told: it runs first.
+        alone: it is quick whatever its library.
+        child: it runs in a process, for what it imports takes time, once here and never there.
         beside: it only proves bounds: with a second worker it is at work beside the others from the start.
         learned: it decides by a network, whose library takes seconds to import.
         added: by `register`.
@@ -70,6 +71,7 @@ class Entry:
     each: float = 0.0
     quick: bool = False
     alone: bool = False
+    child: bool = False
     beside: bool = False
     learned: bool = False
     added: bool = False
@@ -80,6 +82,11 @@ class Entry:
         """The method, of an entry that has one."""
         assert self.method is not None
         return self.method
+
+    @property
+    def foreign(self) -> bool:
+        """Whether it may hang or crash in what is not ours, or in a product of matrices: it has a process then."""
+        return bool(self.does.library) or self.child or self.beside or self.added
 
     def __post_init__(self) -> None:
         require_text(self.name, "name")
@@ -98,15 +105,15 @@ ENTRIES = (
     # proofs of milliseconds; with less the searches go first
     Entry("throughput", "convex", variants=("convex",), least=0.5),
     Entry("throughput", "pipeline", variants=("contiguous",), least=0.5),
-    Entry("throughput", "bounds", variants=("contiguous",), share=0.05, least=0.2, fewest=101, most=500),
+    Entry("throughput", "bounds", variants=("contiguous",), share=0.05, least=0.2, fewest=101, most=500, child=True),
     # milliseconds, where it is not a pipeline's
-    Entry("throughput", "bounds", variants=("convex", "free"), share=0.1, least=0.2),
+    Entry("throughput", "bounds", variants=("convex", "free"), share=0.1, least=0.2, child=True),
     Entry("throughput", "local_search", share=0.45, most=500),
     # once bounds are through, large graphs go on annealing
     Entry("throughput", "local_search", variants=("contiguous",), share=0.7, fewest=501),
     Entry("throughput", "local_search", variants=("convex", "free"), share=0.85, fewest=501),
-    Entry("throughput", "bounds", variants=("contiguous",), share=0.3, least=0.05, most=500),
-    Entry("throughput", "bounds", variants=("contiguous",), share=0.7, least=0.1, fewest=501),
+    Entry("throughput", "bounds", variants=("contiguous",), share=0.3, least=0.05, most=500, child=True),
+    Entry("throughput", "bounds", variants=("contiguous",), share=0.7, least=0.1, fewest=501, child=True),
     Entry("throughput", "cpsat"),
     # large graphs go on annealing for as long as there is time
     Entry("throughput", "local_search", fewest=501),

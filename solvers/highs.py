@@ -144,4 +144,7 @@ def _solve(rows: PlainRows, presolve: str) -> Answer:
     if not can_fork():
         return answer(rows, **options)
     # in the first relaxation HiGHS hears nothing: neither the clock nor us
-    return forked(lambda: answer(rows, **options), lambda: rows.run.stopped) or (False, -inf, [])
+    found = forked(lambda: answer(rows, **options), lambda: rows.run.stopped)
+    if found is None and not rows.run.stopped:
+        raise RuntimeError("HiGHS has crashed")
+    return found or (False, -inf, [])

@@ -9,13 +9,14 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
+import socket
 import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from multiprocessing.connection import Connection, Pipe
-from threading import Event, Thread
+from multiprocessing.connection import Connection
+from threading import Event, RLock, Thread
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -24,10 +25,20 @@ POLL = 0.05
 """Seconds between looks at the clock, at a process, or at a folder."""
 _GRACE = 0.1
 """Seconds that an answer may come late."""
+_DIES = 0.01
+"""Seconds that a killed process is waited for."""
 _PDEATHSIG = 1
 """Linux's ``PR_SET_PDEATHSIG``: the signal that a process gets when the thread that began it has ended."""
+_IMPORTED, _IMPORTS = ("gangplan", "google", "highspy", "numpy", "ortools", "pandas", "scipy"), 5.0
+"""Packages that other threads may be importing when a process forks, and seconds to wait for that at most."""
 _left: list[Child] = []
 """Killed, and not yet collected."""
+_forks = RLock()
+"""Held by whoever forks: filters of warnings, changed by two threads at once, would stay changed."""
+if hasattr(os, "register_at_fork"):  # no other fork finds it held
+    os.register_at_fork(before=_forks.acquire, after_in_child=_forks.release, after_in_parent=_forks.release)
+_home = os.getpid()
+"""The process that has this module, and the threads of libraries, first-hand: forks have but copies."""
 
 
 def cores() -> int:
@@ -38,6 +49,19 @@ def cores() -> int:
 def can_fork() -> bool:
     """Return whether this system has safe forks: Linux has, Windows none, and those of macOS break its libraries."""
     return sys.platform.startswith("linux")
+
+
+def can_thread(count: int) -> bool:
+    """Return whether this process can start so many threads; solvers end the process where they cannot."""
+    release = Event()
+    try:
+        for _ in range(count):
+            Thread(target=release.wait, daemon=True).start()
+    except (RuntimeError, MemoryError):
+        return False
+    finally:
+        release.set()
+    return True
 
 
 @contextmanager
@@ -65,12 +89,16 @@ class Child:
 
     def __init__(self, work: Callable[[], None]) -> None:
         _left[:] = killed()
+        _await_imports()
         self.exitcode: int | None = None
         parent = os.getpid()
         with suppress(OSError, ValueError, AttributeError):
             sys.stdout.flush()
             sys.stderr.flush()
-        with warnings.catch_warnings():
+        if parent == _home and (highs := getattr(sys.modules.get("highspy"), "Highs", None)) is not None:
+            with suppress(AttributeError):  # an old one
+                highs.resetThreadScheduler(True)  # its threads are not in a fork, which would crash without them
+        with _forks, warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of forks beside threads
             self.pid = os.fork()
         if not self.pid:
@@ -81,14 +109,16 @@ class Child:
                 os._exit(0)
 
     def alive(self) -> bool:
-        """Return whether it still runs; what is left of it is collected once it does not."""
+        """Return whether it still runs; what it has started is killed, and the rest collected, once it does not."""
         if self.exitcode is None:
             try:
-                pid, status = os.waitpid(self.pid, os.WNOHANG)
+                if os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+                    return True
+                with suppress(OSError):  # before its number can be another's
+                    os.killpg(self.pid, signal.SIGKILL)
+                self.exitcode = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
             except ChildProcessError:  # the user's program waits for children itself
                 self.exitcode = 0
-            else:
-                self.exitcode = os.waitstatus_to_exitcode(status) if pid else None
         return self.exitcode is None
 
     def join(self, seconds: float) -> None:
@@ -97,13 +127,29 @@ class Child:
         while self.alive() and time.perf_counter() < until:
             time.sleep(0.002)
 
+    def interrupt(self) -> None:
+        """Send it the signal of Ctrl-C."""
+        if self.alive():
+            os.kill(self.pid, signal.SIGINT)
+
     def kill(self) -> None:
-        """End it and all that it started; what remains is collected when the next one begins."""
+        """End it and all that it started; should that take longer, it is collected when the next one begins."""
         if self.alive():
             for kill in (os.killpg, os.kill):
                 with suppress(OSError):
                     kill(self.pid, signal.SIGKILL)
+            self.join(_DIES)
             _left.append(self)
+
+
+def _await_imports() -> None:
+    """Wait until no thread is amid an import of what children import: they would wait for that thread forever."""
+    until = time.perf_counter() + _IMPORTS
+    while time.perf_counter() < until:
+        modules = [module for name, module in list(sys.modules.items()) if name.startswith(_IMPORTED)]
+        if not any(getattr(getattr(x, "__spec__", None), "_initializing", False) for x in modules):
+            break
+        time.sleep(0.005)
 
 
 def _settle(parent: int) -> None:
@@ -114,9 +160,24 @@ def _settle(parent: int) -> None:
         os._exit(0)
     with suppress(OSError):
         os.setpgid(0, 0)  # Ctrl-C is the caller's business, and what a method starts goes with it
+    signal.set_wakeup_fd(-1)  # an event loop of the caller would hear of the signals of its children
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with suppress(OSError):
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+
+
+def connected() -> tuple[socket.socket, socket.socket]:
+    """Return two ends of a connection, neither in the place of a standard stream that the caller has closed.
+
+    What a child writes to that must not get into the connection.
+    """
+    ends = socket.socketpair()
+    for end in ends:
+        end.setblocking(True)  # whatever the program's own sockets are by default
+    if min(end.fileno() for end in ends) > 2:
+        return ends
+    with ends[0], ends[1]:
+        return connected()
 
 
 def forked(work: Callable[[], T], stopped: Callable[[], bool]) -> T | None:
@@ -129,7 +190,7 @@ def forked(work: Callable[[], T], stopped: Callable[[], bool]) -> T | None:
         OSError: if the system has no process to give.
         Exception: what `work` raises.
     """
-    inbox, outbox = Pipe(duplex=False)
+    inbox, outbox = (Connection(end.detach()) for end in connected())
     try:
         child = Child(lambda: _tell(work, outbox))
     finally:
@@ -152,7 +213,7 @@ def _answer(inbox: Connection, stopped: Callable[[], bool]) -> Any:
                 return None
     try:
         done, value = inbox.recv()
-    except EOFError:  # it crashed
+    except (EOFError, OSError):  # it crashed, before what it says or amid that
         return None
     if not done:
         raise value

@@ -71,7 +71,8 @@ class Turn:
     """A method's time in a solve, as planned, and what it took of it.
 
     Attributes:
-        where, why: ``here`` in the caller's process, in the ``worker``, ``beside`` it, or ``alone``.
+        where, why: in a ``thread``, in a ``child`` process, ``beside`` them in another one, ``alone`` in one, or
+            ``here``, in the caller's thread, where no other can be had.
         begin, end, ran: as planned, seconds since the call; seconds at work.
     """
 
@@ -262,18 +263,22 @@ class Run:
         verdict = verify(self.problem, plan)
         if verdict.objective is None:
             raise AssertionError(f"{by} made an infeasible plan: {'; '.join(verdict.violations[:3])}")
-        if self.objective is not None and verdict.objective >= self.objective:
+        return self.keep(plan, verdict.objective, by)
+
+    def keep(self, plan: Answer, objective: float, by: str) -> bool:
+        """Keep a plan that has been verified if it is the best; return whether it is."""
+        if self.objective is not None and objective >= self.objective:
             return False
-        if self.bound is not None and verdict.objective < self.bound - OPTIMAL_GAP * (self.bound - self.zero):
-            self.note(f"{by} found a plan of {verdict.objective:.9g} below the bound {self.bound:.9g}: bound withdrawn")
+        if self.bound is not None and objective < self.bound - OPTIMAL_GAP * (self.bound - self.zero):
+            self.note(f"{by} found a plan of {objective:.9g} below the bound {self.bound:.9g}: bound withdrawn")
             self._refuted(f"the bound {self.bound:.9g}", by)
         if self.infeasible:
             self._refuted("that there is no plan", by)
-        self.plan, self.objective = plan, verdict.objective
+        self.plan, self.objective = plan, objective
         if self.objective <= self.zero:
             # no load is negative; on a clock the verifier lets starts be some places early
             self.bound = min(self.objective, self.zero - _PLACES * ulp(self.zero) * (self.zero > 0))
-        self.trace.append(Incumbent(self.seconds(), verdict.objective, self.bound, by))
+        self.trace.append(Incumbent(self.seconds(), objective, self.bound, by))
         self._changed()
         return True
 
@@ -293,8 +298,21 @@ class Run:
             self.claimants.add(by)
             self._changed()
 
+    def apart(self) -> Run:
+        """Return a run of the same solve that goes on from the best so far, and of which nobody hears."""
+        limit = self.deadline - self.started
+        own = Run(self.problem, time_limit=limit, seed=self.seed, workers=self.workers, started=self.started)
+        own.target_gap, own.bare, own.rounding = self.target_gap, self.bare, self.rounding
+        own.adopt(*self.best)
+        return own
+
+    @property
+    def best(self) -> tuple[Any, float | None, float | None, Sequence[Incumbent]]:
+        """The best so far, for `adopt`."""
+        return self.plan, self.objective, self.bound, self.trace[-1:]
+
     def adopt(self, plan: Any, objective: float | None, bound: float | None, trace: Sequence[Incumbent]) -> None:
-        """Go on from the best that another process knows, where that is better than what this one does."""
+        """Go on from the best that another run knows, where that is better than what this one does."""
         if objective is not None and (self.objective is None or objective <= self.objective):
             self.plan, self.objective, self.trace = plan, objective, [*trace]
         if bound is not None and (self.bound is None or bound > self.bound):

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from gangplan.hybrid.workers import close_workers
+from gangplan.hybrid.server import close_workers
 from gangplan.solvers import processes
 
 from . import seeds

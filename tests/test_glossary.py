@@ -46,8 +46,8 @@ KEEPS = {
         "interference.md": "Harmony's and MARL's, by their papers",
         "marl.md": "MARL's, by its paper",
         "harmony.md": "Harmony's, by its paper",
-        "hybrid.md": "the process that forks workers",
-        "decisions/workers.md": "the process that forks workers",
+        "hybrid.md": "the process that forks others",
+        "decisions/workers.md": "the process that forks others",
     },
     "instance": {
         "glossary.md": "says what is ruled out",

@@ -40,9 +40,9 @@ from gangplan.solvers.method import OBJECTIVES, suite
 from gangplan.solvers.processes import forked
 from gangplan.solvers.run import Run
 
+from ..server import command, fork_only
 from ..solve import solve
 from ..table import ENTRIES, import_libraries
-from ..workers import command, fork_only
 from .leftovers import descendants, end, subreaper
 from .rows import FAILED, ONLINE, SKIPPED
 

@@ -22,9 +22,9 @@ from gangplan.solvers.method import OBJECTIVES, suite
 from gangplan.solvers.processes import forked
 from gangplan.solvers.run import OPTIMAL_GAP, Run, Status
 
+from ..server import fork_only
 from ..solve import solve, versions
 from ..table import named, parts
-from ..workers import fork_only
 from .makers import GroundDraw
 from .plugins import ENDED, KILLED, Plugin, ask, children, function_of, limit, patience, prepare, used
 from .rows import FAILED, ONLINE, SKIPPED, UNSUITED, BenchRow, Key

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from gangplan import PartitionPlan, solve, verify
-from gangplan.hybrid import Entry, MethodFailed, portfolio, processes, register, unregister
+from gangplan.hybrid import Entry, MethodFailed, portfolio, processes, register, unregister, worker
 from gangplan.hybrid.timetable import TimetableSlot
+from gangplan.hybrid.worker import execute
 from gangplan.instances.generators import generate
 from gangplan.solvers import Run
 from gangplan.solvers.method import Method
@@ -120,17 +121,17 @@ def test_who_overruns_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
     monkeypatch.setattr(processes.time, "perf_counter", lambda: now[0])
     run = Run(generate("layered", ops=12, layers=6, devices=3), time_limit=60)
-    monkeypatch.setattr(processes.Process, "_begin", lambda self: None)
-    watch = processes.Process(run, [TimetableSlot(Entry("throughput", "sleeps", Method(sleeps), share=0.5))])
-    watch.take("begin", 0, 2.0)
+    performer = processes.Performer(run, processes.Heard())
+    performer.start(TimetableSlot(Entry("throughput", "sleeps", Method(sleeps)), share=2.0 / 60.0))
     now[0] = 102.69
-    assert not watch.overrun() and not watch.done
+    performer.watch()
+    assert performer.slot is not None and not performer.gone
     now[0] = 102.71
     with pytest.warns(MethodFailed):
-        assert watch.overrun()
-    assert watch.done and run.phases["sleeps"] == pytest.approx(2.71)
+        performer.watch()
+    assert performer.gone and run.phases["sleeps"] == pytest.approx(2.71)
     assert [turn.ran for turn in run.turns.values()] == pytest.approx([2.71])
-    assert run.left_out == {"sleeps": "it did not stop when its time was up, and was killed"} and run.hurried
+    assert run.left_out == {"sleeps": "it did not stop when its time was up, and was left behind"} and run.hurried
 
 
 def own_clock(run: Run, prepared: Any) -> None:
@@ -164,8 +165,10 @@ def test_no_processes_no_strangers(added: Any, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(portfolio, "can_serve", lambda: False)
     problem = generate("layered", ops=30, layers=6, training=False, devices=3, seed=1)
     ran = []
-    execute = processes.execute
-    monkeypatch.setattr(processes, "execute", lambda run, entry, p: (ran.append(entry.name), execute(run, entry, p))[1])
+    for module in (processes, worker):
+        monkeypatch.setattr(
+            module, "execute", lambda run, entry, p: (ran.append(entry.name), execute(run, entry, p))[1]
+        )
     result = solve(problem, time_limit=60, workers=1)
     assert any(note.startswith("sleeps left out: no process of its own") for note in result.notes)
     assert result.plan is not None and "pipedream" in ran and "sleeps" not in ran

@@ -19,7 +19,7 @@ import pytest
 
 from gangplan import PartitionPlan, solve, verify
 from gangplan.hybrid import Entry, register, unregister
-from gangplan.hybrid.workers import can_serve
+from gangplan.hybrid.server import can_serve
 from gangplan.instances.generators import generate
 from gangplan.solvers import Run
 from gangplan.solvers.method import Method

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+import socket
+import threading
 import time
 from dataclasses import replace
 from typing import Any
@@ -10,8 +13,8 @@ import pytest
 
 from gangplan import solve
 from gangplan.hybrid import Entry, display, portfolio, table
-from gangplan.hybrid.portfolio import can_run_here
-from gangplan.hybrid.timetable import timetable
+from gangplan.hybrid.processes import Process
+from gangplan.hybrid.timetable import Situation, timetable
 from gangplan.instances import InstanceError
 from gangplan.instances.generators import generate
 from gangplan.instances.generators.families import make, seed_of
@@ -34,11 +37,17 @@ def with_learned(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table, "ENTRIES", (LEARNED, *table.ENTRIES))
 
 
-def planned(problem: Any, *seconds: float, asked: bool = True) -> list[dict[str, float]]:
+def surveyed(run: Run) -> Situation:
+    """Return what the timetable of a run depends on."""
+    crew = portfolio.Crew(run, "auto")
+    crew.prepared = suite(run.problem.objective).prepare(run)
+    return crew.survey()
+
+
+def planned(problem: Any, *seconds: float) -> list[dict[str, float]]:
     """Return the shares by name, in order, with so many seconds left each, whatever preparing takes."""
     run = Run(problem, time_limit=60)
-    prepared = suite(problem.objective).prepare(run)
-    situation = replace(portfolio.Crew(run, "auto").survey(prepared), asked=asked)
+    situation = surveyed(run)
     plans = [timetable(situation, 0.0, left) for left in seconds]
     return [{slot.entry.name: slot.given.share for slot in x.slots} for x in plans]
 
@@ -60,8 +69,7 @@ def test_the_order_of_the_table() -> None:
 def test_few_jobs_are_searched_before_most_of_annealing(jobs: int, share: float) -> None:
     """Of few jobs the search over starts begins after a tenth of the time, of more when annealing has had its share."""
     run = Run(generate("moldable", jobs=jobs, seed=1), time_limit=60)
-    situation = replace(portfolio.Crew(run, "auto").survey(suite("schedule").prepare(run)), asked=True)
-    slots = [slot for slot in timetable(situation, 0.0, 60.0).slots if not slot.given.quick]
+    slots = [slot for slot in timetable(surveyed(run), 0.0, 60.0).slots if not slot.given.quick]
     names = [slot.entry.name for slot in slots]
     assert names[:2] == ["local_search", "starts"] and slots[0].given.share == share
     assert names[2:] == (["local_search", "cpsat"] if jobs == 20 else ["cpsat"])
@@ -98,24 +106,23 @@ def test_a_long_queue_is_what_its_methods_call_one() -> None:
 
 def test_where_there_is_little_the_first_plan_may_take_all() -> None:
     """Below the time that a process needs, quick methods have all that is left, and searches still share it."""
-    (plan,) = planned(small(), 0.03, asked=False)
-    (searches,) = planned(make("step", "layered", seed_of("validation", 1), 30), 0.03, asked=False)
+    (plan,) = planned(small(), 0.03)
+    (searches,) = planned(make("step", "layered", seed_of("validation", 1), 30), 0.03)
     assert (plan["pipedream"], searches["list_schedule"], searches["local_search"]) == (1.0, 0.6, 1.0)
 
 
 def test_nothing_is_kept_for_what_could_not_begin() -> None:
     """A search has all of a tenth of a second if only solvers follow, which would need a process; not of a second."""
     problem = make("placement", "gangs", seed_of("validation", 1), 8)
-    shares = [shares["local_search"] for shares in planned(problem, 0.1, 1.0, asked=False)]
+    shares = [shares["local_search"] for shares in planned(problem, 0.1, 1.0)]
     assert shares[0] == 1.0 > shares[1]
 
 
-def test_what_needs_no_solver_may_run_here() -> None:
-    """Searches of ours run in the caller's process where time is short; solvers do not."""
-    methods = {name: suite(name).methods for name in ("latency", "step", "schedule")}
-    assert can_run_here(methods["latency"]["local_search"])
-    assert not can_run_here(methods["step"]["cpsat"])
-    assert can_run_here(methods["schedule"]["local_search"])
+def test_what_may_hang_or_crash_has_a_process() -> None:
+    """Searches run in threads; solvers, and what only proves bounds, do not."""
+    foreign = {(x.objective, x.name, replace(x, method=table.own(x.objective)[x.name]).foreign) for x in table.ENTRIES}
+    assert foreign >= {("latency", "local_search", False), ("schedule", "starts", False), ("stages", "ideals", False)}
+    assert foreign >= {("step", "cpsat", True), ("placement", "bounds", True)}
 
 
 @pytest.mark.usefixtures("with_learned")
@@ -132,7 +139,7 @@ def test_the_result_says_who_ran_and_why_others_did_not() -> None:
     result = solve(problem, time_limit=1.0, workers=1)
     names = {entry.name for entry in portfolio.suited(problem)}
     assert names <= {turn.method for turn in result.turns} | set(result.left_out)
-    assert result.turns[0].method == "pipedream" and result.turns[0].where == "here"
+    assert result.turns[0].method == "pipedream" and result.turns[0].where == "thread"
     assert all(0 <= turn.begin <= turn.end <= 1.0 + 1e-9 for turn in result.turns)
     assert 0 < sum(turn.ran for turn in result.turns) <= result.wall_seconds
     (named,) = solve(problem, time_limit=60, workers=1, method="pipedream").turns
@@ -162,15 +169,33 @@ def test_what_had_time_enough_keeps_its_turn(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(portfolio, "suited", lambda _: [first, replace(second, least=0.3), last])
     result = solve(small(), time_limit=0.45, workers=1)
     assert [turn.method for turn in result.turns] == ["a", "b", "c"]
-    assert {turn.where for turn in result.turns} == {"here"}
+    assert {turn.where for turn in result.turns} == {"thread"}
 
 
-def test_a_small_shop_needs_no_worker() -> None:
-    """CP-SAT solves a small shop in this process before a worker is asked for, and a certificate proves it."""
+@pytest.mark.parametrize("seconds", [0.05, 30.0])
+def test_a_search_goes_before_a_process_that_is_not_ready(seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A solver whose process takes a while waits for the end of one search, not the search for the process."""
+
+    def begin(self: Process, alone: Entry | None = None) -> None:
+        self.gone = False
+        self._ours, _ = socket.socketpair()
+        self._outbox = io.BytesIO()  # type: ignore[assignment]
+        threading.Timer(seconds, self.heard.put, [(self, (self._inbox, ("ready",)))]).start()
+
+    monkeypatch.setattr(Process, "_inbox", None, raising=False)
+    monkeypatch.setattr(Process, "_begin", begin)
+    monkeypatch.setattr(Process, "_order", lambda self, slot: self.listen((None, ("end", (), {}, {}, False))))
+    entries = [Entry("throughput", "solver", Method(idle, library="json")), Entry("throughput", "search", Method(idle))]
+    monkeypatch.setattr(portfolio, "suited", lambda _: [*entries, Entry("throughput", "last", Method(idle))])
+    run = Run(small(), time_limit=4.0)
+    portfolio.run_methods(run, "auto")
+    order = ["solver", "search", "last"] if seconds < 1 else ["search", "last"]
+    assert [turn.method for turn in run.turns.values()][: len(order)] == order
+
+
+def test_a_small_shop_needs_no_process() -> None:
+    """CP-SAT solves a small shop in a thread of this process, and a certificate proves it."""
     problem = parse_jobshop("3 3\n0 3 1 2 2 2\n0 2 2 1 1 4\n1 4 2 3 0 1\n")
     result = solve(problem, time_limit=20)
     assert result.objective == suite("step").optimum(problem) and result.standing == "OPTIMAL (certified)"
-    assert {turn.where for turn in result.turns} == {"here"}
-    crew = portfolio.Crew(Run(problem, time_limit=20), "auto")
-    assert crew.first and not portfolio.Crew(Run(small(), time_limit=20), "auto").first
-    assert not portfolio.Crew(Run(problem, time_limit=20), "local_search").first
+    assert {turn.where for turn in result.turns} == {"thread"}

@@ -25,9 +25,14 @@ def entry(name: str, **fields: Any) -> Entry:
     return Entry("throughput", name, Method(never), **fields)
 
 
-QUICK, SEARCH, EXACT = entry("quick", quick=True), entry("search", share=0.4, short=0.5), entry("exact")
+def solver(name: str, **fields: Any) -> Entry:
+    """Return an entry of the table whose method is a solver's."""
+    return Entry("throughput", name, Method(never, exact=True, library="json"), **fields)
+
+
+QUICK, SEARCH, EXACT = entry("quick", quick=True), entry("search", share=0.4, short=0.5), solver("exact")
 TABLE = (QUICK, SEARCH, EXACT)
-LOCAL = frozenset({"quick", "search"})
+PROVER, MINE = entry("prover", beside=True), entry("mine", added=True)
 
 
 def slots(entries: Sequence[Entry], seconds: float, **facts: Any) -> list[tuple[str, str]]:
@@ -36,51 +41,33 @@ def slots(entries: Sequence[Entry], seconds: float, **facts: Any) -> list[tuple[
 
 
 SITUATIONS: list[tuple[Sequence[Entry], float, dict[str, Any], str]] = [
-    # normal: a worker has been asked for
-    (TABLE, 10.0, {"local": LOCAL}, "quick here, search worker, exact worker"),
-    # short, and all is loaded here: nobody has been asked, solvers need a process
-    (TABLE, 0.3, {"local": LOCAL, "asked": False}, "quick here, search here, exact worker"),
-    (TABLE, 0.1, {"local": LOCAL, "asked": False}, "quick here, search here"),
-    (TABLE, 0.03, {"local": LOCAL, "asked": False}, "quick here, search here"),
+    # searches run in threads, solvers need a process, and that some time
+    (TABLE, 10.0, {}, "quick thread, search thread, exact child"),
+    (TABLE, 0.3, {}, "quick thread, search thread, exact child"),
+    (TABLE, 0.03, {}, "quick thread, search thread"),
     # what only proves bounds is beside the search where there is a second core and time
-    (
-        (*TABLE, entry("prover", beside=True)),
-        10.0,
-        {"cores": 2},
-        "prover beside, quick worker, search worker, exact worker",
-    ),
-    (
-        (*TABLE, entry("prover", beside=True)),
-        0.4,
-        {"cores": 2},
-        "quick worker, search worker, exact worker, prover worker",
-    ),
-    (
-        (*TABLE, entry("prover", beside=True)),
-        10.0,
-        {"cores": 1},
-        "quick worker, search worker, exact worker, prover worker",
-    ),
-    # registered ones after the quick one, alone
-    ((QUICK, entry("mine", added=True), SEARCH), 10.0, {"local": LOCAL}, "quick here, mine alone, search worker"),
-    ((QUICK, entry("mine", added=True), SEARCH), 0.03, {"local": LOCAL, "asked": False}, "quick here, search here"),
-    # a system without workers
-    (
-        TABLE,
-        10.0,
-        {"serves": False, "asked": False},
-        "quick here, search here, exact here",
-    ),
+    ((*TABLE, PROVER), 10.0, {"cores": 2}, "quick thread, prover beside, search thread, exact child"),
+    ((*TABLE, PROVER), 0.4, {"cores": 2}, "quick thread, search thread, exact child, prover child"),
+    ((*TABLE, PROVER), 10.0, {"cores": 1}, "quick thread, search thread, exact child, prover child"),
+    # registered ones after the quick one
+    ((QUICK, MINE, SEARCH), 10.0, {}, "quick thread, mine alone, search thread"),
+    ((QUICK, MINE, SEARCH), 0.03, {}, "quick thread, search thread"),
+    # what is quick and a solver waits for its turn, but one that is over in no time
+    ((SEARCH, solver("slow", quick=True)), 10.0, {}, "search thread, slow child"),
+    ((SEARCH, solver("shop", quick=True, alone=True)), 10.0, {}, "shop thread, search thread"),
+    # a system without processes
+    ((*TABLE, PROVER), 10.0, {"cores": 2, "serves": False}, "quick thread, search thread, exact thread, prover thread"),
     # what needs more than there is goes last, a policy nowhere
-    ((entry("slow", least=5.0), SEARCH), 2.0, {}, "search worker, slow worker"),
-    ((entry("policy", learned=True, least=5.0), SEARCH), 2.0, {}, "search worker"),
+    ((entry("slow", least=5.0), SEARCH), 2.0, {}, "search thread, slow thread"),
+    ((entry("policy", learned=True, least=5.0), SEARCH), 2.0, {}, "search thread"),
     # a method that would follow itself runs once
-    ((SEARCH, EXACT, entry("search")), 10.0, {"unfit": {"exact": "too large"}}, "search worker"),
+    ((SEARCH, EXACT, entry("search")), 10.0, {"unfit": {"exact": "too large"}}, "search thread"),
     # asked for by name
-    ((EXACT,), 10.0, {"named": True}, "exact worker"),
-    ((EXACT,), 0.01, {"named": True, "asked": False}, "exact here"),
-    ((entry("mine", added=True),), 0.01, {"named": True, "asked": False}, ""),
-    ((entry("mine", added=True),), 0.1, {"named": True, "asked": False}, "mine alone"),
+    ((EXACT,), 10.0, {"named": True}, "exact child"),
+    ((EXACT,), 0.1, {"named": True}, "exact thread"),
+    ((SEARCH,), 10.0, {"named": True}, "search thread"),
+    ((MINE,), 0.01, {"named": True}, ""),
+    ((MINE,), 0.1, {"named": True}, "mine alone"),
 ]
 
 
@@ -92,7 +79,7 @@ def test_situations(entries: Sequence[Entry], seconds: float, facts: dict[str, A
 
 def test_slots_follow_one_another_to_the_end() -> None:
     """A slot begins where the one before it ends, the last one ends with the solve, and each takes its share."""
-    planned = timetable(Situation(TABLE, local=LOCAL), 2.0, 12.0).slots
+    planned = timetable(Situation(TABLE), 2.0, 12.0).slots
     assert [x.begin for x in planned] == [2.0, *(x.end for x in planned[:-1])] and planned[-1].end == 12.0
     assert [x.given.share for x in planned] == pytest.approx([0.6, 0.4, 1.0])
     assert planned[0].end - planned[0].begin == pytest.approx(0.6 * 10.0)
@@ -100,7 +87,7 @@ def test_slots_follow_one_another_to_the_end() -> None:
 
 def test_who_is_done_is_not_planned_again() -> None:
     """The time that a method has given back goes to those after it; its namesake right after it has had its turn."""
-    situation = Situation((QUICK, SEARCH, entry("search"), EXACT), local=LOCAL)
+    situation = Situation((QUICK, SEARCH, entry("search"), EXACT))
     assert [x.entry for x in timetable(situation, 0.1, 10.0, [QUICK]).slots][-1] is EXACT
     assert [x.entry.name for x in timetable(situation, 0.1, 10.0, [QUICK, SEARCH]).slots] == ["exact"]
 
@@ -108,7 +95,7 @@ def test_who_is_done_is_not_planned_again() -> None:
 def test_whoever_could_not_be_followed_has_all() -> None:
     """A search has all of hundredths of a second if only a solver follows, which needs a process; not of a second."""
     for seconds, share in ((0.07, 1.0), (1.0, 0.4)):
-        planned = timetable(Situation((SEARCH, EXACT), local=LOCAL, asked=False), 0.0, seconds)
+        planned = timetable(Situation((SEARCH, EXACT)), 0.0, seconds)
         assert planned.slots[0].share == share
 
 
@@ -117,10 +104,8 @@ def test_why_others_have_no_slot() -> None:
     policy = entry("policy", learned=True, least=1.0)
     unfit = {"exact": "exactlib is not installed"}
     planned = timetable(Situation((policy, EXACT), unfit=unfit), 0.0, 0.5)
-    assert planned.left_out == unfit
-    assert planned.late == {"policy": "no time to encode the problem"}
-    late = timetable(Situation((SEARCH, EXACT), asked=False), 0.0, 0.03).late
-    assert late == dict.fromkeys(("search", "exact"), "no time for a process of its own")
+    assert not planned.slots and planned.late == {"policy": "no time to encode the problem"}
+    assert timetable(Situation((SEARCH, EXACT)), 0.0, 0.03).late == {"exact": "no time for a process of its own"}
 
 
 def test_order_of_the_table() -> None:

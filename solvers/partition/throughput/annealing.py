@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from gangplan.instances import PartitionPlan, verify
 from gangplan.instances.graph import topological_order
 
+from ...processes import can_thread
 from ...run import Run
 from .kernels import PipelineArrays, PipelineState, anneal
 from .quotient import Quotient
@@ -56,7 +57,8 @@ def local_search(run: Run, q: Quotient) -> None:
         return  # a plan that parts what is merged here, and has no like
     longest = n * min(_MOST, _PAIR * n)
     moves, stalled, rate = min(max(_CHUNK, _FIRST * n), longest), 0, _RATE
-    with ThreadPoolExecutor(run.workers) if run.workers > 1 else nullcontext() as pool:
+    threads = run.workers > 1 and can_thread(run.workers)
+    with ThreadPoolExecutor(run.workers) if threads else nullcontext() as pool:
         while not run.stopped and stalled < _STALLED and search.peak > 0:
             # one that is cut short has not cooled down
             fitting, began = int(rate * run.remaining()), run.seconds()

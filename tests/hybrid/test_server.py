@@ -1,4 +1,4 @@
-"""Workers: one warm server a process, replaced when killed, gone with the caller, whatever the caller is."""
+"""The server: one a process, warm, replaced when killed, gone with the caller, whatever the caller is."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 import gangplan
-from gangplan.hybrid import Entry, register, server, unregister, workers
+from gangplan.hybrid import Entry, register, server, unregister
 from gangplan.hybrid.table import named
 from gangplan.instances.generators import generate
 from gangplan.solvers import Run
@@ -26,17 +26,19 @@ from gangplan.solvers.method import OBJECTIVES, Method
 HARD = {"ops": 20, "layers": 6, "degree": 3.0, "training": False, "devices": 3, "variant": "free", "seed": 4}
 """A problem whose best plan none of the quick methods finds."""
 
-pytestmark = pytest.mark.skipif(not workers.can_serve(), reason="no workers on this system")
+pytestmark = pytest.mark.skipif(not server.can_serve(), reason="no workers on this system")
 
 PROGRAM = """
 import os
 print("run", flush=True)
 from gangplan import generate, solve
-from gangplan.hybrid import workers
+from gangplan.hybrid import server
 def tell(run):
-    print(workers._keeper.server._process.pid, flush=True)
+    if server._server.process:
+        print(server._server.process.pid, flush=True)
+        return {limit} < 100
 problem = generate("layered", ops=90, layers=10, degree=3.0, training=False, devices=6, variant="free", seed=5)
-solve(problem, time_limit={limit}, workers=2, callbacks=[tell])
+solve(problem, time_limit={limit}, workers=2, method="cpsat", callbacks=[tell])
 """
 
 
@@ -78,8 +80,8 @@ def solved() -> Any:
 
 def pid_of_server() -> int:
     """Return the process of the server."""
-    assert workers._keeper.server is not None
-    return int(workers._keeper.server._process.pid)
+    assert server._server.process is not None
+    return int(server._server.process.pid)
 
 
 def test_the_server_stays_and_can_be_closed() -> None:
@@ -87,7 +89,7 @@ def test_the_server_stays_and_can_be_closed() -> None:
     assert solved().status == "OPTIMAL"
     first = pid_of_server()
     assert solved().status == "OPTIMAL" and pid_of_server() == first
-    workers.close_workers()
+    server.close_workers()
     assert gone([first])
     assert solved().status == "OPTIMAL" and pid_of_server() != first
 
@@ -107,7 +109,7 @@ def test_a_killed_server_is_replaced() -> None:
 
 def test_a_server_that_cannot_start(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where what should start the server ends at once, methods run in the caller, and a note says so."""
-    workers.close_workers()
+    server.close_workers()
     monkeypatch.setattr(sys, "executable", "/bin/false")
     result = solved()
     assert result.status == "OPTIMAL" and any(note.startswith("no process could be begun") for note in result.notes)
@@ -120,7 +122,7 @@ def test_a_fork_has_its_own() -> None:
     child = os.fork()
     if not child:
         ok = solved().status == "OPTIMAL" and pid_of_server() != mine
-        workers.close_workers()
+        server.close_workers()
         os._exit(0 if ok else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert alive(mine) and solved().status == "OPTIMAL" and pid_of_server() == mine
@@ -147,14 +149,14 @@ def test_files_of_the_users_folder_are_no_modules(tmp_path: Path, monkeypatch: p
     """A fresh process takes no file of the folder that the user is in for a module of Python's own."""
     (tmp_path / "json.py").write_text("import pathlib; pathlib.Path('taken').touch()")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(workers, "_MAIN", workers._MAIN.partition("from gangplan")[0])
-    assert subprocess.run(workers.command("server"), check=False).returncode == 0 and not Path("taken").exists()
+    monkeypatch.setattr(server, "_MAIN", server._MAIN.partition("from gangplan")[0])
+    assert subprocess.run(server.command("server"), check=False).returncode == 0 and not Path("taken").exists()
 
 
 @pytest.mark.parametrize("way", ["script", "-c", "stdin"])
 def test_the_callers_program_runs_once(way: str, tmp_path: Path) -> None:
     """A program without a guard runs once, wherever it comes from, and leaves no process behind."""
-    program = PROGRAM.format(limit=2)
+    program = PROGRAM.format(limit=60)
     (tmp_path / "program.py").write_text(program)
     call = {"script": [str(tmp_path / "program.py")], "-c": ["-c", program], "stdin": ["-"]}[way]
     done = subprocess.run(
@@ -201,7 +203,7 @@ def test_what_a_server_loads_starts_no_thread(monkeypatch: pytest.MonkeyPatch) -
     libraries = {method.library for objective in OBJECTIVES for method in named(objective).values() if method.library}
     program = f"import os, {', '.join(sorted(libraries))}\nprint(len(os.listdir('/proc/self/task')))"
     call = [sys.executable, "-c", program]
-    done = subprocess.run(call, env=workers.environment(), capture_output=True, text=True, check=True)
+    done = subprocess.run(call, env={**os.environ, **server._ONE_THREAD}, capture_output=True, text=True, check=True)
     assert done.stdout == "1\n"
 
 
@@ -221,15 +223,3 @@ def test_a_server_whose_caller_has_gone_ends() -> None:
         server.ForkServer(theirs, os.getppid() + 1).serve()
         ours.close()
         server.ForkServer(theirs, os.getppid()).serve()
-
-
-def test_without_safe_forks_the_server_is_the_worker(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where a loaded process cannot be forked, the server does the work, and another one loads for the next solve."""
-    workers.close_workers()
-    unsafe = "import gangplan.solvers.processes as p\np.can_fork = lambda: False\nfrom gangplan.hybrid"
-    monkeypatch.setattr(workers, "_MAIN", workers._MAIN.replace("from gangplan.hybrid", unsafe))
-    monkeypatch.setattr(workers, "can_fork", lambda: False)
-    assert solved().status == "OPTIMAL"
-    spare = pid_of_server()
-    assert solved().status == "OPTIMAL" and pid_of_server() != spare and gone([spare])
-    workers.close_workers()
