@@ -109,7 +109,8 @@ class ForkServer:
                     return
                 if not data:
                     return
-                self.answer(*data.decode().split(" "), *files)
+                objective, library = data.decode().split(" ")
+                self.answer(objective, library, *files)
             elif self.libraries and not heard:
                 self._import(self.libraries.pop(0))
             elif self.children:
