@@ -26,7 +26,6 @@ from .timetable import (
     PROCESS,
     QUICK,
     REGISTERED,
-    SHORT,
     THREAD,
     Situation,
     Timetable,
@@ -43,6 +42,8 @@ _EXHAUSTED = 1e-3
 """Seconds of a round of searches below which another round, with other random numbers, is not worth its start."""
 _PATIENCE = 0.1
 """Share of the time left for which a process that is not ready is waited for before a search goes first."""
+_AHEAD = 0.08
+"""Seconds left from which on a process is begun before its first turn: with less it takes time from what runs."""
 _INTERRUPTED = 0.5
 """Seconds that a method may take to stop on Ctrl-C."""
 
@@ -118,9 +119,10 @@ class Crew:
         while not run.stopped:
             self.timetable = timetable(situation, run.seconds(), run.deadline - run.started, done)
             slots = self.timetable.slots
+            self._begin_process([slot.entry for slot in slots if slot.where == CHILD])
             early = tuple(takewhile(lambda x: x.why == slots[0].why in (QUICK, REGISTERED), slots))  # noqa: B023
             if not early:
-                self._make_ready(slots)
+                self._make_ready()
             queue = deque(early or slots)
             while queue and not run.stopped:
                 slot = queue.popleft()
@@ -138,15 +140,17 @@ class Crew:
         if not run.stopped:
             self._attend(*self._at_work)
 
-    def _make_ready(self, slots: Sequence[TimetableSlot]) -> None:
-        """Begin a process, which prepares beside the searches, and draw up a plan for these to start from."""
+    def _begin_process(self, solvers: Sequence[Entry]) -> None:
+        """Begin a process, which prepares beside the first methods, if a solver is to have a turn."""
+        if solvers and self._child is None and self.run.remaining() >= _AHEAD:
+            with suppress(OSError):  # which is noted when its turn comes
+                self._child = self._process(min(solvers, key=lambda x: not x.does.library))
+
+    def _make_ready(self) -> None:
+        """Draw up a plan for searches to start from."""
         run, tools = self.run, suite(self.run.problem.objective)
         for name, words in self.timetable.late.items():
             run.leave_out(name, words, late=True)
-        solvers = [slot.entry for slot in slots if slot.where == CHILD]
-        if solvers and run.remaining() >= SHORT:
-            with suppress(OSError):  # which is noted when its turn comes
-                self._child = self._process(min(solvers, key=lambda x: not x.does.library))
         if run.plan is None and not self.named:
             with run.phase("draft"):
                 tools.draft(run, self.prepared)
