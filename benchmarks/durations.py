@@ -19,7 +19,7 @@ from gangplan.simulator.outcome import Outcome
 
 from .durations_rivals import THRESHOLDS, Rolling, Told, run
 from .durations_tables import OURS, RULES, TABLES
-from .durations_traces import CASES, GPUS, TEST, TUNING, Case
+from .durations_traces import CASES, GPUS, LAST, TEST, TUNING, Case
 from .rows import Task
 from .study import Options, Study
 
@@ -42,10 +42,10 @@ def tasks(options: Options) -> Iterator[Task]:
 
     Rivals that look at no duration are run once, where they are known; the network where only history is.
     """
-    for window, more in (*((w, False) for w in (*TUNING, *TEST)), *((w, True) for w in TEST)):
+    for window, more in (*((w, False) for w in (*TUNING, *TEST, LAST)), *((w, True) for w in TEST)):
         for case, known in product(CASES, KNOWN):
             rivals = RIVALS if known == "known" else RULES[1:]
-            mine = OURS if window in TEST else ()
+            mine = () if window in TUNING else OURS
             here = (*rivals, *mine)
             if more:
                 here = GNN if known == "history" else (DEAR,) if known == "limits" else ()

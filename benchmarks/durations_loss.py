@@ -7,7 +7,7 @@ that rows depend on no scheduler.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -21,7 +21,7 @@ from gangplan.scheduler.durations.spread import POINTS
 from gangplan.scheduler.queueing.terms import Terms
 
 from .durations_rivals import USUAL
-from .durations_traces import CASES, PURPOSES, TUNING, Case
+from .durations_traces import CASES, LAST, PURPOSES, TUNING, Case
 from .found import Found, table
 from .rows import Task
 from .study import Options, Study
@@ -143,12 +143,13 @@ PREDICTORS = {"Durations": Durations, "last": partial(Medians, 1, 1), "medians":
 
 
 def tasks(options: Options) -> Iterator[Task]:
-    """Yield every window for tuning, with all names told and with none, by every predictor."""
+    """Yield every window for tuning, and of traces the last, with all names told and with none, by every predictor."""
     for case in EVERY:
         for known in ("history", "nothing"):
             for name in options.chosen([f"{case.name}: {known}"]):
                 for policy in options.policies or PREDICTORS:
-                    yield from (Task(name, policy, window) for window in TUNING)
+                    windows = (*TUNING, LAST) if case in CASES else TUNING
+                    yield from (Task(name, policy, window) for window in windows)
 
 
 def measure(task: Task, options: Options) -> Mapping[str, float | None]:
@@ -198,14 +199,20 @@ def ordered(expected: FloatArray, seconds: FloatArray, gpus: np.ndarray) -> floa
     return float(took[0] / took[1] - 1)
 
 
-def losses(found: Found) -> str:
+def losses(found: Found, windows: Sequence[int] = TUNING) -> str:
     """Return a line a case: pinball loss and cost of the order, means over windows, by predictor."""
     lines = []
     for case in found.cases:
         every = [[found.of(case, p, name) for name in ("pinball", "order")] for p in PREDICTORS]
-        cells = (f"{np.mean([*x.values()]):.3f}, {np.mean([*y.values()]):+.0%}" if x else "" for x, y in every)
-        lines.append((case, *cells))
+        kept = ([[of[w] for w in windows if w in of] for of in each] for each in every)
+        lines.append((case, *(f"{np.mean(x):.3f}, {np.mean(y):+.0%}" if x else "" for x, y in kept)))
     return table(("trace", *PREDICTORS), lines)
+
+
+def show(options: Options) -> None:
+    """Print a table of the windows for tuning, and one of the last."""
+    for windows in (TUNING, (LAST,)):
+        print(losses(STUDY.found(options.rows), windows))
 
 
 STUDY = Study(
@@ -213,6 +220,6 @@ STUDY = Study(
     ("pinball", "order"),
     tasks,
     measure,
-    more={"table": lambda options: print(losses(STUDY.found(options.rows)))},
+    more={"table": show},
 )
 """Mean pinball loss of the logarithm of seconds; cost of the order, a share."""

@@ -10,7 +10,7 @@ from gangplan.instances.arrays import FloatArray
 from gangplan.instances.placement import Fleet
 from gangplan.instances.workload import Workload
 from gangplan.scheduler.durations.predictor import pattern
-from gangplan.simulator.engine import EngineScheduler, View
+from gangplan.simulator.engine import EngineScheduler, EngineView
 from gangplan.simulator.engine.decide import Decider
 from gangplan.simulator.engine.jobs import Long
 from gangplan.simulator.engine.policies import Tiresias
@@ -36,7 +36,7 @@ class Told:
     def __init__(self, seconds: FloatArray) -> None:
         self._seconds = seconds
 
-    def of(self, view: View, jobs: Long) -> FloatArray:
+    def of(self, view: EngineView, jobs: Long) -> FloatArray:
         """Return the seconds of jobs."""
         return self._seconds[jobs]
 
@@ -52,7 +52,7 @@ class Rolling:
     def __init__(self, named: bool) -> None:
         self._named, self._view = named, None
 
-    def of(self, view: View, jobs: Long) -> FloatArray:
+    def of(self, view: EngineView, jobs: Long) -> FloatArray:
         """Return the seconds of jobs, as they were expected to be when they came."""
         if view is not self._view:
             self._view = view
@@ -92,7 +92,7 @@ class Ordered:
     def __init__(self, order: str, estimates: Told | Rolling) -> None:
         self._order, self.estimates = order, estimates
 
-    def select(self, view: View, jobs: Long) -> FloatArray:
+    def select(self, view: EngineView, jobs: Long) -> FloatArray:
         """Order by submission, seconds or GPU seconds."""
         seconds = self.estimates.of(view, jobs)
         if self._order == "fifo":
@@ -103,7 +103,7 @@ class Ordered:
 class Estimated(Decider):
     """EASY by estimates: a job that ran longer than expected is expected to run as long again."""
 
-    def __init__(self, scheduler: EngineScheduler, state: object, view: View, estimates: Told | Rolling) -> None:
+    def __init__(self, scheduler: EngineScheduler, state: object, view: EngineView, estimates: Told | Rolling) -> None:
         super().__init__(scheduler, state, view)  # type: ignore[arg-type]
         self._estimates = estimates
 

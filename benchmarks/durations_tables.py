@@ -10,7 +10,7 @@ import numpy as np
 from gangplan.simulator.metrics import interval
 
 from .durations_rivals import THRESHOLDS
-from .durations_traces import CASES, TEST, TUNING
+from .durations_traces import CASES, LAST, TEST, TUNING
 from .found import Found, table
 
 RULES = ("fifo overtake", "fifo easy", "sjf overtake", "sjf easy", "qssf overtake", "qssf easy")
@@ -77,9 +77,23 @@ def summary(found: Found) -> str:
             continue
         mine, _, best = logs.mean(axis=(1, 2))
         cells = [percent(logs[0].mean(axis=0)), f"{np.expm1(best):+.1%}", f"{mine / best:.0%}"]
-        lines.append((f"{known}, stops" if at else known, *cells, percent(late[0].mean(axis=0))))
-    head = ("mean JCT", "best in hindsight", "of that room", "p95 JCT")
+        more = percent(late[0].mean(axis=0)), last(found, known, at)
+        lines.append((f"{known}, stops" if at else known, *cells, *more))
+    head = ("mean JCT", "best in hindsight", "of that room", "p95 JCT", "sixth window")
     return table(("durations", *head), lines)
+
+
+def last(found: Found, known: str, at: int) -> str:
+    """Return ours over the rival's mean JCT on the last window, over traces."""
+    every = []
+    for case in CASES:
+        chosen = rivals(found, case.name, known)[at]
+        told = "known" if chosen in BLIND else known
+        every.append([found.of(f"{case.name}: {x}", y).get(LAST) for x, y in ((known, OURS[at]), (told, chosen))])
+    if any(None in pair for pair in every):
+        return ""
+    mine, theirs = np.array(every, dtype=float).T
+    return percent(np.log(mine / theirs))
 
 
 TABLES = {"durations.md": {"summary of durations": summary}}

@@ -12,7 +12,7 @@ from gangplan.instances.arrays import FloatArray
 from gangplan.instances.placement import Fleet
 from gangplan.scheduler.explaining.intervals import ENOUGH, TAIL, QuantileLevels
 from gangplan.scheduler.policies.engine_policy import SchedulerPolicy
-from gangplan.simulator.engine import EngineScheduler, View, simulate
+from gangplan.simulator.engine import EngineScheduler, EngineView, simulate
 from gangplan.simulator.engine.jobs import Long
 
 from .found import Found, table
@@ -101,7 +101,7 @@ class Watched(SchedulerPolicy):
         self._again: list[tuple[float, int]] = []
         self._rivals = {name: Sizes(name == "adapted") for name in RIVALS}
 
-    def preempt(self, view: View) -> Long:
+    def preempt(self, view: EngineView) -> Long:
         """Decide, and ask."""
         stops = super().preempt(view)
         now, state, gpus = view.now, self.scheduler._state, view.workload.gpus

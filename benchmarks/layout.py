@@ -23,7 +23,7 @@ from gangplan.instances.layout.transformer import Transformer
 from gangplan.instances.readers.layouts import read_measured_layouts
 from gangplan.instances.readers.sailor import read_sailor_layers, read_sailor_run
 from gangplan.instances.verify.layout import SECONDS, verify_layout
-from gangplan.solvers.layout.family import Family, Segment
+from gangplan.solvers.layout.family import LayoutFamily, Segment
 from gangplan.solvers.layout.space import Space
 from gangplan.solvers.layout.split import split
 
@@ -124,7 +124,7 @@ def rank(problem: LayoutProblem, plan: LayoutPlan) -> dict[str, float | None]:
     space, own, until = Space(problem), family(plan), time.perf_counter() + PATIENCE
     mine = _seconds(space, own)
     best, seconds, found, cut = own, inf if mine is None else mine, {own: mine}, 0.0
-    heap: list[tuple[float, Family]] = []
+    heap: list[tuple[float, LayoutFamily]] = []
     layouts = 0
     for x in space.combinations():
         every = space.families(x, FEW * seconds) if space.bound(x) < FEW * seconds else []
@@ -153,22 +153,22 @@ def rank(problem: LayoutProblem, plan: LayoutPlan) -> dict[str, float | None]:
     }
 
 
-def family(plan: LayoutPlan) -> Family:
+def family(plan: LayoutPlan) -> LayoutFamily:
     """Return the degrees of a plan on one pool."""
     segment = Segment(0, int(plan.tensor[0]), len(plan.pool))
-    return Family((segment,), plan.data, plan.context, plan.expert, plan.micro_batch, plan.virtual, plan.zero)
+    return LayoutFamily((segment,), plan.data, plan.context, plan.expert, plan.micro_batch, plan.virtual, plan.zero)
 
 
-def _seconds(space: Space, which: Family) -> float | None:
+def _seconds(space: Space, which: LayoutFamily) -> float | None:
     plan = split(space, which)[0]
     return None if plan is None else verify_layout(space.problem, plan).objective
 
 
-def _degrees(x: Family) -> tuple[int, ...]:
+def _degrees(x: LayoutFamily) -> tuple[int, ...]:
     return x.segments[0].tensor, x.context, x.expert, x.stages, x.virtual, x.data, x.micro_batch, x.zero
 
 
-def _why(space: Space, own: Family, best: Family) -> dict[str, float]:
+def _why(space: Space, own: LayoutFamily, best: LayoutFamily) -> dict[str, float]:
     """Return by how much each part of a step is shorter in the best layout, in the mean of the stages."""
     parts = []
     for which in (own, best):

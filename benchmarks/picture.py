@@ -20,16 +20,17 @@ import numpy as np
 from gangplan.instances.placement import Fleet
 from gangplan.instances.placement.proximity import Proximity
 from gangplan.learned.online.candidates import WAIT, CandidateScratch
-from gangplan.learned.online.episodes import NEVER, observe
+from gangplan.learned.online.episodes import NEVER, observe, play
 from gangplan.learned.online.features import BY_RULE
 from gangplan.learned.online.policy import GnnPolicy
-from gangplan.learned.online.rollouts import weigh
+from gangplan.learned.online.rollouts import imagined, weigh
 from gangplan.learned.policy.weights import FOLDER, find
 from gangplan.learned.training.online.exact import weigh_exactly
-from gangplan.simulator.gangs.arrays import State, begin, cluster_of, jobs_of
+from gangplan.simulator.gangs.arrays import RUNNING, State, begin, cluster_of, jobs_of
 from gangplan.simulator.gangs.formula import PATIENT as RULE
+from gangplan.simulator.gangs.formula import finish
 from gangplan.simulator.gangs.mixes import VALIDATION, Mix
-from gangplan.simulator.gangs.step import advance, start
+from gangplan.simulator.gangs.step import advance, start, total_jct
 from gangplan.simulator.gangs.traffic import fit
 from gangplan.systems.topdrl.oracle import Oracle
 from gangplan.systems.topdrl.policies import make_policy
@@ -98,10 +99,27 @@ class Teacher:
         if policy in (EXACT, CUT):
             more = {} if policy == EXACT else {"seconds": 0.0}
             weigh_exactly(*at, RULE, tried, AHEAD, seed, value, sure=False, **more)
+        elif policy == NETWORK:
+            self._by_network(state, tried, seed, value)
         else:
-            depth = 10 * AHEAD if policy == NETWORK else 0
-            weigh(*at, self.other, self.net.net, RULE, tried, AHEAD, depth, seed, value)
+            weigh(*at, RULE, tried, AHEAD, seed, value)
         return value.mean(axis=1)
+
+    def _by_network(self, state: State, tried: np.ndarray, seed: int, value: np.ndarray) -> None:
+        """Write what the JCTs come to where the network decides in the futures, (candidates, futures)."""
+        jobs, cluster, pool = self.given
+        for future in range(value.shape[1]):
+            ours, root = imagined(jobs, cluster, state, pool, AHEAD, seed, future)
+            for i, row in zip(tried, value, strict=True):
+                then, running = root.copy(), root.count[RUNNING]
+                if self.s.place[i] == WAIT:
+                    while then.count[RUNNING] == running and advance(ours, cluster, then):
+                        pass
+                else:
+                    start(ours, cluster, then, int(self.s.place[i]), self.s.take[i].copy())
+                play(ours, cluster, then, self.other, self.net.net, RULE, True, len(ours.submit) + 1, 10 * AHEAD)
+                finish(ours, cluster, then, RULE)
+                row[future] = total_jct(ours, then)
 
     def candidates(self, state: State) -> tuple[np.ndarray, int]:
         """Return those that are tried, the rule's own first, none if no waiting job fits; and the network's."""

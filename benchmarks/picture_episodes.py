@@ -9,7 +9,7 @@ import numpy as np
 
 from gangplan.instances.placement import Fleet
 from gangplan.instances.placement.proximity import Proximity
-from gangplan.simulator.gangs.arrays import Cluster, Jobs, cluster_of, jobs_of
+from gangplan.simulator.gangs.arrays import GpuRacks, Jobs, cluster_of, jobs_of
 from gangplan.simulator.gangs.mixes import MIXES, TRAINING, told_means
 
 KINDS = ("small", "expensive", "mixed", "loaded", "uncertain", "heavy", "heavy", "heavy")
@@ -31,7 +31,7 @@ class Episode(NamedTuple):
     """What is played: jobs, the cluster, and jobs like them that futures are drawn from."""
 
     jobs: Jobs
-    cluster: Cluster
+    cluster: GpuRacks
     pool: Jobs
 
 

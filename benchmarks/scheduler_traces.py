@@ -15,7 +15,7 @@ from gangplan.instances.placement import Fleet
 from gangplan.instances.readers.traces import read_trace
 from gangplan.instances.workload import Workload
 from gangplan.scheduler.policies.engine_policy import SchedulerPolicy
-from gangplan.simulator.engine import POLICIES, EngineScheduler, View, simulate, simulate_named
+from gangplan.simulator.engine import POLICIES, EngineScheduler, EngineView, simulate, simulate_named
 from gangplan.simulator.engine.jobs import Long
 from gangplan.simulator.metrics import summary
 from gangplan.simulator.options import DegreeOptions
@@ -93,7 +93,7 @@ class LeastWorkLeft:
     preemptive = True
     steady = True
 
-    def select(self, view: View, jobs: Long) -> FloatArray:
+    def select(self, view: EngineView, jobs: Long) -> FloatArray:
         """Order by the work left."""
         return view.left(jobs) * view.workload.gpus[jobs]
 
@@ -112,7 +112,7 @@ class Widest:
         self.select = POLICIES[order]().select
         self._fitting = fitting
 
-    def degree(self, job: int, view: View) -> int:
+    def degree(self, job: int, view: EngineView) -> int:
         """Choose the number of GPUs."""
         degrees = view.options.degrees(job)[::-1].tolist()
         fits = (d for d in degrees if not self._fitting or view.find(job, d) is not None)

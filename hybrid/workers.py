@@ -71,7 +71,7 @@ class Worker:
         exitcode: as `Child` has it; 0 if nobody knows.
     """
 
-    def __init__(self, server: _Server, number: int, inbox: Connection) -> None:
+    def __init__(self, server: _ServerHandle, number: int, inbox: Connection) -> None:
         self.inbox, self.exitcode = inbox, 0
         self._server, self._number = server, number
 
@@ -92,7 +92,7 @@ class Worker:
         self._server.send(b"E", self._number)
 
 
-class _Server:
+class _ServerHandle:
     """The server, as its caller has it.
 
     Raises:
@@ -179,14 +179,14 @@ class _Keeper:
 
     def __init__(self) -> None:
         self.guard = threading.Lock()
-        self.server: _Server | None = None
+        self.server: _ServerHandle | None = None
 
-    def running(self) -> _Server:
+    def running(self) -> _ServerHandle:
         """Return the server, started if need be."""
         with self.guard:
             if self.server is None or not self.server.alive():
                 self.drop()
-                self.server = _Server()
+                self.server = _ServerHandle()
             return self.server
 
     def drop(self) -> None:

@@ -45,7 +45,7 @@ def sums(index: NDArray[Any], weights: NDArray[Any], count: int) -> FloatArray:
     return np.bincount(index, weights=weights, minlength=count).astype(np.float64)
 
 
-def offsets(counts: NDArray[np.integer]) -> NDArray[np.int64]:
+def offsets(counts: NDArray[np.integer] | Sequence[int]) -> NDArray[np.int64]:
     """Return 0 and the running sums of counts."""
     return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
 

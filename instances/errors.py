@@ -105,7 +105,7 @@ def brief(value: object) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
+class InputLimit:
     """One limit.
 
     Attributes:
@@ -135,18 +135,18 @@ class Limit:
             raise InstanceError(field, f"{count!r} is more than {limit} {self.unit} ({self.variable} sets the limit)")
 
 
-BYTES = Limit("GANGPLAN_MAX_BYTES", 2**30, "bytes")
+BYTES = InputLimit("GANGPLAN_MAX_BYTES", 2**30, "bytes")
 """Of a file, once gzip is undone."""
-JSON_BYTES = Limit("GANGPLAN_MAX_JSON_BYTES", 2**28, "bytes of JSON or TOML")
+JSON_BYTES = InputLimit("GANGPLAN_MAX_JSON_BYTES", 2**28, "bytes of JSON or TOML")
 """Of a document: parsed, it takes up to 25 times as much memory."""
-DEPTH = Limit("GANGPLAN_MAX_DEPTH", 64, "lists and objects inside one another")
+DEPTH = InputLimit("GANGPLAN_MAX_DEPTH", 64, "lists and objects inside one another")
 """No known format has more than ten."""
-ROWS = Limit("GANGPLAN_MAX_ROWS", 20_000_000, "rows")
+ROWS = InputLimit("GANGPLAN_MAX_ROWS", 20_000_000, "rows")
 """Of a table. The largest published trace has 3.4 million."""
-DEVICES = Limit("GANGPLAN_MAX_DEVICES", 10_000_000, "devices")
+DEVICES = InputLimit("GANGPLAN_MAX_DEVICES", 10_000_000, "devices")
 """Of a cluster, however few words ask for them."""
-ENTRIES = Limit("GANGPLAN_MAX_ENTRIES", 100_000_000, "entries")
+ENTRIES = InputLimit("GANGPLAN_MAX_ENTRIES", 100_000_000, "entries")
 """Of one array that is larger than what the input spells out: a matrix of all pairs, a list of all blocks."""
 
-LEVELS = Limit("GANGPLAN_MAX_LEVELS", 64, "levels")
+LEVELS = InputLimit("GANGPLAN_MAX_LEVELS", 64, "levels")
 """Of a tree of devices; clusters have two to four."""

@@ -15,7 +15,7 @@ from os import PathLike, fsdecode
 from pathlib import Path
 from typing import Any
 
-from .errors import BYTES, DEPTH, JSON_BYTES, ROWS, InstanceError, Limit, brief, in_file
+from .errors import BYTES, DEPTH, JSON_BYTES, ROWS, InputLimit, InstanceError, brief, in_file
 
 _CHUNK = 2**20
 _GZIP = b"\x1f\x8b"
@@ -29,13 +29,13 @@ def file_name(path: Any) -> str:
         raise InstanceError("path", f"{brief(path)} is not the name of a file") from None
 
 
-def read_bytes(path: str | PathLike[str], *, limit: Limit = BYTES) -> bytes:
+def read_bytes(path: str | PathLike[str], *, limit: InputLimit = BYTES) -> bytes:
     """Return what a file holds; of a device or a pipe that never ends no more than the limit is read."""
     with in_file(path):
         return _read(path, limit)
 
 
-def read_text(path: str | PathLike[str], *, gzip: bool = False, empty: bool = False, limit: Limit = BYTES) -> str:
+def read_text(path: str | PathLike[str], *, gzip: bool = False, empty: bool = False, limit: InputLimit = BYTES) -> str:
     """Return the text of a file, without a byte order mark, lines ending in a line feed whatever ended them there.
 
     Args:
@@ -71,7 +71,7 @@ def io_error(error: Exception) -> str:
     return (getattr(error, "strerror", None) or str(error)).lower()
 
 
-def _read(path: str | PathLike[str], limit: Limit, *, text: bool = False) -> bytes:
+def _read(path: str | PathLike[str], limit: InputLimit, *, text: bool = False) -> bytes:
     most, parts, size = limit.value, [], 0
     name = file_name(path)
     try:
@@ -91,7 +91,7 @@ def _read(path: str | PathLike[str], limit: Limit, *, text: bool = False) -> byt
     return b"".join(parts)
 
 
-def _unzipped(content: bytes, limit: Limit) -> bytes:
+def _unzipped(content: bytes, limit: InputLimit) -> bytes:
     """Undo gzip, of one member after the other, without ever holding more than the limit."""
     most = limit.value
     try:

@@ -4,7 +4,7 @@ from gangplan.solvers.placement.online.evolved import Evolved
 from gangplan.solvers.placement.online.patient import Patient
 
 from .decision import Decision, Start, Stop
-from .explaining.explain import Considered, Explanation, WaitingJob
+from .explaining.explanation import Considered, Explanation, WaitingJob
 from .explaining.running_now import RunsNow
 from .moving.mending import Mend
 from .policies.policy import Proposes, Ranks, View

@@ -11,7 +11,7 @@ from gangplan.instances import InstanceError
 from gangplan.instances.arrays import require_choice, require_flag
 from gangplan.instances.placement import Fleet
 
-from .explaining.explain import SHOWN, Printed, wrapped
+from .explaining.explanation import SHOWN, Printed, wrapped
 from .journal.write import recorded
 from .queueing.sharing import Sharing
 from .queueing.terms import Price

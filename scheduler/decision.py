@@ -8,7 +8,7 @@ from typing import Any
 
 from gangplan.instances.quantities import counted, moment
 
-from .explaining.explain import listed, span, wrapped
+from .explaining.explanation import listed, span, wrapped
 from .moving.mending import Mend
 from .stopping.notices import Stopping
 

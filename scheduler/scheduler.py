@@ -21,7 +21,8 @@ from .changes import ChangeCalls
 from .configure import MINE, ConfigureCalls
 from .decision import Decision
 from .durations.again import predict_again
-from .explaining.explain import Explanation, WaitingJob, explained, why_waits
+from .explaining.explain import why_waits
+from .explaining.explanation import Explanation, WaitingJob, explained
 from .explaining.intervals import StartIntervals
 from .explaining.running_now import RunsNow
 from .journal.write import Journal, recorded
@@ -520,14 +521,7 @@ class Scheduler(WindowCalls, ChangeCalls, GraceCalls, ConfigureCalls):
         notes, orders = self._watchdog.taken(), () if ahead is None else ahead.candidates()
         self._waits, self._changes, names = starts.waits, state.changes, {*starts.starts}
         self._explained[self._count] = explained(
-            self._count,
-            tier,
-            names,
-            starts.waits,
-            scores,
-            orders,
-            considered,
-            notes,
+            self._count, tier, names, starts.waits, scores, orders, considered, notes
         )
         self._explained.pop(self._count - _KEEP, None)
         self._intervals.decided(state, [*starts.starts])
@@ -591,7 +585,7 @@ class Scheduler(WindowCalls, ChangeCalls, GraceCalls, ConfigureCalls):
     def _think(self, stop: float) -> None:
         """Have the guard of a network compare, once a decision and before it, so that a log can have it do the same."""
         network, state = self._network, self._state
-        if network is not None and state.waiting and state.idle:
+        if network is not None and state.waiting and state.idle and not network.blind(state):
             from .policies.network import GUARD
 
             if not self._watchdog.out(GUARD):
@@ -604,8 +598,9 @@ class Scheduler(WindowCalls, ChangeCalls, GraceCalls, ConfigureCalls):
             return False
         from .policies.network import RULE, TIER, follow
 
-        starts.hopeful = network.guard.leader == RULE
-        if network.leader == TIER and not self._watchdog.out(TIER):
+        blind = network.blind(self._state)
+        starts.hopeful = blind or network.guard.leader == RULE
+        if not blind and network.leader == TIER and not self._watchdog.out(TIER):
             if follow(network, self._state, self._watchdog, starts, stop):
                 return True
             starts.hopeful = True

@@ -33,10 +33,10 @@ def ceiling(drawn: Sequence[Task], gpus: int) -> float:
     needs = [need(task) for task in drawn]
     shared = Counter((k.cpu, k.memory) for k in needs if k.grants and not k.whole)
     splits = [c for c, _ in shared.most_common(SPLITS)]
-    return min([1.0, *(_Split(needs, gpus, *split).bound() / gpus for split in splits)])
+    return min([1.0, *(_ShareSplit(needs, gpus, *split).bound() / gpus for split in splits)])
 
 
-class _Split:
+class _ShareSplit:
     def __init__(self, needs: Sequence[Need], gpus: int, cpu: int, memory: int) -> None:
         self.gpus, self.n = gpus, len(needs)
         self.sizes = sorted({k.share for k in needs if k.grants and not k.whole})

@@ -18,7 +18,7 @@ cdef class Nodes:
     cdef void move(self, Held held, Int job, Int sign) noexcept nogil
     cdef void follow(self, Nodes other) noexcept nogil
 
-cdef class Reservation:
+cdef class EasyShadow:
     cdef Int job
     cdef readonly Float shadow
     cdef readonly Nodes later

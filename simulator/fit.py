@@ -184,7 +184,7 @@ class Nodes:
 
 @final
 @cclass
-class Reservation:
+class EasyShadow:
     """When a job that does not fit does if nobody else starts; to begin with, nobody has one.
 
     Attributes:
@@ -210,7 +210,7 @@ class Reservation:
                 self.ends.push(running[i])
             self.wait(job, nodes, held)
 
-    def clear(self) -> Reservation:
+    def clear(self) -> EasyShadow:
         """Have nobody wait for anything, and return this."""
         self.job, self.shadow = -1, NEVER
         return self
@@ -240,7 +240,7 @@ class Reservation:
             self.later.give(other, nodes.node[k], sign * nodes.gpus[k])
 
 
-def next_spare(queue: Ints, begin: Int, now: Float, nodes: Nodes, reservation: Reservation) -> int:
+def next_spare(queue: Ints, begin: Int, now: Float, nodes: Nodes, reservation: EasyShadow) -> int:
     """Return the first place in the queue from `begin` on whose job fits and delays nobody, -1 if there is none.
 
     This is EASY backfilling (Lifka, JSSPP 1995): who fits starts if it has ended by the shadow, when the job with the

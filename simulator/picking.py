@@ -17,7 +17,7 @@ from gangplan.instances import InstanceError
 from gangplan.instances.arrays import BoolArray, FloatArray
 
 from .engine.jobs import Long, Rows
-from .engine.policy import View
+from .engine.policy import EngineView
 
 COLUMNS = {
     "gpus": "GPUs that a job asks for",
@@ -113,7 +113,7 @@ class EnginePick:
         self._policy = policy
         self._chosen: set[int] = set()
 
-    def select(self, view: View, jobs: Long) -> FloatArray:
+    def select(self, view: EngineView, jobs: Long) -> FloatArray:
         """Put those that it picks first, in its order."""
         work, idle = view.workload, int(view.free.sum())
         columns = {
@@ -129,7 +129,7 @@ class EnginePick:
         keys[order] = np.arange(len(order))
         return keys
 
-    def place(self, job: int, degree: int, view: View) -> Rows | None:
+    def place(self, job: int, degree: int, view: EngineView) -> Rows | None:
         """Start those that it picked where they would go by default."""
         return view.find(job, degree) if job in self._chosen else None
 

@@ -9,7 +9,7 @@ from ortools.sat.python import cp_model
 
 from gangplan.instances import verify
 
-from .plain import Cumulative, OptionalInterval, Rows, Values
+from .plain import Cumulative, OptionalInterval, PlainRows, Values
 from .processes import interruptible
 from .run import OPTIMAL_GAP, Run
 
@@ -114,7 +114,7 @@ class _Watcher(cp_model.CpSolverSolutionCallback):
             self.stop_search()
 
 
-def minimise_rows(rows: Rows, plan: Callable[[Values], Any]) -> None:
+def minimise_rows(rows: PlainRows, plan: Callable[[Values], Any]) -> None:
     """Minimise a plain model; `plan` makes a plan of what gives the values of variables."""
     run = rows.run
     if run.stopped:
@@ -131,7 +131,7 @@ def minimise_rows(rows: Rows, plan: Callable[[Values], Any]) -> None:
     minimise(run, cpsat_solver(run), model, rows.scale, checked, rows.constant, by="plain_cpsat")
 
 
-def model_of(rows: Rows) -> cp_model.CpModel:
+def model_of(rows: PlainRows) -> cp_model.CpModel:
     """Return a plain model: its variables are the columns, its constraints the entries, called by their letters."""
     model, made = cp_model.CpModel(), list[Any]()
     x = [model.new_int_var(column.low, column.high, column.letter) for column in rows.columns]

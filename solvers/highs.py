@@ -15,7 +15,7 @@ import numpy as np
 
 from gangplan.instances import verify
 
-from .plain import Rows, Values
+from .plain import PlainRows, Values
 from .processes import can_fork, forked, interruptible
 
 TOLERANCE = 1e-7
@@ -77,7 +77,7 @@ Answer = tuple[bool, float, list[float]]
 """Whether there is no solution, the bound, and the value of each column, none if there is none."""
 
 
-def minimise_rows(rows: Rows, plan: Callable[[Values], Any], by: str = "plain_milp") -> None:
+def minimise_rows(rows: PlainRows, plan: Callable[[Values], Any], by: str = "plain_milp") -> None:
     """Solve a model, offer the plan and record the bound.
 
     Presolve of HiGHS 1.16 calls throughput 3327 of `nasty` infeasible, which it is not: it only confirms.
@@ -96,7 +96,7 @@ def minimise_rows(rows: Rows, plan: Callable[[Values], Any], by: str = "plain_mi
         run.raise_bound((found[1] - (TOLERANCE if apt else _ROUNDING)) * unit, by)
 
 
-def bounded(rows: Rows, plan: Callable[[Values], Any], found: Answer, by: str) -> bool:
+def bounded(rows: PlainRows, plan: Callable[[Values], Any], found: Answer, by: str) -> bool:
     """Offer the plan of an answer, or record that there is none; return whether it has a bound."""
     infeasible, bound, values = found
     if infeasible and rows.run.plan is None:
@@ -110,7 +110,7 @@ def bounded(rows: Rows, plan: Callable[[Values], Any], found: Answer, by: str) -
     return not infeasible and isfinite(bound)
 
 
-def programme(rows: Rows, **options: Any) -> tuple[Any, list[int]]:
+def programme(rows: PlainRows, **options: Any) -> tuple[Any, list[int]]:
     """Return a solver that has a model, and the columns that it has, those that are in use by their labels."""
     used = set(rows.goal.terms).union(*(row.terms for row in rows.lines))
     order = sorted(used, key=lambda j: rows.columns[j].label)
@@ -121,7 +121,7 @@ def programme(rows: Rows, **options: Any) -> tuple[Any, list[int]]:
     return loaded(costs, *ends, lines, [x.whole for x in columns], **options), order
 
 
-def answer(rows: Rows, **options: Any) -> Answer:
+def answer(rows: PlainRows, **options: Any) -> Answer:
     """Return what HiGHS with some options says of a model, in what is left of its run."""
     run = rows.run
     solver, order = programme(rows, threads=run.workers, random_seed=run.seed, time_limit=run.remaining(), **options)
@@ -135,7 +135,7 @@ def answer(rows: Rows, **options: Any) -> Answer:
     return status in _NONE, bound, values if solved else []
 
 
-def _solve(rows: Rows, presolve: str) -> Answer:
+def _solve(rows: PlainRows, presolve: str) -> Answer:
     """Return the answer with the options that keep it right: HiGHS stops at a gap of 1e-4 and calls that optimal."""
     options = {
         "mip_rel_gap": 0.0, "mip_abs_gap": 1e-9, "mip_feasibility_tolerance": TOLERANCE,

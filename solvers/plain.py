@@ -154,7 +154,7 @@ class Cumulative(NamedTuple):
 Entry: TypeAlias = ModelRow | OptionalInterval | Cumulative
 Values: TypeAlias = Callable[[Any], Any]
 """Gives the value of an expression in a solution."""
-Solve: TypeAlias = "Callable[[Rows, Callable[[Values], Any]], None]"
+Solve: TypeAlias = "Callable[[PlainRows, Callable[[Values], Any]], None]"
 """Minimises a model; has what makes a plan of a solution, `None` if it is none when rounded."""
 
 
@@ -164,7 +164,7 @@ def literal(binary: Sum) -> int:
     return j if sign > 0 else -j - 1
 
 
-class Rows:
+class PlainRows:
     """A model that is stated by rows, for CP-SAT: amounts are whole ticks, rounded down, so that bounds hold.
 
     Attributes:
@@ -275,7 +275,7 @@ class Rows:
         self._solve(self, plan)
 
 
-class _FloatRows(Rows):
+class _FloatRows(PlainRows):
     """Rows for HiGHS, in floats: under a condition that does not hold one is let off all that it may exceed."""
 
     _everything = True  # also rows and terms that say nothing: the plan that HiGHS finds depends on them
@@ -320,9 +320,9 @@ class _FloatRows(Rows):
                 self.row(end, start, here, there, turn, over=ABOVE_ONE)
 
 
-float_rows: Callable[[Run, float, Solve], Rows] = _FloatRows
+float_rows: Callable[[Run, float, Solve], PlainRows] = _FloatRows
 """Begin a model for HiGHS."""
-New = Callable[[float], Rows]
+New = Callable[[float], PlainRows]
 """Begin a model in a unit."""
 
 
@@ -366,7 +366,7 @@ def both(solve: Callable[[Run, str, New], None]) -> tuple[Callable[..., None], C
 
     @wraps(solve)
     def plain_cpsat(run: Run, prepared: object = None, minimise: Solve = by_cpsat) -> None:
-        solve(run, "plain_cpsat", lambda unit: Rows(run, unit, minimise))
+        solve(run, "plain_cpsat", lambda unit: PlainRows(run, unit, minimise))
 
     @wraps(solve)
     def plain_milp(run: Run, prepared: object = None, minimise: Solve = by_highs) -> None:

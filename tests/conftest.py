@@ -23,6 +23,8 @@ from gangplan.solvers import processes
 from . import seeds
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
+NAMED = "GANGPLAN_TEST_NAMED"
+"""The environment variable that tells workers whether tests are named on the command line: those are run."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -37,6 +39,7 @@ def pytest_configure(config: pytest.Config) -> None:
         done = subprocess.run(build, cwd=Path(__file__).parents[1], check=False, capture_output=True, text=True)
         if done.returncode:
             pytest.exit(done.stdout + done.stderr, returncode=done.returncode)
+        os.environ.setdefault(NAMED, str(config.args_source is config.ArgsSource.ARGS))
     seeds.choose(config.getoption("--all"))
     # there is a worker for each core: more threads of NumPy or PyTorch wait for one another, and keep the cores busy
     os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -63,12 +66,13 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out tests marked `long` unless `--all` is given."""
+    """Leave out tests marked `long` unless `--all` is given, and of those that are rarely run those not due."""
     if config.getoption("--all"):
         return
-    long = [item for item in items if item.get_closest_marker("long")]
-    items[:] = [item for item in items if item.get_closest_marker("long") is None]
-    config.hook.pytest_deselected(items=long)
+    named = os.environ[NAMED] == "True"
+    due = [item.get_closest_marker("long") is None and (named or seeds.turn(item.nodeid)) for item in items]
+    config.hook.pytest_deselected(items=[item for item, is_due in zip(items, due, strict=True) if not is_due])
+    items[:] = [item for item, is_due in zip(items, due, strict=True) if is_due]
 
 
 @pytest.fixture(scope="session")

@@ -1,18 +1,52 @@
-"""Seeds of which each run plays a share, chosen by the commit, so that in the course of commits all are played."""
+"""Seeds and long tests of which each run plays a share that the commit chooses: in the course of commits all are."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import TypeVar
+from zlib import crc32
 
 T = TypeVar("T")
 CHOICE = "GANGPLAN_TEST_SEEDS"
 """The environment variable that chooses the share: a commit, of which the first digits count, or `all`."""
 ALL = "all"
 _DIGITS = 12
+_LEARNERS = ("learned/training", "simulator/ground.py")
+RARE = {
+    "tests/benchmarks/test_pacml.py": ("benchmarks", "systems/pacml"),
+    "tests/cli/test_split.py": ("api/cli/split.py", "api/torch_split", "instances/torch_model"),
+    "tests/cli/test_teach.py": ("api/cli/teach.py", "api/teach"),
+    "tests/doors/test_serving.py": ("api/doors",),
+    "tests/hybrid/bench/peers": ("hybrid/bench", "solvers"),
+    "tests/hybrid/bench/test_plugins.py": ("hybrid/bench",),
+    "tests/hybrid/bench/test_run.py": ("hybrid/bench",),
+    "tests/instances/readers/test_sailor.py": ("instances/layout", "instances/readers/sailor.py"),
+    "tests/learned/training/interference/test_models.py": _LEARNERS,
+    "tests/learned/training/offline": _LEARNERS,
+    "tests/learned/training/online": _LEARNERS,
+    "tests/simulator/test_ceiling.py::test_published_list": ("simulator", "solvers/placement/online"),
+    "tests/simulator/test_replay.py::test_published_policies": ("simulator", "solvers/placement/online"),
+    "tests/simulator/test_replay_lists.py": ("simulator", "solvers/placement/online", "instances/readers/openb.py"),
+    "tests/solvers/partition/stages/test_stages.py::test_published_four_devices[gnmt": ("solvers/partition/stages",),
+    "tests/systems/harmony/colocate/test_learners.py": (*_LEARNERS, "systems/harmony"),
+    "tests/systems/harmony/colocate/test_policy.py": (*_LEARNERS, "systems/harmony"),
+    "tests/systems/harmony/test_learners.py": (*_LEARNERS, "systems/harmony"),
+    "tests/systems/marl/test_learners.py": (*_LEARNERS, "systems/marl"),
+    "tests/systems/marl/test_recipe.py": (*_LEARNERS, "systems/marl"),
+    "tests/systems/pacml/learned": (*_LEARNERS, "systems/pacml"),
+    "tests/systems/pacml/test_simulate.py::test_published_rates": ("systems/pacml",),
+    "tests/systems/pacml/published/test_learners.py": (*_LEARNERS, "systems/pacml"),
+    "tests/systems/topdrl/published/test_learners.py": (*_LEARNERS, "systems/topdrl"),
+    "tests/teach/test_grading.py": ("api/teach",),
+    "tests/teach/test_notebooks.py": ("api/teach", "docs/course"),
+    "tests/torch_split/test_schedule.py": ("api/torch_split", "instances/torch_model"),
+    "tests/torch_split/test_pieces.py": ("api/torch_split", "instances/torch_model"),
+}
+"""Tests that train, run notebooks, or programs that die, or play published lists, and what they are about."""
 
 
 def commit() -> str:
@@ -36,6 +70,26 @@ def some(seeds: Sequence[T], share: int = 10) -> Sequence[T]:
     return seeds if choice == ALL else seeds[int(choice[:_DIGITS], 16) % share :: share]
 
 
+@cache
+def changed(*paths: str) -> bool:
+    """Return whether something in these paths is not as the commit before has it; `False` where that is not known."""
+    diff = ["git", "diff", "--quiet", "HEAD~1", "--", *paths]
+    return subprocess.run(diff, cwd=Path(__file__).parents[1], capture_output=True, check=False).returncode == 1
+
+
+def turn(test: str) -> bool:
+    """Return whether a test has its turn: one of `RARE` after a change of what it is about, and by one commit in three.
+
+    Args:
+        test: its path, `::` and its name.
+    """
+    for start, paths in RARE.items():
+        if test.startswith(start) and os.environ.get(CHOICE, ALL) != ALL:
+            choice = int(os.environ[CHOICE][:_DIGITS], 16)
+            return (choice + crc32(test.encode())) % 3 == 0 or changed(start.partition("::")[0], *paths)
+    return True
+
+
 def examples(count: int) -> int:
-    """Return how many examples hypothesis draws, which are others each time: a third, but 20; with `--all`, `count`."""
-    return count if os.environ.get(CHOICE, ALL) == ALL else max(count // 3, 20)
+    """Return how many examples hypothesis draws, which are others each time: a fifth, but 5; with `--all`, `count`."""
+    return count if os.environ.get(CHOICE, ALL) == ALL else max(count // 5, 5)

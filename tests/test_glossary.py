@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from fnmatch import fnmatch
 from pathlib import Path
@@ -21,6 +23,8 @@ from gangplan.instances.schedule import GOALS as SCHEDULE_GOALS
 from gangplan.instances.verify import Verdict
 from gangplan.simulator.engine.policy import DISCIPLINES
 from gangplan.solvers.run import Result, relative_gap
+
+from .test_layout import ORDER
 
 ROOT = Path(__file__).parent.parent
 GLOSSARY = (ROOT / "docs" / "glossary.md").read_text()
@@ -162,6 +166,27 @@ def test_every_exception_is_used() -> None:
             texts = [text for name, text in helps if part in name.split()]
             idle += [] if any(uses(text, word) for text in texts) else [f"{word}: {part}"]
     assert idle == []
+
+
+def classes(sources: dict[str, str]) -> dict[str, list[str]]:
+    """Return the paths of each class at the top of a module, by its name without the underscore of a private one."""
+    found = defaultdict[str, list[str]](list)
+    for path, source in sources.items():
+        for part in ast.parse(source).body:
+            if isinstance(part, ast.ClassDef):
+                found[part.name.lstrip("_")].append(path)
+    return found
+
+
+def test_no_class_name_means_two_things() -> None:
+    """No two classes of the product have one name."""
+    found = classes(
+        {str(x.relative_to(ROOT)): x.read_text() for folder in ORDER for x in (ROOT / folder).rglob("*.py")}
+    )
+    assert len(found) > 500
+    assert {name: paths for name, paths in found.items() if len(paths) > 1} == {}
+    twice = classes({"a.py": "class Step: ...", "b.py": "class _Step: ...\nclass Other: ..."})
+    assert twice == {"Step": ["a.py", "b.py"], "Other": ["b.py"]}
 
 
 def test_the_check_itself() -> None:

@@ -18,6 +18,8 @@ import pytest
 
 from gangplan.instances.addons import addons
 
+from .seeds import RARE
+
 ROOT = Path(__file__).parent.parent
 ORDER = ["instances", "solvers", "simulator", "learned", "scheduler", "systems", "hybrid", "api"]
 """A folder may import itself and those to its left; api is `gangplan` itself."""
@@ -134,6 +136,13 @@ def test_paths_of_addons_are_there() -> None:
     paths = [x for addon in addons().values() for x in addon["paths"]]
     assert [x for x in paths if not (ROOT / x).exists()] == []
     assert [x for x in paths for y in paths if x != y and (x == y or x.startswith(f"{y}/"))] == []
+
+
+def test_what_is_rarely_run_is_there() -> None:
+    """Every path of tests that are rarely run, and of what they are about, exists."""
+    assert [
+        x for start, paths in RARE.items() for x in (start.partition("::")[0], *paths) if not (ROOT / x).exists()
+    ] == []
 
 
 def test_core_knows_no_addon() -> None:

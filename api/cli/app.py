@@ -138,7 +138,7 @@ ClickError: Any = typer.BadParameter.__mro__[2]
 """Click's ClickException, which later versions of typer carry inside themselves."""
 
 
-class Entry(NamedTuple):
+class Command(NamedTuple):
     """A command.
 
     Attributes:
@@ -152,34 +152,34 @@ class Entry(NamedTuple):
     home: str = ""
 
 
-GROUPS: dict[str, dict[str, Entry]] = {
+GROUPS: dict[str, dict[str, Command]] = {
     "Problems and plans": {
-        "generate": Entry(
+        "generate": Command(
             "make a problem: a network's op graph, gangs, jobs over time",
             "gpt --devices 4 --out gpt.json",
             "generate:kinds",
         ),
-        "show": Entry("describe a problem or a plan", "gpt.json"),
-        "solve": Entry("find a plan, and a bound", "gpt.json --time-limit 20 --out plan.json"),
-        "layout": Entry(
+        "show": Command("describe a problem or a plan", "gpt.json"),
+        "solve": Command("find a plan, and a bound", "gpt.json --time-limit 20 --out plan.json"),
+        "layout": Command(
             "split the training of a large model over GPUs", "config.json --cluster 128x8 --gpu H100 --batch 1024"
         ),
-        "verify": Entry("check a plan without any solver", "gpt.json plan.json", "plans:verify_plan"),
-        "compare": Entry("set plans of one problem side by side", "a.json b.json --problem gpt.json"),
-        "plot": Entry("draw a plan", "gpt.json plan.json plan.svg", "plans:plot_plan"),
-        "pipeline": Entry("order the passes of micro-batches", "--devices 4 --micro-batches 8 --memory 4"),
+        "verify": Command("check a plan without any solver", "gpt.json plan.json", "plans:verify_plan"),
+        "compare": Command("set plans of one problem side by side", "a.json b.json --problem gpt.json"),
+        "plot": Command("draw a plan", "gpt.json plan.json plan.svg", "plans:plot_plan"),
+        "pipeline": Command("order the passes of micro-batches", "--devices 4 --micro-batches 8 --memory 4"),
     },
     "PyTorch models": {
-        "profile": Entry("make a problem of a model", "docs/examples/gpt2.py:build --devices 8 --out graph.json"),
+        "profile": Command("make a problem of a model", "docs/examples/gpt2.py:build --devices 8 --out graph.json"),
     },
     "Simulation": {
-        "simulate": Entry("run a trace of jobs on a cluster", "jobs.csv --cluster 20x8 --policy fifo --policy srtf"),
-        "replay": Entry("fill a cluster with pods", "nodes.csv pods.csv --policy fgd"),
+        "simulate": Command("run a trace of jobs on a cluster", "jobs.csv --cluster 20x8 --policy fifo --policy srtf"),
+        "replay": Command("fill a cluster with pods", "nodes.csv pods.csv --policy fgd"),
     },
     "The log of a Scheduler": {
-        "log": Entry("tell who got what, and which rule decided", "cluster.jsonl"),
-        "whatif": Entry("play it once more with other arguments", "cluster.jsonl --set price=600"),
-        "shadow": Entry(
+        "log": Command("tell who got what, and which rule decided", "cluster.jsonl"),
+        "whatif": Command("play it once more with other arguments", "cluster.jsonl --set price=600"),
+        "shadow": Command(
             "tell what gangplan would have decided beside another scheduler",
             "sacct.csv --cluster 20x8",
             "whatif:shadow",
@@ -190,16 +190,16 @@ GROUPS: dict[str, dict[str, Entry]] = {
     "Benchmarks": {},
     "Teaching": {},
     "This installation": {
-        "methods": Entry("list the methods of `solve`", "", "about:methods"),
-        "schema": Entry("print the JSON Schema of a document", "partition", "about:schema"),
-        "versions": Entry("list all versions that matter", "", "about:versions"),
-        "warm-up": Entry("do nothing, for one more release", "", "about:warm_up"),
+        "methods": Command("list the methods of `solve`", "", "about:methods"),
+        "schema": Command("print the JSON Schema of a document", "partition", "about:schema"),
+        "versions": Command("list all versions that matter", "", "about:versions"),
+        "warm-up": Command("do nothing, for one more release", "", "about:warm_up"),
     },
 }
 """Those of the core by title; what `addons.toml` has of add-ons that are installed follows below each."""
 for _plugged in plugged("commands").values():
     for _name, (_title, *_words) in _plugged.items():
-        GROUPS[_title][_name] = Entry(*_words)
+        GROUPS[_title][_name] = Command(*_words)
 COMMANDS = {name: entry for entries in GROUPS.values() for name, entry in entries.items()}
 
 

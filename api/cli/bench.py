@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from gangplan.hybrid.bench.archive import write_archive
 from gangplan.hybrid.bench.best_known import certified
-from gangplan.hybrid.bench.library import LIBRARY, Check, check_all, read_library
+from gangplan.hybrid.bench.library import LIBRARY, InstanceCheck, check_all, read_library
 from gangplan.hybrid.bench.passes import FELL, run_pass
 from gangplan.hybrid.bench.rows import ONLINE, read_rows
 from gangplan.hybrid.bench.run import run as run_all
@@ -81,11 +81,7 @@ def _settings(place: Place, deadlines: Sequence[float], seeds: int, memory: floa
 
 
 def list_(
-    name: Suite = "all",
-    *,
-    chosen: Chosen,
-    place: Place,
-    each: Annotated[bool, "a line an instance"] = False,
+    name: Suite = "all", *, chosen: Chosen, place: Place, each: Annotated[bool, "a line an instance"] = False
 ) -> Told:
     """List the instances, and what is known of them."""
     found = chosen.of(name, place.best)
@@ -211,8 +207,7 @@ def run(
 
 
 def write_reports(
-    place: Place,
-    short: Annotated[str | None, "write a short report in Markdown too", "FILE"] = None,
+    place: Place, short: Annotated[str | None, "write a short report in Markdown too", "FILE"] = None
 ) -> None:
     """Write FOLDER/report.md and FOLDER/report.html from the rows, each table as CSV and LaTeX in FOLDER/tables."""
     held_out = [x for x in read_manifest(place.best).values() if x.held_out is not None]
@@ -282,7 +277,7 @@ def verify(
     return tell([asdict(x) for x in checks], table(("objective", *COUNTED), counts), words, code=1 if failed else 0)
 
 
-COUNTED: dict[str, Callable[[Check], bool]] = {
+COUNTED: dict[str, Callable[[InstanceCheck], bool]] = {
     "instances": lambda x: True,
     "plans": lambda x: x.plan == "ok",
     "best known": lambda x: x.best,

@@ -29,7 +29,7 @@ from ..plot.svg import draw
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class ReportSection:
     """A part of a report, `brief` in the short one too: a table if it has lines, words `below` it; `picture` is SVG."""
 
     name: str
@@ -79,7 +79,7 @@ def write_report(
     return markdown, page
 
 
-def sections(results: Results, rows: Sequence[BenchRow], first: str) -> Iterator[Section]:
+def sections(results: Results, rows: Sequence[BenchRow], first: str) -> Iterator[ReportSection]:
     """Yield the sections."""
     longest = results.deadlines[-1]
     last, at = results.at(longest), f"at {longest:g} s"
@@ -90,7 +90,7 @@ def sections(results: Results, rows: Sequence[BenchRow], first: str) -> Iterator
     words = (
         "Higher and further left is better: where a line crosses 1%, so many solves are within 1% of the best known."
     )
-    yield Section("profiles", f"Performance profiles {at}", words, picture=profiles(results, longest), brief=True)
+    yield ReportSection("profiles", f"Performance profiles {at}", words, picture=profiles(results, longest), brief=True)
     solved = replace(results, rows=tuple(row for row in results.rows if row.objective != ONLINE))
     if solved.rows:  # a policy has no plan before its last decision
         lines = _by_method(solved.at(longest), lambda own: (f"{statistics.integral(solved, own, longest):.2%}",))
@@ -99,7 +99,7 @@ def sections(results: Results, rows: Sequence[BenchRow], first: str) -> Iterator
             "integral."
         )
         title, head = f"Anytime curves to {longest:g} s", (*by, "primal integral")
-        yield Section("anytime", title, words, head, lines, anytime(solved, longest))
+        yield ReportSection("anytime", title, words, head, lines, anytime(solved, longest))
     by_topic = grouped(last, lambda row: row.topic)
     pairs = {
         (topic, method): found
@@ -118,7 +118,7 @@ def sections(results: Results, rows: Sequence[BenchRow], first: str) -> Iterator
         f"of a two-sided permutation test of paired signs, and p by Holm's correction for all {len(lines)} tests."
     )
     head = (*by, "instances", "mean difference", "95% interval", "p", "p by Holm", f"{first} is")
-    yield Section("paired", f"Paired tests {at}", words, head, lines)
+    yield ReportSection("paired", f"Paired tests {at}", words, head, lines)
     lines = [
         (f"{topic}, {method}", str(pairs), str(mine), str(theirs), f"{'≥ ' * (theirs < pairs)}{ratio:.3g}")
         for topic, own in by_topic.items()
@@ -130,14 +130,14 @@ def sections(results: Results, rows: Sequence[BenchRow], first: str) -> Iterator
         "instances and seeds that both ran. To give up counts with the limit. Methods that claim none are left out."
     )
     head = (*by, "pairs", f"{first} claims", "it claims", "times as long")
-    yield Section("optima", f"Time to optima, at most {longest:g} s", words, head, lines, brief=True)
+    yield ReportSection("optima", f"Time to optima, at most {longest:g} s", words, head, lines, brief=True)
     lines = _by_method(
         results.rows, lambda own: (x := statistics.exponent(own)) and (str(x[0]), f"{x[1]:.2f}", f"{x[2]:.2f}")
     )
     words = "Seconds to a claimed optimum grow like n to this power, n being ops, jobs and nodes, or jobs."
     none = "No optimum was claimed on eight instances of sizes far enough apart."
     head = (*by, "optimal", "exponent", "standard error")
-    yield Section("scaling", "Scaling", words if lines else none, head, lines)
+    yield ReportSection("scaling", "Scaling", words if lines else none, head, lines)
     failed = (*(row for row in rows if row.status == FAILED), *results.refused)
     lines = [(r.instance, r.method, str(r.seed), f"{r.deadline:g}", r.notes) for r in failed]
     words = (
@@ -145,7 +145,7 @@ def sections(results: Results, rows: Sequence[BenchRow], first: str) -> Iterator
         "that a verified plan disproves count as none."
     )
     head = ("instance", "method", "seed", "s", "why")
-    yield Section("failures", "Failures", words if lines else "None.", head, lines)
+    yield ReportSection("failures", "Failures", words if lines else "None.", head, lines)
     yield _environment(rows)
 
 
@@ -157,7 +157,7 @@ def _by_method(
     return [(f"{topic}, {method}", *x) for (topic, method), own in every.items() if (x := cells(own))]
 
 
-def _summary(results: Results) -> Section:
+def _summary(results: Results) -> ReportSection:
     known = list(results.best.values())
 
     def cells(own: list[BenchRow]) -> tuple[str, ...]:
@@ -183,7 +183,7 @@ def _summary(results: Results) -> Section:
     )
     gaps = ("over best known, %", "from", "to", "median", "to our bound, %")
     head = ("objective, method", "s", "instances", *gaps, "claimed", "no plan")
-    return Section("gaps", "GapBench", words, head, lines, brief=True, below=" ".join(results.left))
+    return ReportSection("gaps", "GapBench", words, head, lines, brief=True, below=" ".join(results.left))
 
 
 def _set(x: Instance) -> str:
@@ -192,7 +192,7 @@ def _set(x: Instance) -> str:
     return "files of one's own" if x.family == "file" else "published set"
 
 
-def _best(results: Results) -> Section:
+def _best(results: Results) -> ReportSection:
     """Say who found what the gaps are counted from: those judged here may be among them."""
     known, judged = results.best.values(), {row.method for row in results.rows}
     lines = [
@@ -207,10 +207,10 @@ def _best(results: Results) -> Section:
         "gangplan bench generate --held-out --seed S draws one."
     )
     head = ("instance", "best known", "found by", "our bound", "claimed by", "proved")
-    return Section("best-known", "Who found the best known values", words, head, lines)
+    return ReportSection("best-known", "Who found the best known values", words, head, lines)
 
 
-def _by_family(results: Results, rows: Sequence[BenchRow], at: str) -> Section:
+def _by_family(results: Results, rows: Sequence[BenchRow], at: str) -> ReportSection:
     lines = []
     for topic, own in grouped(rows, lambda r: f"{r.size}, {r.objective}, {r.family}").items():
         methods = grouped(own, lambda row: row.method)
@@ -221,10 +221,10 @@ def _by_family(results: Results, rows: Sequence[BenchRow], at: str) -> Section:
         lines.append((topic, count, best, f"{means[best]:.2%}", f"{left:.2%}", f"{max(means.values()):.2%}"))
     words = "Of the method with the least mean gap: that over the best known plan, and that to our bound."
     head = ("size, objective, family", "instances", "best method", "over best known", "to our bound", "worst method's")
-    return Section("families", f"Gap by size and family {at}", words, head, lines)
+    return ReportSection("families", f"Gap by size and family {at}", words, head, lines)
 
 
-def _environment(rows: Sequence[BenchRow]) -> Section:
+def _environment(rows: Sequence[BenchRow]) -> ReportSection:
     dates, loads = [row.date for row in rows], [row.load for row in rows]
     busy = [row.busy for row in rows if row.busy] or [0.0]
     cpu, memory = sum(row.cpu for row in rows), max(row.memory for row in rows)
@@ -238,10 +238,10 @@ def _environment(rows: Sequence[BenchRow]) -> Section:
         *(("environment", text) for text in sorted({row.environment for row in rows})),
     ]
     words = "Seconds are of the wall clock: where the load is above the number of cores, they say little."
-    return Section("environment", "Environment", words, ("", "value"), lines, brief=True)
+    return ReportSection("environment", "Environment", words, ("", "value"), lines, brief=True)
 
 
-def _markdown(parts: Sequence[Section]) -> str:
+def _markdown(parts: Sequence[ReportSection]) -> str:
     blocks = []
     for i, part in enumerate(parts):
         blocks += [f"{'#' if not i else '##'} {part.title}", part.words]
@@ -254,7 +254,7 @@ def _markdown(parts: Sequence[Section]) -> str:
     return "\n\n".join(blocks) + "\n"
 
 
-def _html(parts: Sequence[Section]) -> bytes:
+def _html(parts: Sequence[ReportSection]) -> bytes:
     body = []
     for i, part in enumerate(parts):
         level = 2 if i else 1
@@ -265,7 +265,7 @@ def _html(parts: Sequence[Section]) -> bytes:
     return document("GapBench", body, static=True)
 
 
-def _csv(part: Section) -> str:
+def _csv(part: ReportSection) -> str:
     text = StringIO()
     csv.writer(text, lineterminator="\n").writerows((part.head, *part.lines))
     return text.getvalue()
@@ -281,7 +281,7 @@ _STACK = {1: r"\shortstack[r]{", 2: r"\\", 3: "}"}
 """Begin, line break and end of a head of two lines."""
 
 
-def _tex(part: Section) -> str:
+def _tex(part: ReportSection) -> str:
     """Return a table for LaTeX with the package booktabs; text longer than a line is broken.
 
     Many columns are narrow, with heads of two lines, so that they fit the class `article`.

@@ -39,7 +39,7 @@ _EXPLAIN = "price this layout; of TP, PP, CP, EP, VP, DP, MB, ZERO what is left 
 
 
 @dataclass(frozen=True)
-class Training:
+class LayoutQuestion:
     """The problem that is asked for."""
 
     batch: Annotated[int, "sequences of a step, over all replicas", "--batch"]
@@ -72,7 +72,7 @@ class Training:
 
 
 @dataclass(frozen=True)
-class Results:
+class LayoutResults:
     """What is printed, written and drawn besides."""
 
     section = _RESULTS
@@ -85,8 +85,8 @@ class Results:
 
 def layout(
     config: Annotated[str, f"a Hugging Face config.json, or of {', '.join(MODELS)}", "CONFIG", options.READ],
-    training: Training,
-    results: Results,
+    training: LayoutQuestion,
+    results: LayoutResults,
     measured: Annotated[str | None, "steps of your own, which the cost model is fitted to", "CSV", options.READ] = None,
     seconds: Annotated[float, "to search, and as long again to compare", "SECONDS"] = 10.0,
     explain: Annotated[str | None, _EXPLAIN, "TP=8,PP=8"] = None,
@@ -158,7 +158,7 @@ def _model(config: str) -> Transformer:
     return MODELS[config]
 
 
-def _files(problem: LayoutProblem, result: Any, results: Results, seconds: float) -> dict[str, bytes]:
+def _files(problem: LayoutProblem, result: Any, results: LayoutResults, seconds: float) -> dict[str, bytes]:
     """Return what is to be written by path."""
     made = (results.out, result.plan), (results.problem, problem)
     files = {path: f"{dump(x)}\n".encode() for path, x in made if path}

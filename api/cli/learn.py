@@ -35,7 +35,7 @@ _NAMES = frozenset({"family", "seed", "size"})
 
 
 @dataclass(frozen=True)
-class Training:
+class TrainingOptions:
     """What every training is told."""
 
     out: Annotated[str, "folder for logs, checkpoints and, of `train`, weights", "FOLDER", "--out"]
@@ -57,7 +57,7 @@ class Training:
 
 def train(
     config: Annotated[str, "a TOML file, or the name of one that comes with the package", "CONFIG"],
-    training: Training,
+    training: TrainingOptions,
     trace: Annotated[str | None, "of gnn: jobs of your own to learn from, as for `simulate`", "FILE"] = None,
     cluster: Annotated[str | None, "of these: 4x8x8 is racks x nodes x GPUs; or a TOML file", "RxNxM|FILE"] = None,
 ) -> Told:
@@ -98,7 +98,7 @@ def train(
 
 
 def evolve(
-    training: Training,
+    training: TrainingOptions,
     updates: Annotated[int, "at most"] = 2000,
     data: Annotated[str, "folder of published traces", "FOLDER"] = DATA,
 ) -> Told:
@@ -144,8 +144,7 @@ def evaluate(
 
 
 def export(
-    name: Weights,
-    out: Annotated[str, "for the graph that decides", "FILE.onnx", "--out", Output(".onnx")],
+    name: Weights, out: Annotated[str, "for the graph that decides", "FILE.onnx", "--out", Output(".onnx")]
 ) -> Told:
     """Write a policy for ONNX Runtime, which runs it without PyTorch. Needs the extras learn and onnx."""
     path = find(name)

@@ -171,9 +171,9 @@ def _rehearse() -> Any:
 
 def _run(shown: Sequence[Shown]) -> tuple[list[dict[str, Any]], Any]:
     """Run plans by torch; return what was found, and the picture."""
-    from ..plot.pipeline import Timed, timed_scene
+    from ..plot.pipeline import TimedPasses, timed_scene
 
-    rows, pictures = list[dict[str, Any]](), list[Timed]()
+    rows, pictures = list[dict[str, Any]](), list[TimedPasses]()
     of = {x.row["name"]: x for x in shown}
     runs: dict[str, Any] = {}
     for split in sorted({x.problem.split for x in shown}):
@@ -184,7 +184,7 @@ def _run(shown: Sequence[Shown]) -> tuple[list[dict[str, Any]], Any]:
         for what, start, finish in (("planned", verdict.start, verdict.finish), ("run", ran.start, ran.finish)):
             last = float(finish.max())
             idle = last - sums(problem.passes().device, finish - start, problem.devices)
-            pictures.append(Timed(problem, start, finish, last, verdict.memory, f"{name}, {what}"))
+            pictures.append(TimedPasses(problem, start, finish, last, verdict.memory, f"{name}, {what}"))
             row = {"schedule": name, "what": what, "seconds": last, "idle": idle.tolist()}
             rows.append(row | ({"outputs": ran.outputs, "gradients": ran.gradients} if what == "run" else {}))
     return rows, timed_scene(pictures)
@@ -214,7 +214,7 @@ def _head(
 
 def _frontier(problem: PipelineProblem, time_limit: float, path: str) -> Told:
     """Solve for each amount of memory, until more of it gains nothing."""
-    from gangplan.instances.certificates.windows import MOST, Windows
+    from gangplan.instances.certificates.windows import MOST, WindowsCertificate
 
     from ..plot.pipeline import frontier_scene
     from ..plot.scene import check
@@ -223,7 +223,7 @@ def _frontier(problem: PipelineProblem, time_limit: float, path: str) -> Told:
     unit = float(np.bincount(problem.device, weights=problem.activation).max())
     ideal = float(problem.load().sum()) / problem.devices
     free = replace(problem, capacity=np.zeros(0))
-    ample = float(Windows(MOST).bound(free)) * (1 + OPTIMAL_GAP)
+    ample = float(WindowsCertificate(MOST).bound(free)) * (1 + OPTIMAL_GAP)
     rows, most = list[dict[str, Any]](), min(problem.micro_batches, POINTS)
     with progress("memory") as bar:
         for room in (unit * count for count in range(1, most + 1)):

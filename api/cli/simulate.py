@@ -32,8 +32,8 @@ from ..early import INTERRUPTED
 from ..plot import check_panel, render
 from .options import by_name, refuse
 from .output import Told, progress, tell
-from .simulation_study import ENDINGS, Case, Maker, Study, cases_of, check_effects
-from .simulation_tables import Found, as_blocks, as_data, as_page
+from .simulation_study import ENDINGS, Maker, Study, StudyRow, cases_of, check_effects
+from .simulation_tables import StudyRows, as_blocks, as_data, as_page
 
 Step = Callable[[float], None]
 
@@ -193,7 +193,7 @@ def _in_rounds(study: Study) -> Setting:
     return Setting(run, jobs, _facts(study, jobs, told, skipped), {"skipped": len(skipped), **about})
 
 
-def play(study: Study, progress: Step) -> Found:
+def play(study: Study, progress: Step) -> StudyRows:
     """Simulate every row with every seed; with Ctrl-C return what is done, if anything is."""
     setting = _on_trace(study) if study.rounds is None else _in_rounds(study)
     seeds, known = study.drawn(setting.random), study.rounds is None and not study.like
@@ -203,7 +203,7 @@ def play(study: Study, progress: Step) -> Found:
     cases = cases_of(study)
     about = {label: case.about | setting.about for label, case in cases.items()}
     epoch = setting.epoch if study.zero is None else study.zero
-    found = Found(setting.facts, about, seeds, epoch, study.many)
+    found = StudyRows(setting.facts, about, seeds, epoch, study.many)
     runs = [(seed, label) for seed in seeds for label in cases]
     try:
         for done, (seed, label) in enumerate(runs):
@@ -227,7 +227,7 @@ def play(study: Study, progress: Step) -> Found:
     return found
 
 
-def _run(setting: Setting, case: Case, seed: int, progress: Step) -> Outcome:
+def _run(setting: Setting, case: StudyRow, seed: int, progress: Step) -> Outcome:
     policy = case.policy
     try:
         return setting.run(policy, seed, progress, **case.how)

@@ -157,7 +157,7 @@ VARIES = ("cluster", "discipline", "policy", "price")
 
 
 @dataclass(frozen=True)
-class Case:
+class StudyRow:
     """Hold a row: a policy, facts about it (`VARIES` among them), and the keyword arguments of `Setting.run`."""
 
     policy: Maker
@@ -165,7 +165,7 @@ class Case:
     how: dict[str, Any]
 
 
-def cases_of(study: Study) -> dict[str, Case]:
+def cases_of(study: Study) -> dict[str, StudyRow]:
     """Return the rows of the table by their labels: every policy on every cluster in every discipline.
 
     A policy that holds no reservations leaves out the disciplines that do, if it has another; `gangplan.Scheduler` has
@@ -173,8 +173,8 @@ def cases_of(study: Study) -> dict[str, Case]:
     """
     policies, disciplines = study.policies, study.disciplines
     if study.rounds is not None:
-        return {label: Case(maker, {"policy": label, "round": study.rounds}, {}) for label, maker in policies.items()}
-    rows = list[Case]()
+        return {name: StudyRow(maker, {"policy": name, "round": study.rounds}, {}) for name, maker in policies.items()}
+    rows = list[StudyRow]()
     for cluster in study.cluster:
         for label, maker in policies.items():
             scheduler = isinstance(maker, str) and maker in ONLINE
@@ -189,12 +189,12 @@ def cases_of(study: Study) -> dict[str, Case]:
                 how = {"cluster": cluster, "discipline": discipline}
                 about: dict[str, Any] = {"policy": label, **how, "consolidate": study.consolidate}
                 if not scheduler:
-                    rows.append(Case(maker, about, how))
+                    rows.append(StudyRow(maker, about, how))
                     continue
                 about |= {"discipline": "its own"} if discipline not in disciplines or len(disciplines) > 1 else {}
                 told = {} if study.estimates == "known" else {"told": False}
                 for price in [{"price": x} for x in study.price or ()] or [{}]:
-                    rows.append(Case(made(maker, **told, **price), about | price, how))
+                    rows.append(StudyRow(made(maker, **told, **price), about | price, how))
     apart = [name for name in VARIES if name != "policy" and len({row.about.get(name) for row in rows}) > 1]
     words = [(row.about["policy"], *(as_word(row.about[name]) for name in apart if name in row.about)) for row in rows]
     return {" ".join(label): row for label, row in zip(words, rows, strict=True)}

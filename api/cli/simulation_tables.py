@@ -43,7 +43,7 @@ _UNJUDGED = ("utilisation", "gpu_hours")
 
 
 @dataclass
-class Found:
+class StudyRows:
     """Hold what was simulated.
 
     Attributes:
@@ -64,7 +64,7 @@ class Found:
     interrupted: bool = False
 
 
-def as_data(found: Found) -> list[dict[str, Any]]:
+def as_data(found: StudyRows) -> list[dict[str, Any]]:
     """Return an object for each row: its figures, or with seeds their means, margins and values."""
     rows = []
     for label, runs in found.figures.items():
@@ -87,20 +87,20 @@ def as_data(found: Found) -> list[dict[str, Any]]:
     return rows
 
 
-def as_blocks(found: Found) -> list[Any]:
+def as_blocks(found: StudyRows) -> list[Any]:
     """Return what people are shown, within 80 columns where words can be folded."""
     blocks: list[Any] = [facts(_told(found))]
     for title, columns, words in _tables(found):
         blocks += [title, table_of(columns, words)]
     if found.many and len(found.figures) > 1:
         first, *others = found.figures
-        figures = [_Column(name, words, found) for name, words in WITH_SEEDS[0].items()]
+        figures = [_Metric(name, words, found) for name, words in WITH_SEEDS[0].items()]
         against = {x.head: [x.cell(found.figures[y], found.figures[first]) for y in others] for x in figures}
         blocks.append(table_of({f"against {first}": others, **against}))
     return blocks
 
 
-def as_page(found: Found, name: str) -> bytes:
+def as_page(found: StudyRows, name: str) -> bytes:
     """Return the page; the axis of time is the calendar's if the trace's time 0 has a date."""
     parts = []
     for title, columns, words in _tables(found):
@@ -111,7 +111,7 @@ def as_page(found: Found, name: str) -> bytes:
     return html.report(name, "gangplan simulate", _told(found), parts, f"Schedules{seed}", scene)
 
 
-def _told(found: Found) -> list[tuple[str, str]]:
+def _told(found: StudyRows) -> list[tuple[str, str]]:
     """Return the facts above the tables."""
     cells = (cell for _, columns, _ in _tables(found) for column in columns.values() for cell in column)
     return [
@@ -122,7 +122,7 @@ def _told(found: Found) -> list[tuple[str, str]]:
     ]
 
 
-def _tables(found: Found) -> Iterator[tuple[str, dict[str, list[str]], int]]:
+def _tables(found: StudyRows) -> Iterator[tuple[str, dict[str, list[str]], int]]:
     """Yield each table, of figures and of groups: a title, cells by column, and how many columns are words.
 
     Tables of figures have as many columns beside the labels of their rows as there is room for.
@@ -132,7 +132,7 @@ def _tables(found: Found) -> Iterator[tuple[str, dict[str, list[str]], int]]:
     labels = {name: [as_word(found.about[label].get(name, "")) for label in found.figures] for name in varies}
     for shown in WITH_SEEDS if found.many else ALONE:
         part, room = dict[str, list[str]](), 0
-        for figure in [_Column(name, words, found) for name, words in shown.items() if known.get(name) is not None]:
+        for figure in [_Metric(name, words, found) for name, words in shown.items() if known.get(name) is not None]:
             cells = [figure.marked(runs, mark=not found.many) for runs in found.figures.values()]
             if _wide(figure.head, cells) > room:
                 if part:
@@ -152,10 +152,10 @@ def _wide(head: str, cells: Sequence[str]) -> int:
     return max(map(len, (*cells, *head.split()))) + 2
 
 
-class _Column:
+class _Metric:
     """Show a figure in a table: times of all rows in one unit, shares in percent."""
 
-    def __init__(self, name: str, words: str, found: Found) -> None:
+    def __init__(self, name: str, words: str, found: StudyRows) -> None:
         self.name, self.factor, unit = name, 1.0, ""
         if name in _TIMES:
             self.factor, unit = scale(max(fmean(run[name] for run in runs) for runs in found.figures.values()), "s")

@@ -33,7 +33,7 @@ _KINDS: dict[str, tuple[tuple[type, ...], str, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class EventField:
     """Hold a field of an event.
 
     Attributes:
@@ -59,23 +59,23 @@ class Part:
 
 
 @cache
-def parts_of(event: str) -> Mapping[str, Part]:
+def parts_of(event: str) -> Mapping[str, EventField]:
     """Return the fields of an event, with those of a job's terms if it takes them."""
     if event == "decisions":
-        return {"after": Part(("int",), True)}
+        return {"after": EventField(("int",), True)}
     if event not in KNOWN:
         raise InstanceError("event", unknown(event, KNOWN))
     if event == "state":
         return {}
-    found: dict[str, Part] = {}
+    found: dict[str, EventField] = {}
     parameters = list(inspect.signature(getattr(Scheduler, event)).parameters.values())[1:]
     for x in parameters:
         if x.kind is x.VAR_KEYWORD:
-            found |= {f.name: Part((), True) for f in fields(Terms) if f.name != "array"}
+            found |= {f.name: EventField((), True) for f in fields(Terms) if f.name != "array"}
             continue
         words = [word.strip() for word in str(x.annotation).split("|")]
         kinds = tuple(word for word in words if word != "None")
-        found[x.name] = Part(kinds if all(kind in _KINDS for kind in kinds) else (), x.default is not x.empty)
+        found[x.name] = EventField(kinds if all(kind in _KINDS for kind in kinds) else (), x.default is not x.empty)
     return found
 
 

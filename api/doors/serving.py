@@ -19,7 +19,7 @@ _LEAVE = 20.0
 """Seconds beside the grace that interrupted solves may take to end."""
 
 
-class _Server(uvicorn.Server):
+class _SignalledServer(uvicorn.Server):
     """One that says when it listens, and that ends in good order at the first signal."""
 
     def __init__(self, config: uvicorn.Config, solves: Solves, grace: float, ready: Callable[[], None]) -> None:
@@ -55,6 +55,6 @@ def run(
         app, log_level="warning", access_log=False, lifespan="on", server_header=False, ws="none",
         timeout_keep_alive=30, timeout_graceful_shutdown=int(limits.grace + _LEAVE),
     )  # fmt: skip
-    server = _Server(config, solves, limits.grace, ready)
+    server = _SignalledServer(config, solves, limits.grace, ready)
     asyncio.run(server.serve(sockets=[listens]))
     return 0

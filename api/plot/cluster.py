@@ -127,9 +127,7 @@ def _frames(layout: Layout, scale: float) -> Panel:
 
 
 def fleet_scene(
-    fleet: Fleet,
-    held: Mapping[str, Mapping[str, Sequence[int]]],
-    shades: Sequence[str] | None = None,
+    fleet: Fleet, held: Mapping[str, Mapping[str, Sequence[int]]], shades: Sequence[str] | None = None
 ) -> Scene:
     """Return the picture of a fleet whose GPUs jobs, coloured by `shades`, hold: by job and name of the node."""
     place = {node: i for i, node in enumerate(fleet.names)}

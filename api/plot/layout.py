@@ -17,7 +17,7 @@ from gangplan.solvers.pipeline.published import interleaved, one_forward_one_bac
 
 from .colours import INK, colours
 from .partition import MIDDLE, Drawn, limited
-from .pipeline import MOST_NAMES, Timed, timed_scene
+from .pipeline import MOST_NAMES, TimedPasses, timed_scene
 from .scene import LEFT, RIGHT, Axis, Boxes, Dots, FloatArray, Key, Lines, Panel, Scene, Words
 from .simulation import steps
 
@@ -42,13 +42,11 @@ def layout_scene(entry: Drawn) -> Scene:
     timed = first_passes(problem, plan, verdict)
     pipeline = [replace(x, name="pipeline", heading=timed.told * (not x.bare)) for x in timed_scene([timed]).rows[0]]
     return Scene(
-        f"{problem!r}".partition("(")[2][:-1],
-        entry.worth(verdict.objective, plan.summary()),
-        [pipeline, halves],
+        f"{problem!r}".partition("(")[2][:-1], entry.worth(verdict.objective, plan.summary()), [pipeline, halves]
     )
 
 
-def first_passes(problem: LayoutProblem, plan: LayoutPlan, verdict: LayoutVerdict) -> Timed:
+def first_passes(problem: LayoutProblem, plan: LayoutPlan, verdict: LayoutVerdict) -> TimedPasses:
     """Return the passes of the first micro-batches of a step, as many as can be drawn, in the published order.
 
     That is 1F1B, interleaved or ZB-H1; chunks of a stage take equally long.
@@ -66,7 +64,7 @@ def first_passes(problem: LayoutProblem, plan: LayoutPlan, verdict: LayoutVerdic
     orders = (interleaved if v > 1 else zb_h1 if plan.zero_bubble else one_forward_one_backward)(drawn) or []
     found = verify_pipeline(drawn, drawn.plan([[drawn.number(*x) for x in order] for order in orders]))
     some = "" if shown == count else f"the first {shown} of {count} micro-batches"
-    return Timed(drawn, found.start, found.finish, found.objective or 0.0, found.memory, some)
+    return TimedPasses(drawn, found.start, found.finish, found.objective or 0.0, found.memory, some)
 
 
 def _stacked(name: str, parts: Mapping[str, FloatArray], factor: float, label: str) -> Panel:

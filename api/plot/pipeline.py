@@ -28,7 +28,7 @@ SIDE = 1.35
 """Inches to the right of the passes, for what devices are busy and hold."""
 
 
-class Timed(NamedTuple):
+class TimedPasses(NamedTuple):
     """When passes of a problem run: seconds, float64 (n,), in all `seconds`; what devices hold at most, and a bound."""
 
     problem: PipelineProblem
@@ -46,11 +46,11 @@ def pipeline_scene(entries: Sequence[Drawn]) -> Scene:
     for entry in entries:
         v = entry.verdict()
         told = " · ".join(filter(None, [entry.name, entry.worth(v.objective, f"bubble {percent(v.bubble)}")]))
-        found.append(Timed(entry.problem, v.start, v.finish, v.objective, v.memory, told, entry.bound))
+        found.append(TimedPasses(entry.problem, v.start, v.finish, v.objective, v.memory, told, entry.bound))
     return timed_scene(found)
 
 
-def timed_scene(entries: Sequence[Timed]) -> Scene:
+def timed_scene(entries: Sequence[TimedPasses]) -> Scene:
     """Return when passes run, plans or runs of them below each other, panels ``passes``."""
     last = max(max(float(x.finish.max()), x.bound or 0.0) for x in entries)
     factor, unit = scale(last, "s")
@@ -61,7 +61,7 @@ def timed_scene(entries: Sequence[Timed]) -> Scene:
     return Scene(f"{problem.micro_batches} micro-batches through {problem.stages} stages", told, rows)
 
 
-def _row(timed: Timed, axis: Axis, factor: float, *, several: bool) -> list[Panel]:
+def _row(timed: TimedPasses, axis: Axis, factor: float, *, several: bool) -> list[Panel]:
     problem, passes, p = timed.problem, timed.problem.passes(), timed.problem.devices
     every = np.arange(problem.n_passes)
     kind, stage = np.divmod(every // problem.micro_batches, problem.stages)

@@ -15,7 +15,7 @@ from gangplan.simulator.trace import Outcome
 from .colours import BAND, INK, SHADE
 from .partition import Drawn
 from .scene import LEFT, RIGHT, Axis, Boxes, Dots, FloatArray, Key, Lines, Panel, Scene, names_in
-from .simulation import Classes, Span, classify, jobs_panel, load_panel, queue_panel, small, words
+from .simulation import JobClasses, Span, classify, jobs_panel, load_panel, queue_panel, small, words
 
 MOST_JOBS, ROW = 48, 0.24
 """Jobs that have a row each, and inches of it; of more, lanes show who holds which GPUs."""
@@ -64,7 +64,7 @@ def describe(entry: Drawn, objective: float, finish: FloatArray) -> str:
     return entry.worth(objective, left, used)
 
 
-def as_outcome(problem: ScheduleProblem, plan: SchedulePlan, finish: FloatArray) -> tuple[Outcome, Classes]:
+def as_outcome(problem: ScheduleProblem, plan: SchedulePlan, finish: FloatArray) -> tuple[Outcome, JobClasses]:
     """Return what a plan would be as a simulated schedule, and the classes of its jobs by number of GPUs."""
     chosen = dict(_chosen(plan))
     size = np.array([job.degrees[chosen.get(j, 0)] for j, job in enumerate(problem.jobs)])
@@ -90,7 +90,7 @@ def _chosen(plan: SchedulePlan) -> list[tuple[int, int]]:
     return [(j, d) for j, d in enumerate(plan.degree.tolist()) if d >= 0]
 
 
-def _rows(entry: Drawn, span: Span, finish: FloatArray, classes: Classes) -> Panel:
+def _rows(entry: Drawn, span: Span, finish: FloatArray, classes: JobClasses) -> Panel:
     """Return the panel with a row a job: from its release to its start a line, then a box; its deadline a mark."""
     problem, plan = entry.problem, entry.plan
     runs = plan.degree >= 0

@@ -44,7 +44,7 @@ TICKS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Classes:
+class JobClasses:
     """Put jobs into a few classes that colours tell apart: entries of a legend, and that of each job, int (n,)."""
 
     keys: tuple[Key, ...]
@@ -143,7 +143,7 @@ def small(outcome: Outcome) -> bool:
     return len(outcome.row_job) <= MOST_ROWS and outcome.n_gpus <= MOST_LANES
 
 
-def load_panel(outcome: Outcome, span: Span, classes: Classes) -> Panel:
+def load_panel(outcome: Outcome, span: Span, classes: JobClasses) -> Panel:
     """Return the panel of GPUs in use over time by class, with those that there are."""
     edges, amount = span.edges, outcome.row_gpus * outcome.row_share
     time = (outcome.row_start, outcome.row_end, edges)
@@ -182,7 +182,7 @@ def area(at: FloatArray, low: FloatArray, high: FloatArray, shade: str, texts: l
     return Boxes(boxes[seen], shade, [texts[i] for i in first[seen]], name, crisp=True)
 
 
-def jobs_panel(outcome: Outcome, span: Span, classes: Classes) -> Panel:
+def jobs_panel(outcome: Outcome, span: Span, classes: JobClasses) -> Panel:
     """Return the panel of jobs on nodes over time, a lane a GPU."""
     found, flat = lanes(outcome), bool((outcome.row_node < 0).any())
     low, high, end = found.node_low, found.node_high, span.axis.high
@@ -242,7 +242,7 @@ def _down(outcome: Outcome, group: IntArray, edges: FloatArray) -> FloatArray:
     return means_of_groups(group[node], int(group.max()) + 1, outcome.room[node], *time)
 
 
-def classify(workload: Workload) -> Classes:
+def classify(workload: Workload) -> JobClasses:
     """Return classes for the jobs of a workload: its queues, those with most work first, or sizes."""
     work: Counter[str] = Counter()
     for queue, seconds in zip(workload.queue, (workload.gpus * workload.duration).tolist(), strict=True):
@@ -253,12 +253,12 @@ def classify(workload: Workload) -> Classes:
         number = {queue: i for i, queue in enumerate(named)}
         keys = [Key(queue or "no queue", (FEW[i],)) for i, queue in enumerate(named)]
         keys += [Key(f"{len(queues) - len(named)} others", (SHADE,))] * (len(queues) > len(named))
-        return Classes(tuple(keys), np.array([number.get(queue, len(number)) for queue in workload.queue]))
+        return JobClasses(tuple(keys), np.array([number.get(queue, len(number)) for queue in workload.queue]))
     sizes, of = members(workload, "size")
-    return Classes(tuple(Key(name, (SPECTRUM[SIZE_NAMES.index(name)],)) for name in sizes), of)
+    return JobClasses(tuple(Key(name, (SPECTRUM[SIZE_NAMES.index(name)],)) for name in sizes), of)
 
 
-def _texts(o: Outcome, found: Lanes, classes: Classes, begin: float) -> list[str]:
+def _texts(o: Outcome, found: Lanes, classes: JobClasses, begin: float) -> list[str]:
     texts = []
     fields = (found.job, found.row, found.restoring, found.start, found.end, found.high - found.low)
     for job, row, restoring, start, end, tall in zip(*(x.tolist() for x in fields), strict=True):

@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from gangplan.instances import InstanceError, dump
-from gangplan.instances.errors import Limit, brief, printable
+from gangplan.instances.errors import InputLimit, brief, printable
 from gangplan.instances.intake import io_error, parse_json, read_bytes, read_text
 from gangplan.solvers.run import OPTIMAL_GAP, relative_gap
 
@@ -26,7 +26,7 @@ PROOF = ".bound.json"
 """A plan is called NAME.json, the certificate of a bound NAME.bound.json."""
 _JUDGE = 60.0
 """Seconds that verifier or checker may take for a plan or a bound."""
-_FILE = Limit("GANGPLAN_MAX_SUBMISSION_BYTES", 2**24, "bytes of a submission")
+_FILE = InputLimit("GANGPLAN_MAX_SUBMISSION_BYTES", 2**24, "bytes of a submission")
 """Limit a file, and all files of a submission."""
 _FILES = 1000
 """Files of a submission."""

@@ -7,7 +7,7 @@ from itertools import combinations
 from typing import Any
 
 from gangplan.instances import InstanceError
-from gangplan.solvers.plain import Cumulative, Entry, ModelRow, OptionalInterval, Rows, Sum
+from gangplan.solvers.plain import Cumulative, Entry, ModelRow, OptionalInterval, PlainRows, Sum
 
 Terms = dict[int, int]
 
@@ -20,7 +20,7 @@ class Integers:
         factor: what 1 of the goal of the rows is in the goal of the problem.
     """
 
-    def __init__(self, rows: Rows, factor: float) -> None:
+    def __init__(self, rows: PlainRows, factor: float) -> None:
         self.rows, self.factor, self.goal = rows, factor, rows.goal.terms
         self.names, self.low, self.high = ([getattr(x, end) for x in rows.columns] for end in ("letter", "low", "high"))
         self.offset = rows.goal.constant + rows.constant * rows.scale

@@ -14,8 +14,7 @@ from gangplan.instances.errors import unknown
 from gangplan.instances.schedule import MoldableJob, ScheduleProblem
 from gangplan.solvers import Run
 from gangplan.solvers.partition.step.heft import one_by_one
-from gangplan.solvers.partition.step.schedule import Decoder as OpDecoder
-from gangplan.solvers.partition.step.schedule import Partial, mean_rank, ranked
+from gangplan.solvers.partition.step.schedule import OpDecoder, Partial, mean_rank, ranked
 
 from .step import Recorder, Step, begin
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gangplan.instances import InstanceError
-from gangplan.instances.certificates.nodes import Nodes
+from gangplan.instances.certificates.nodes import NodeFamilies
 from gangplan.instances.placement import PlacementProblem
 from gangplan.solvers.placement.columns import Columns
 from gangplan.solvers.placement.gpu_assignment import rows_of
@@ -58,7 +58,7 @@ def column_generation(problem: PlacementProblem) -> Iterator[Step]:
             return
         choose(run, columns)
         pays = [max(0.0, float(x) / unit) for x in columns.master.gangs(columns.best)]
-        firsts = [x.first for x in Nodes(problem).families]
+        firsts = [x.first for x in NodeFamilies(problem).families]
         best = {names[j]: pays[family[j]] if j in family else 0.0 for j in firsts}
         text = (
             f"Whole columns chosen out of {len(columns.patterns)} and all others within the gap; best prices by family"

@@ -16,8 +16,7 @@ from gangplan.solvers import Run
 from gangplan.solvers.method import OBJECTIVES, suite
 from gangplan.solvers.partition.step.plain import delays
 from gangplan.solvers.partition.textbook import Textbook
-from gangplan.solvers.plain import TICKS
-from gangplan.solvers.plain import Rows as PlainRows
+from gangplan.solvers.plain import TICKS, PlainRows
 from gangplan.solvers.schedule.grain import common
 
 from .integers import Integers, columns_of

@@ -12,7 +12,7 @@ import numpy as np
 
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import require_counts
-from gangplan.solvers.certificates.branch import Search
+from gangplan.solvers.certificates.branch import BranchSearch
 
 from ..plot.colours import GREY, INK
 from ..plot.scene import Axis, Dots, Key, Lines, Mark, Panel, Scene, Words
@@ -76,7 +76,7 @@ def branch_and_bound(
     if not goal > 0:
         raise InstanceError("problem", "any plan costs nothing")
     model = programme.exact(goal / programme.unit)
-    search = Search(model, Fraction(goal), lambda: inf, most)
+    search = BranchSearch(model, Fraction(goal), lambda: inf, most)
     unit, names = float(model.unit), [column.name for column in programme.columns]
     said: dict[int, tuple[int | None, int, str]] = {0: (None, 0, "")}
     for number, step in enumerate(search.steps()):

@@ -16,7 +16,7 @@ from gangplan.instances.torch_model.ops import Ops, passed_bytes, stacks
 
 
 @dataclass(frozen=True, slots=True)
-class Rival:
+class EqualPlan:
     """A plan by hand with equal `by`; its objective is None if it breaks a limit, the `problem`."""
 
     by: str
@@ -34,7 +34,7 @@ def equal_layers(ops: Ops, devices: int) -> list[int]:
     return _equal(next((layer for layer in found if max(layer) + 1 >= devices), found[-1]), devices)
 
 
-def rivals(problem: Problem, plan: Plan, ops: Ops) -> list[Rival]:
+def rivals(problem: Problem, plan: Plan, ops: Ops) -> list[EqualPlan]:
     """Return the best plan by hand with equal blocks, parameters and seconds, the best of all first.
 
     Args:
@@ -134,11 +134,11 @@ def _filled(load: FloatArray, limit: float) -> list[int]:
     return stage
 
 
-def _tried(problem: PartitionProblem, plan: PartitionPlan, by: str, stage: list[int]) -> Rival:
+def _tried(problem: PartitionProblem, plan: PartitionPlan, by: str, stage: list[int]) -> EqualPlan:
     both = np.array([*stage, *reversed(stage)][: len(plan.ops)], dtype=np.int32)
     both = np.unique(both, return_inverse=True)[1].astype(np.int32)
     verdict = verify(problem, replace(plan, device=both, stage=both))
-    return Rival(by, stage, verdict.objective, verdict.violations[0] if verdict.violations else "")
+    return EqualPlan(by, stage, verdict.objective, verdict.violations[0] if verdict.violations else "")
 
 
 SHORT = 60

@@ -42,7 +42,7 @@ class ScheduleRun(NamedTuple):
     finish: FloatArray
 
 
-class Stage(nn.Module):  # type: ignore[misc]
+class GptStage(nn.Module):  # type: ignore[misc]
     """A layer of a GPT, with the embedding before the first and the head after the last."""
 
     def __init__(self, first: bool, last: bool) -> None:
@@ -62,11 +62,11 @@ def loss(logits: Any, words: Any) -> Any:
     return nn.functional.cross_entropy(logits.flatten(0, 1), words.flatten())
 
 
-def toy(problem: PipelineProblem) -> tuple[list[Stage], Any, Any]:
+def toy(problem: PipelineProblem) -> tuple[list[GptStage], Any, Any]:
     """Return the stages, the same in each process, and words and what they predict."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        stages = [Stage(s == 0, s == problem.stages - 1) for s in range(problem.stages)]
+        stages = [GptStage(s == 0, s == problem.stages - 1) for s in range(problem.stages)]
         words = torch.randint(WORDS, (problem.micro_batches * SAMPLES, TOKENS + 1))
     return stages, words[:, :-1].contiguous(), words[:, 1:].contiguous()
 

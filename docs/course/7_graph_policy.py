@@ -42,7 +42,7 @@ from gangplan.learned.offline.policy import OfflinePolicy, OfflineSettings
 from gangplan.learned.offline.task import SAMPLES, drawn, solve_by
 from gangplan.learned.training.network import GraphNetwork, Packed
 from gangplan.learned.training.offline.lessons import problem_of
-from gangplan.learned.training.offline.training import SHARP, TIMES, Training, listwise
+from gangplan.learned.training.offline.training import SHARP, TIMES, OfflineTraining, listwise
 from gangplan.learned.training.trainer import start
 from gangplan.simulator.metrics import interval
 from gangplan.solvers.method import suite
@@ -81,7 +81,7 @@ SETTINGS = OfflineSettings(
     ops=8, lessons=60, validation=4, larger=16, label_seconds=0.1, minibatch=16, width=16, rounds=2,
     imitation_updates=120, rl_updates=20, rl_rate=2e-3, draws=2,
 )  # fmt: skip
-school = Training("placement", SETTINGS, 0)  # makes the labels
+school = OfflineTraining("placement", SETTINGS, 0)  # makes the labels
 known = [x.lesson for x in school.known if x.lesson is not None]
 print(f"imitation uses the {len(known)} of {len(school.known)} lessons whose plan an exact method claims to be optimal")
 

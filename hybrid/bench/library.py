@@ -134,7 +134,7 @@ def noted(instance: Instance, record: Record | None) -> Instance:
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class InstanceCheck:
     """What was checked of an instance.
 
     Attributes:
@@ -161,14 +161,14 @@ class Check:
         return not {self.plan, self.certificate} <= {"ok", "none", "left out"}
 
 
-def check(instance: Instance, record: Record | None, longest: float = inf) -> Check:
+def check(instance: Instance, record: Record | None, longest: float = inf) -> InstanceCheck:
     """Check a plan by the verifier and a certificate by the checker, from the manifest's problem and nothing else.
 
     A certificate whose check took more than `longest` seconds when it was made is left out.
     """
     began = time.perf_counter()
     optimal = instance.proved or (record is not None and record.status == "INFEASIBLE")
-    found = Check(instance.id, instance.objective, instance.size, optimal=optimal)
+    found = InstanceCheck(instance.id, instance.objective, instance.size, optimal=optimal)
     if record is None or record.hash != instance.hash:
         return found
     try:
@@ -215,7 +215,7 @@ def _certificate(problem: Any, record: Record, instance: Instance) -> str:
 
 def check_all(
     instances: Sequence[Instance], records: Mapping[str, Record], jobs: int, tell: Any, longest: float = inf
-) -> list[Check]:
+) -> list[InstanceCheck]:
     """Check instances in some processes, in their order."""
     found = []
     wanted = [records.get(x.id) for x in instances]

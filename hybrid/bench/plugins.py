@@ -154,7 +154,7 @@ def _told(cpu: float, notes: str, memory: float = 0.0, status: str = "") -> dict
     return told | {"status": SKIPPED if status == SKIPPED else FAILED} if status else told
 
 
-class _Server:
+class _PluginProcess:
     """The process that has loaded a solver, as its caller has it."""
 
     def __init__(self, place: str) -> None:
@@ -186,12 +186,12 @@ class _Server:
         self.process.wait()
 
 
-_servers: dict[str, _Server] = {}
+_servers: dict[str, _PluginProcess] = {}
 
 
-def _server(place: str) -> _Server:
+def _server(place: str) -> _PluginProcess:
     if place not in _servers or _servers[place].process.poll() is not None:
-        _servers[place] = _Server(place)
+        _servers[place] = _PluginProcess(place)
     return _servers[place]
 
 

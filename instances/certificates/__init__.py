@@ -16,12 +16,7 @@ if TYPE_CHECKING:
     from .document import ARGUMENTS as ARGUMENTS
     from .document import write as write
 else:
-    __getattr__ = exported(
-        __name__,
-        {
-            ".document": "ARGUMENTS write",
-        },
-    )
+    __getattr__ = exported(__name__, {".document": "ARGUMENTS write"})
 
 GAP = Fraction(1, 10**6)
 """A plan within this relative gap of a checked bound is called optimal."""

@@ -20,7 +20,7 @@ _ONE = 1 << 50
 
 
 @dataclass(frozen=True, slots=True)
-class Around(Certificate):
+class AroundCertificate(Certificate):
     """Join classes that no plan below the threshold keeps apart, until they are too much for a device.
 
     A device that has a class a and not a class b has a set of classes with the one and without the other. Its load is
@@ -43,7 +43,7 @@ class Around(Certificate):
         """Return the threshold."""
         if self.threshold <= 0:
             raise InstanceError("threshold", f"{self.threshold} is not above 0")
-        groups = _Groups(problem, self.threshold, Budget(min(self.steps, _STEPS), "it is not refuted in so many"))
+        groups = _ClassGroups(problem, self.threshold, Budget(min(self.steps, _STEPS), "it is not refuted in so many"))
         while not groups.refuted():
             before = len(groups.options)
             groups.join()
@@ -52,7 +52,7 @@ class Around(Certificate):
         return self.threshold / (1 + SLACK)
 
 
-class _Groups:
+class _ClassGroups:
     """Groups of classes that are together: (type, seconds, bytes) of each where it can be, and what they send."""
 
     def __init__(self, problem: Any, threshold: Fraction, steps: Budget) -> None:

@@ -23,7 +23,7 @@ _ENDLESS = 1 << 47
 
 
 @dataclass(frozen=True, slots=True)
-class Calls(Certificate):
+class CallsCertificate(Certificate):
     """The ops of a path are in calls of accelerators, one interval each, or on hosts, one after the other.
 
     A call that has p[i..j] of a path p and no more of it holds all that is between these two, the hull, and nothing
@@ -43,11 +43,11 @@ class Calls(Certificate):
 
     def bound(self, problem: Any) -> Fraction | float:
         """Return the least sum over the intervals of the path."""
-        from .paths import Path
+        from .paths import PathCertificate
 
-        if not self.ops or Path(self.ops).bound(problem) == inf:
+        if not self.ops or PathCertificate(self.ops).bound(problem) == inf:
             return 0 if not self.ops else inf
-        path, known = _Path(problem, self.ops), set[tuple[int, int]]()
+        path, known = _CallPath(problem, self.ops), set[tuple[int, int]]()
         while path.looked <= min(self.steps, _STEPS):
             value, used = path.intervals()
             dull = [x for x in used if x not in known]
@@ -61,7 +61,7 @@ class Calls(Certificate):
         return inf if value >= _ENDLESS else Fraction(value) / path.scale / (1 + SLACK) ** 2
 
 
-class _Path:
+class _CallPath:
     """A path and what calls on it take, in whole numbers rounded down."""
 
     def __init__(self, problem: Any, ops: tuple[int, ...]) -> None:

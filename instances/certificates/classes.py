@@ -15,7 +15,7 @@ from .exact import SLACK, exact
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Classes:
+class OpClasses:
     """The classes of ops of a problem, G of them, by device type.
 
     Attributes:
@@ -38,7 +38,7 @@ def numbered(colocation: list[int]) -> tuple[int, ...]:
 
 
 @lru_cache(maxsize=8)
-def classes_of(problem: Any) -> Classes:
+def classes_of(problem: Any) -> OpClasses:
     """Return the classes of a problem of a graph.
 
     A replica of a stage at degree k is k devices that take as long, so a class takes k times its seconds on each.
@@ -65,7 +65,7 @@ def classes_of(problem: Any) -> Classes:
             if count[t] != 0 and takes != inf and needs <= capacity[t]:
                 found.append((t, k * Fraction(takes), k * Fraction(needs)))
         options.append(tuple(found))
-    return Classes(of, tuple(count), tuple(capacity), tuple(options))
+    return OpClasses(of, tuple(count), tuple(capacity), tuple(options))
 
 
 def earlier(problem: Any, of: tuple[int, ...]) -> list[int]:

@@ -13,8 +13,8 @@ from ..depth_first import walk
 from ..errors import InstanceError
 from .document import Certificate
 from .exact import SLACK, Budget, weights
-from .nodes import Family, Nodes, Option
-from .patterns import Kind, Pattern
+from .nodes import JobFamily, NodeFamilies, NodeOption
+from .patterns import AlikeNodes, PricedPattern
 
 MOST = 1_000_000
 """Steps that any certificate may ask for: minutes."""
@@ -23,7 +23,7 @@ _LOOKS = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Covers(Certificate):
+class CoversCertificate(Certificate):
     """Let each gang pay a price for its workers, and look at all nodes that may cost less in sum than the threshold.
 
     A pattern, the tasks on a node, costs its gangs' shares by workers of what they cost at least because of it, less
@@ -52,7 +52,7 @@ class Covers(Certificate):
         """Return the bound of the prices, or the threshold if that is greater; `inf` if a gang cannot be placed."""
         if problem.goal != "slowdown":
             return Fraction(0)
-        nodes = Nodes(problem)
+        nodes = NodeFamilies(problem)
         weights(self.prices, len(nodes.families), "prices")
         cover = Cover(nodes, self.prices, Budget(min(self.steps, MOST), "are over before the search is"))
         if cover.value * nodes.unit < self.threshold:
@@ -68,11 +68,11 @@ class Covers(Certificate):
 class Cover:
     """The search for nodes that hold all gangs. `value`: what prices alone prove, in the unit of costs, or `inf`."""
 
-    def __init__(self, nodes: Nodes, prices: tuple[Fraction, ...], steps: Budget) -> None:
+    def __init__(self, nodes: NodeFamilies, prices: tuple[Fraction, ...], steps: Budget) -> None:
         self.families, self.unit, self.steps = nodes.families, nodes.unit, steps
         every = (int(x / nodes.unit) for x in prices)
         self.prices = [x if f.value is None else min(x, f.value) for f, x in zip(nodes.families, every, strict=True)]
-        self.kinds = [Kind(nodes, q, self.prices) for q in range(len(nodes.kinds))]
+        self.kinds = [AlikeNodes(nodes, q, self.prices) for q in range(len(nodes.kinds))]
         for kind in self.kinds:
             for pattern in kind.patterns(0, self.steps):
                 kind.limit = min(kind.limit, pattern.reduced)
@@ -88,7 +88,7 @@ class Cover:
         self.gap = -(-threshold // self.unit) - self.value
         every = [
             sorted(
-                (_Held(x, x.reduced - low) for x in kind.patterns(low + self.gap, self.steps)), key=lambda x: x.above
+                (_Excess(x, x.reduced - low) for x in kind.patterns(low + self.gap, self.steps)), key=lambda x: x.above
             )
             for kind, low in zip(self.kinds, self.least, strict=True)
         ]
@@ -96,7 +96,7 @@ class Cover:
         walk(self._extend(need, {}, [kind.count for kind in self.kinds], every, 0))
 
     def _extend(
-        self, need: dict[int, int], gangs: dict[int, _Gang], left: list[int], every: list[list[_Held]], spent: int
+        self, need: dict[int, int], gangs: dict[int, _GangNeed], left: list[int], every: list[list[_Excess]], spent: int
     ) -> Iterator[Any]:
         """Look at all ways to hold the jobs that are still to be placed, on the nodes that are left; see `walked`."""
         if not need:
@@ -128,14 +128,14 @@ class Cover:
             yield self._extend({g: n for g, n in need.items() if g != f}, gangs, left, able, total)
 
     def _placed(
-        self, held: _Held, need: dict[int, int], gangs: dict[int, _Gang]
-    ) -> tuple[dict[int, int], dict[int, _Gang], int]:
+        self, held: _Excess, need: dict[int, int], gangs: dict[int, _GangNeed]
+    ) -> tuple[dict[int, int], dict[int, _GangNeed], int]:
         """Return what is then to be placed, parts of gangs, and what these cost at least on top of what counts."""
         fewer, after, more = dict(need), dict(gangs), 0
         for x, whole in held.parts:
             f, done = x.family, True
             if x.split:
-                before = gangs.get(f, _Gang(x.degree))
+                before = gangs.get(f, _GangNeed(x.degree))
                 gang = before.with_(x, whole)
                 done, lacks = gang.workers == x.degree, self.families[f].servers - gang.servers
                 if done and lacks:  # they are on nodes without workers
@@ -149,7 +149,7 @@ class Cover:
         return fewer, after, more
 
 
-class _Gang(NamedTuple):
+class _GangNeed(NamedTuple):
     """Parts of a gang: workers, servers and nodes, the most that it costs because of one, and what counts already."""
 
     degree: int
@@ -159,9 +159,9 @@ class _Gang(NamedTuple):
     most: int = 0
     counted: int = 0
 
-    def with_(self, x: Option, whole: int) -> _Gang:
+    def with_(self, x: NodeOption, whole: int) -> _GangNeed:
         """Return the gang with a further part."""
-        return _Gang(
+        return _GangNeed(
             self.degree, self.workers + x.workers, self.servers + x.servers, self.nodes + 1,
             max(self.most, whole), self.counted + x.part(whole),
         )  # fmt: skip
@@ -172,14 +172,14 @@ class _Gang(NamedTuple):
         return max(0, self.most * self.workers // self.degree - self.counted)
 
 
-class _Held:
+class _Excess:
     """A pattern, and what it costs above the least of its kind of node."""
 
-    def __init__(self, pattern: Pattern, above: int) -> None:
+    def __init__(self, pattern: PricedPattern, above: int) -> None:
         self.above, self.parts = above, [*zip(pattern.options, pattern.whole, strict=True)]
         self.families = Counter(x.family for x in pattern.options)
 
-    def fits(self, need: dict[int, int], gangs: dict[int, _Gang], families: list[Family]) -> bool:
+    def fits(self, need: dict[int, int], gangs: dict[int, _GangNeed], families: list[JobFamily]) -> bool:
         """Return whether all jobs in it are still to be placed."""
         return all(need.get(f, 0) >= n for f, n in self.families.items()) and all(
             x.split

@@ -57,7 +57,7 @@ class Certificate:
 
 
 @dataclass(frozen=True, slots=True)
-class Best(Certificate):
+class BestCertificate(Certificate):
     """Each of some certificates holds, so the greatest of their bounds does.
 
     Attributes:
@@ -78,23 +78,23 @@ class Best(Certificate):
 ARGUMENTS = Lazy(
     __package__,
     {
-        "best": ".document:Best",
-        "shares": ".loads:Shares",
-        "path": ".paths:Path",
-        "rooms": ".rooms:Rooms",
-        "starts": ".starts:Starts",
-        "together": ".steps:Together",
-        "tree": ".linear:Tree",
-        "calls": ".calls:Calls",
-        "covers": ".covers:Covers",
-        "around": ".around:Around",
-        "grouped": ".grouped:Grouped",
-        "ideals": ".ideals:Ideals",
-        "under_way": ".under_way:UnderWay",
-        "recurrence": ".stages:Recurrence",
-        "families": ".layouts:Families",
-        "windows": ".windows:Windows",
-        "orders": ".orders:Orders",
+        "best": ".document:BestCertificate",
+        "shares": ".loads:SharesCertificate",
+        "path": ".paths:PathCertificate",
+        "rooms": ".rooms:RoomsCertificate",
+        "starts": ".starts:StartsCertificate",
+        "together": ".steps:TogetherCertificate",
+        "tree": ".linear:TreeCertificate",
+        "calls": ".calls:CallsCertificate",
+        "covers": ".covers:CoversCertificate",
+        "around": ".around:AroundCertificate",
+        "grouped": ".grouped:GroupedCertificate",
+        "ideals": ".ideals:IdealsCertificate",
+        "under_way": ".under_way:UnderWayCertificate",
+        "recurrence": ".stages:RecurrenceCertificate",
+        "families": ".layouts:FamiliesCertificate",
+        "windows": ".windows:WindowsCertificate",
+        "orders": ".orders:OrdersCertificate",
     },
 )
 """The arguments by name, one a class."""

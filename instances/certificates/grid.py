@@ -24,7 +24,7 @@ FINE = 2**40
 """Parts of a unit of the cost that prices are rounded to."""
 
 
-class Option(NamedTuple):
+class DegreeOption(NamedTuple):
     """A job at one of its degrees: GPUs, how long it holds them, above 0, and between which times it starts."""
 
     gpus: int
@@ -33,7 +33,7 @@ class Option(NamedTuple):
     last: int
 
 
-class Task(NamedTuple):
+class TimedTask(NamedTuple):
     """A job that costs something.
 
     Attributes:
@@ -44,10 +44,10 @@ class Task(NamedTuple):
 
     weight: int
     price: int | None
-    options: list[Option]
+    options: list[DegreeOption]
 
 
-class Grid:
+class TimeGrid:
     """The plans of a problem whose goal is below a threshold, as schedules of whole numbers.
 
     Attributes:
@@ -106,7 +106,7 @@ class Grid:
         must = [m.release - self.zero + min(p for _, p in m.runs) for m in menus if m.price is None and m.runs]
         self.alone = int(max(must, default=Fraction(0)) / self.tick)
 
-    def _task(self, menu: _Menu, last: Fraction) -> Task:
+    def _task(self, menu: _Menu, last: Fraction) -> TimedTask:
         options, cost = [], None if menu.price is None else int(menu.price / self.unit)
         weight, first = int(menu.weight * self.tick / self.unit), int((menu.release - self.zero) / self.tick)
         for d, p in menu.runs:
@@ -117,8 +117,8 @@ class Grid:
             if not ticks:  # it holds nothing, and costs least at once
                 cost = weight * first if cost is None else min(cost, weight * first)
             elif first <= at:
-                options.append(Option(d, ticks, first, at))
-        return Task(weight, cost, options)
+                options.append(DegreeOption(d, ticks, first, at))
+        return TimedTask(weight, cost, options)
 
     def bound(self, cost: int) -> Fraction:
         """Return what a plan has at least, if no schedule costs less than `cost`."""

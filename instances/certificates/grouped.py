@@ -10,11 +10,11 @@ from typing import Any, ClassVar
 from ..errors import InstanceError
 from .document import Certificate
 from .exact import SLACK, exact
-from .steps import STEPS, Apart, Search, joined, pair_of
+from .steps import STEPS, Apart, StepSearch, joined, pair_of
 
 
 @dataclass(frozen=True, slots=True)
-class Grouped(Certificate):
+class GroupedCertificate(Certificate):
     """Split the plans below a threshold until a path of calls shows that there is none.
 
     All devices are accelerators: each runs its ops in one call, which takes its inputs in first and sends its outputs
@@ -39,14 +39,14 @@ class Grouped(Certificate):
             raise InstanceError("threshold", f"{self.threshold} is not above 0")
         if problem.hosts().any():
             raise InstanceError("argument", "'grouped' is about devices that are no hosts")
-        search = _Search(problem, self.threshold, min(self.steps, STEPS), exact(problem.transfer()[None])[0])
+        search = _GroupedSearch(problem, self.threshold, min(self.steps, STEPS), exact(problem.transfer()[None])[0])
         todo: list[tuple[tuple[int, ...], Apart]] = [(search.of, frozenset())]
         while todo:
             todo += search.parts(*todo.pop())
         return self.threshold / (1 + SLACK) ** 2
 
 
-class _Search(Search):
+class _GroupedSearch(StepSearch):
     """A part of the search has a group for each class, and pairs that are not in one call."""
 
     def parts(self, of: tuple[int, ...], apart: Apart) -> list[tuple[tuple[int, ...], Apart]]:

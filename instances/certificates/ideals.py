@@ -19,7 +19,7 @@ _STEPS = 20_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Ideals(Certificate):
+class IdealsCertificate(Certificate):
     """Extend beginnings of a pipeline stage by stage, as long as each takes less than the threshold.
 
     A contiguous plan is a chain of ideals, sets of classes with all that come before them; a stage is what one has more
@@ -42,7 +42,7 @@ class Ideals(Certificate):
             raise InstanceError("argument", "'ideals' is about contiguous pipelines of devices of one type")
         if not all(classes_of(problem).options):
             return inf
-        search = _Search(problem, self.threshold, min(self.steps, _STEPS))
+        search = _IdealSearch(problem, self.threshold, min(self.steps, _STEPS))
         known, devices = {0}, problem.cluster.n_devices
         for k in range(1, devices + 1):
             known = {ideal for begun in known for ideal in search.stages(begun, devices - k)}
@@ -52,7 +52,7 @@ class Ideals(Certificate):
         return self.threshold / (1 + SLACK)
 
 
-class _Search:
+class _IdealSearch:
     """Sets are whole numbers, a bit for each class; classes come after those before them. Amounts are whole too."""
 
     def __init__(self, problem: Any, threshold: Fraction, steps: int) -> None:

@@ -34,7 +34,7 @@ Counts = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Families(Certificate):
+class FamiliesCertificate(Certificate):
     """Look at all layouts below a threshold: those of all degrees, whose stages are cut by dynamic programming.
 
     What stages cost is what the verifier says, in floating point; sums of it are off by far less than the slack.
@@ -51,14 +51,14 @@ class Families(Certificate):
 
     def bound(self, problem: Any) -> Fraction | float:
         """Return the threshold, or the seconds of a layout below it; infinite if no layout fits memory at all."""
-        search = _Search(problem, float(self.threshold), Budget(min(self.steps, _STEPS)))
+        search = _LayoutSearch(problem, float(self.threshold), Budget(min(self.steps, _STEPS)))
         least = min((search.least(family) for family in search.families()), default=inf)
         if least == inf and not search.cut:
             return inf
         return min(Fraction(self.threshold), Fraction(min(least, float(self.threshold)))) / (1 + SLACK)
 
 
-class _Family(NamedTuple):
+class _DegreeFamily(NamedTuple):
     """The pool and the degrees of each stage, chunks of a stage, micro-batches, and the share of others it waits."""
 
     pools: tuple[int, ...]
@@ -68,7 +68,7 @@ class _Family(NamedTuple):
     share: float
 
 
-class _Search:
+class _LayoutSearch:
     """All layouts of a problem that take less than some seconds.
 
     Attributes:
@@ -94,14 +94,14 @@ class _Search:
         # without sharing states gradients are sent twice, with it once, and weights
         zeros = (0, 1) if problem.width > problem.gradient_bytes else (1,)
         self.zeros = zeros if isinstance(model, MeasuredLayers) else (*zeros, 2, 3)
-        self.stage = lru_cache(100_000)(partial(_Stage, self))
+        self.stage = lru_cache(100_000)(partial(_StageCost, self))
         self.costs = cache(self._costs)
 
     def _costs(self, pool: int, at: Degrees) -> BlockCosts | None:
         self.steps.take(_COSTS)
         return block_costs(self.problem, self.problem.pools[pool], at)
 
-    def families(self) -> Iterator[_Family]:
+    def families(self) -> Iterator[_DegreeFamily]:
         """Yield those that are not refuted by what all their GPUs compute together."""
         pools = range(len(self.problem.pools))
         for used in (x for n in pools for x in permutations(pools, n + 1)):
@@ -110,7 +110,7 @@ class _Search:
                     self.steps.take()
                     yield from self._some(used, tensors, Degrees(1, c, e, d, b))
 
-    def _some(self, used: Sequence[int], tensors: Sequence[int], base: Degrees) -> Iterator[_Family]:
+    def _some(self, used: Sequence[int], tensors: Sequence[int], base: Degrees) -> Iterator[_DegreeFamily]:
         """Yield the families of some degrees."""
         at = [base._replace(tensor=t) for t in tensors]
         most = [self.problem.pools[k].count // x.ranks for k, x in zip(used, at, strict=True)]
@@ -144,7 +144,7 @@ class _Search:
             for zero, (v, share) in product((z for z in self.zeros if needs[z] <= room), shares):
                 if not self._beyond((m - share) * slowest + share * ahead):
                     degrees = tuple(x._replace(zero=zero) for _, x in each)
-                    yield _Family(tuple(k for k, _ in each), degrees, v, m, share)
+                    yield _DegreeFamily(tuple(k for k, _ in each), degrees, v, m, share)
 
     def _beyond(self, seconds: float) -> bool:
         """Return whether so many seconds are no less than the threshold, and remember that."""
@@ -161,7 +161,7 @@ class _Search:
         memory = stage_memory(self.problem, at, costs.weights, costs.expert_weights, 0.0, 0.0)
         return [float(x) * (1 - TOLERANCE) for x in sum(memory) - memory.buffers]
 
-    def least(self, family: _Family) -> float:
+    def least(self, family: _DegreeFamily) -> float:
         """Return the least seconds of a step below the threshold, infinite if there are none.
 
         By the blocks before a stage, what matters is the slowest stage so far, the sum of all, and the largest end.
@@ -202,7 +202,7 @@ class _Search:
             front = reached
         return min(((m - share) * a + share * b + c for a, b, c in front.get(self.total, [])), default=inf)
 
-    def _next(self, state: Counts, stage: int, family: _Family, after: int, room: int) -> Iterator[Counts]:
+    def _next(self, state: Counts, stage: int, family: _DegreeFamily, after: int, room: int) -> Iterator[Counts]:
         """Yield what a stage may have after some blocks; interleaved, of each kind of layer as many as there are."""
         p, v, count = len(family.pools), family.virtual, len(self.kinds)
         done = sum(state)
@@ -230,10 +230,10 @@ def _each(costs: BlockCosts) -> Any:
     return SimpleNamespace(seconds=seconds.tolist(), **{name: getattr(costs, name).tolist() for name in names})
 
 
-class _Stage:
+class _StageCost:
     """What a stage costs, by its blocks; so many micro-batches are under way, and handing one on takes so long."""
 
-    def __init__(self, search: _Search, pool: int, at: Degrees, under_way: float, handed: float) -> None:
+    def __init__(self, search: _LayoutSearch, pool: int, at: Degrees, under_way: float, handed: float) -> None:
         search.steps.take()
         self.problem, self.pool, self.at, self.steps = search.problem, search.problem.pools[pool], at, search.steps
         costs = search.costs(pool, at)

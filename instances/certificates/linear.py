@@ -73,7 +73,7 @@ def dual_value(
 
 
 @dataclass(frozen=True, slots=True)
-class Tree(Certificate):
+class TreeCertificate(Certificate):
     """Split the plans below a threshold until linear programming closes every part.
 
     The programme is made by the checker, of the problem and the threshold: see `rows`. A node splits a whole-numbered

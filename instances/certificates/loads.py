@@ -14,7 +14,7 @@ from .exact import SLACK, weights
 
 
 @dataclass(frozen=True, slots=True)
-class Shares(Certificate):
+class SharesCertificate(Certificate):
     """Weigh the seconds and the bytes of all devices: the linear programme over shares of classes, by its dual.
 
     With a weight y_t of a second and m_t of a byte on a device of type t, any plan of objective Z has

@@ -17,7 +17,7 @@ ONE = 2**40
 """Parts of 1 in which shares of compute, duties and amounts are counted, rounded down."""
 
 
-class Option(NamedTuple):
+class NodeOption(NamedTuple):
     """Some tasks of a gang on a node, workers among them; costs are of the whole gang, synchronisation as if it ran so.
 
     Attributes:
@@ -63,7 +63,7 @@ class Option(NamedTuple):
         return cost * self.workers // self.degree
 
 
-class Family(NamedTuple):
+class JobFamily(NamedTuple):
     """Jobs that are alike, of one worker each if there are several.
 
     Attributes:
@@ -81,7 +81,7 @@ class Family(NamedTuple):
     served: int
 
 
-class Nodes:
+class NodeFamilies:
     """The families of jobs, and the kinds of usable nodes: the options there, what a node has, how many there are.
 
     `host`: what a model adds to another's compute on its node, on a GPU that they share if that is less.
@@ -106,14 +106,14 @@ class Nodes:
             key = (job.model, job.worker, job.collective, job.servers, job.weight, self._rate[j], job.value, job.where)
             lone = job.workers == (1,) and job.name not in self._running
             found.setdefault(key if lone else j, []).append(j)
-        self.families: list[Family] = []
+        self.families: list[JobFamily] = []
         columns = []
         for f, same in enumerate(found.values()):
             job, nic = jobs[same[0]], Fraction(fleet.nic.max().item())
             size = Fraction(problem.speeds.gradient[problem.speeds.models.index(job.model)].item())
             served = Fraction(job.weight) * self._rate[same[0]] * size / max(job.servers, 1) / nic / self.unit
             value = None if job.value is None else floor(Fraction(job.value) / self.unit)
-            self.families.append(Family(same[0], len(same), value, job.servers, floor(served)))
+            self.families.append(JobFamily(same[0], len(same), value, job.servers, floor(served)))
             columns.append(self._options(f, same[0]))
         kinds = Counter[Any]()
         for n, nodes, own in zip(self._sample, alike.values(), zip(*columns, strict=True), strict=True):
@@ -133,7 +133,7 @@ class Nodes:
         kind = int(fleet.gpu_type[n]) if fleet.gpus[n] else -1
         return self._has(n), kind, float(fleet.link[n]), marks, alone
 
-    def _options(self, f: int, j: int) -> Iterator[tuple[Option, ...]]:
+    def _options(self, f: int, j: int) -> Iterator[tuple[NodeOption, ...]]:
         """Yield the options of a job on each kind of node."""
         job, fleet, speeds = self.problem.jobs[j], self.problem.fleet, self.problem.speeds
         seconds = self.problem.compute_at(j, self._sample).tolist()
@@ -158,7 +158,7 @@ class Nodes:
                         inside, through, apart = sync.seconds(a, p, Fraction(fleet.link[n].item()))
                         compute = per * Fraction(x)
                         takes = tuple(floor((a * y + p * z) * ONE) for y, z in zip(need, server, strict=True))
-                        options.append(Option(
+                        options.append(NodeOption(
                             f, d, a, p, k, floor(compute), floor((1 - shown) * compute),
                             floor(per * inside), floor(per * through), floor(per * apart),
                             job.collective == "hierarchical", moved,

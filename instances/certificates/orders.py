@@ -18,7 +18,7 @@ EACH = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Orders(Certificate):
+class OrdersCertificate(Certificate):
     """Run passes one after the other, each as early as it can, as long as the step may end before the threshold.
 
     A beginning is what devices have run so far. Of all passes that it lets start, let x be the one that would end
@@ -26,14 +26,14 @@ class Orders(Certificate):
     before it and delays nothing; so d is given each of its passes that can start before c, or x. If x takes memory
     that passes of other stages want first, it is also postponed until d has run something else. One is dropped
 
-    - if some pass and its tail, as `Windows` has it, do not end before the threshold;
+    - if some pass and its tail, as `WindowsCertificate` has it, do not end before the threshold;
     - if another of the same passes has all devices free and all data there no later.
 
     If beginnings come to an end, no plan is below the threshold. Steps have a barrier.
 
     Attributes:
         threshold: seconds; a plan that takes longer is no concern.
-        steps: in which the search is over, at most: `EACH` a beginning, and those of `Windows`.
+        steps: in which the search is over, at most: `EACH` a beginning, and those of `WindowsCertificate`.
     """
 
     objectives: ClassVar[tuple[str, ...]] = ("pipeline",)
@@ -49,7 +49,7 @@ class Orders(Certificate):
         budget.take(effort(problem))
         if starved(problem) is not None:
             return inf
-        search = Search(problem)
+        search = OrderSearch(problem)
         goal = ceil(self.threshold / search.tick)
         if search.run(goal, budget.take)[0]:
             raise InstanceError("threshold", "a plan may be below it")
@@ -87,7 +87,7 @@ class Beginning(NamedTuple):
         )
 
 
-class Search:
+class OrderSearch:
     """Beginnings of plans of a problem that has room for a micro-batch, with micro-batches in order.
 
     Attributes:

@@ -14,7 +14,7 @@ from .exact import SLACK, exact
 
 
 @dataclass(frozen=True, slots=True)
-class Path(Certificate):
+class PathCertificate(Certificate):
     """The ops of a path run one after the other, each no faster than its fastest device.
 
     Attributes:

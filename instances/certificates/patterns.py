@@ -11,18 +11,18 @@ from typing import Any, NamedTuple
 
 from ..depth_first import walked
 from .exact import Budget
-from .nodes import ONE, Nodes, Option
+from .nodes import ONE, NodeFamilies, NodeOption
 
 
-class Pattern(NamedTuple):
+class PricedPattern(NamedTuple):
     """Options on one node: their cost less what they pay, and what each gang costs at least because of them."""
 
     reduced: int
-    options: tuple[Option, ...]
+    options: tuple[NodeOption, ...]
     whole: tuple[int, ...]
 
 
-class Kind:
+class AlikeNodes:
     """Nodes that are alike, with prices of gangs, of which options pay their share by workers.
 
     Attributes:
@@ -30,7 +30,7 @@ class Kind:
         limit: of cost less pay; who iterates over patterns may lower it on the way.
     """
 
-    def __init__(self, nodes: Nodes, q: int, prices: list[int]) -> None:
+    def __init__(self, nodes: NodeFamilies, q: int, prices: list[int]) -> None:
         self.options, self._has, self.count = nodes.kinds[q]
         self.limit, self._host = 0, nodes.host
         self._many = [family.size for family in nodes.families]
@@ -41,14 +41,14 @@ class Kind:
         rows = [(x.model, slope) for x, slope in zip(self.options, slopes, strict=True)]
         self._meet = [[(a * self._host[k][m] + b * self._host[m][k]) // ONE for m, b in rows] for k, a in rows]
 
-    def patterns(self, limit: int, steps: Budget) -> Iterator[Pattern]:
+    def patterns(self, limit: int, steps: Budget) -> Iterator[PricedPattern]:
         """Yield all patterns whose cost less pay is below `limit`; each set of options that is looked at is a step."""
         self.limit, self._steps = limit, steps
         yield from walked(self._extend([], [], 0, list(range(len(self.options))), self._has))
 
     def _extend(
         self, chosen: list[int], slower: list[int], busy: int, able: list[int], left: tuple[int, ...]
-    ) -> Iterator[Pattern | Iterator[Any]]:
+    ) -> Iterator[PricedPattern | Iterator[Any]]:
         """Yield the patterns that have the chosen options, and others out of those that are able; see `walked`."""
         options, host, pays = self.options, self._host, self._pays
         self._steps.take()
@@ -56,7 +56,7 @@ class Kind:
         whole = [x.whole(s, busy - x.duty) for x, s in zip(mine, slower, strict=True)]
         value = sum(x.part(cost) - pays[i] for cost, x, i in zip(whole, mine, chosen, strict=True))
         if chosen and value < self.limit:
-            yield Pattern(value, tuple(mine), tuple(whole))
+            yield PricedPattern(value, tuple(mine), tuple(whole))
         # what another of a model suffers, and costs the chosen at least: a part of a gang may be slower elsewhere
         suffers, costs = dict[int, int](), dict[int, int]()
         for k in {options[i].model for i in able}:

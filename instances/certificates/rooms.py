@@ -25,7 +25,7 @@ _FINE = 2**60
 """Parts of the longest time, and of the largest room, that amounts are rounded down to."""
 
 
-class Room(NamedTuple):
+class LevelRoom(NamedTuple):
     """A level of the tree: no transfer from outside a part of it takes less, and no part of it holds more.
 
     Attributes:
@@ -39,7 +39,7 @@ class Room(NamedTuple):
     fan: int
 
 
-class Ops(NamedTuple):
+class OpOrder(NamedTuple):
     """What is known of the ops, in floats or in whole numbers: an order, inputs, seconds, classes, bytes of classes."""
 
     order: Sequence[int]
@@ -50,7 +50,7 @@ class Ops(NamedTuple):
 
 
 def earliest(
-    ops: Ops, rooms: Sequence[Room], head: Sequence[Any], more: Callable[[], bool], *, backwards: bool = False
+    ops: OpOrder, rooms: Sequence[LevelRoom], head: Sequence[Any], more: Callable[[], bool], *, backwards: bool = False
 ) -> list[Any]:
     """Return the earliest start of each op, by what has no room beside it.
 
@@ -85,7 +85,7 @@ def earliest(
 
 
 def taken_in(
-    ops: Ops, room: Room, head: Sequence[Any], v: int, at: Any, more: Callable[[], bool], *, backwards: bool
+    ops: OpOrder, room: LevelRoom, head: Sequence[Any], v: int, at: Any, more: Callable[[], bool], *, backwards: bool
 ) -> Iterator[tuple[Any, int]]:
     """Yield arrivals after `at`, each no later than the last, and a class in the part of v if that starts before."""
     inside, behind, first, w = {ops.of[v]}, {v: 0}, inf, v
@@ -107,7 +107,7 @@ def taken_in(
             yield first, ops.of[w]
 
 
-def rooms_of(problem: Any, capacity: list[Any]) -> list[Room]:
+def rooms_of(problem: Any, capacity: list[Any]) -> list[LevelRoom]:
     """Return the levels of a problem's tree, delays in floats as the verifier has them; a mesh is one of devices.
 
     Args:
@@ -118,7 +118,7 @@ def rooms_of(problem: Any, capacity: list[Any]) -> list[Room]:
     tree = isinstance(topology, TreeTopology)
     links = [(x.bandwidth, x.latency) for x in topology.levels] if tree else [topology.slowest_link()]
     parts = [[*range(len(capacity))], *(topology.group.tolist() if tree else [[0] * len(capacity)])]
-    rooms, delay = list[Room](), np.full(len(output), np.finfo(float).max)
+    rooms, delay = list[LevelRoom](), np.full(len(output), np.finfo(float).max)
     for below, above, (bandwidth, latency) in reversed([*zip(parts[:-1], parts[1:], links, strict=True)]):
         if len({*below}) == len({*above}):
             continue  # it joins no two parts
@@ -127,12 +127,12 @@ def rooms_of(problem: Any, capacity: list[Any]) -> list[Room]:
         for part, room in zip(below, capacity, strict=True):
             size[part] += room
         fan = max(Counter(whole for _, whole in {*zip(below, above, strict=True)}).values())
-        rooms.insert(0, Room(delay.tolist(), max(size.values()), fan))
+        rooms.insert(0, LevelRoom(delay.tolist(), max(size.values()), fan))
     return rooms
 
 
 def passes(
-    ops: Ops, rooms: Sequence[Room], head: Sequence[Any], tail: Sequence[Any], more: Callable[[], bool]
+    ops: OpOrder, rooms: Sequence[LevelRoom], head: Sequence[Any], tail: Sequence[Any], more: Callable[[], bool]
 ) -> Iterator[tuple[list[Any], list[Any]]]:
     """Yield later starts, and longer times from ends to the end of all: by devices, then by all levels of the tree.
 
@@ -150,7 +150,7 @@ def passes(
 
 
 @dataclass(frozen=True, slots=True)
-class Rooms(Certificate):
+class RoomsCertificate(Certificate):
     """Let inputs be late, or near; and those that are near have room: see `earliest`.
 
     That holds of starts, and of ends with time running backwards: no plan is shorter than the earliest start of an op,
@@ -184,7 +184,7 @@ class Rooms(Certificate):
         inputs: list[list[int]] = [[] for _ in of]
         for u, v in sorted(set(zip(graph.source.tolist(), graph.target.tolist(), strict=True))):
             inputs[v].append(u)
-        ops = Ops(graph.topological_order().tolist(), inputs, [int(x / unit) for x in fastest], of, size)
+        ops = OpOrder(graph.topological_order().tolist(), inputs, [int(x / unit) for x in fastest], of, size)
         every = rooms_of(problem, [x / byte for x in capacity]) if limited else []
         rooms = [
             room._replace(delay=[int(x / unit) for x in exact(np.array([room.delay]))[0]], size=int(room.size))

@@ -27,10 +27,10 @@ _TERMS = 2_000_000
 @lru_cache(maxsize=4)
 def model_of(problem: Any, threshold: Fraction) -> LinearModel:
     """Return the programme that every plan of at most `threshold` seconds gives a solution of."""
-    return _Rows(problem, threshold).model
+    return _LinearRows(problem, threshold).model
 
 
-class _Rows:
+class _LinearRows:
     def __init__(self, problem: Any, threshold: Fraction) -> None:
         self.problem, self.classes = problem, classes_of(problem)
         unit = unit_of(threshold)

@@ -28,7 +28,7 @@ State = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Recurrence(Certificate):
+class RecurrenceCertificate(Certificate):
     """Find the least time of a pipeline of replicated stages, level by level, over all ideals of the order.
 
     A pipeline is a chain of ideals; its first stage runs on some members of the group, the rest on the others. Amounts
@@ -48,14 +48,14 @@ class Recurrence(Certificate):
         """Return the least time or the threshold: without memory, and with it if that proves too little."""
         if self.threshold <= 0:
             raise InstanceError("threshold", f"{self.threshold} is not above 0")
-        family, top = _Family(problem, self.threshold, min(self.steps, _STEPS)), len(problem.members()) - 1
-        value = _Level(family, top, memory=False).least()
+        family, top = _IdealFamily(problem, self.threshold, min(self.steps, _STEPS)), len(problem.members()) - 1
+        value = _GroupPipelines(family, top, memory=False).least()
         if value < family.one and problem.capacity()[0] < inf and problem.memory_model != "none":
-            value = _Level(family, top, memory=True).least()
+            value = _GroupPipelines(family, top, memory=True).least()
         return self.threshold * Fraction(min(value, family.one), family.one) / (1 + SLACK)
 
 
-class _Family:
+class _IdealFamily:
     """All N ideals, smaller ones first, and what has been done at each in whole numbers: of seconds and of bytes.
 
     Attributes:
@@ -154,15 +154,15 @@ def _ideals(problem: Any, of: tuple[int, ...]) -> Iterator[list[int]]:
         yield [ideal >> g & 1 for g in range(count)]
 
 
-class _Level:
+class _GroupPipelines:
     """Pipelines over the members of a group of a level, from any ideal to any other."""
 
-    def __init__(self, family: _Family, level: int, *, memory: bool) -> None:
+    def __init__(self, family: _IdealFamily, level: int, *, memory: bool) -> None:
         problem = family.problem
         self.family, self.level, self.memory = family, level, memory
         self.members, self.tracked = problem.members()[level], memory and problem.training
         self.cap = family.one * prod(problem.members()[level + 1 :])
-        self.inner = _Level(family, level - 1, memory=memory) if level else None
+        self.inner = _GroupPipelines(family, level - 1, memory=memory) if level else None
         self.moves, self.known = family.moves(level), dict[int, dict[State, Any]]()
         # (members used, replicas, row of the menu or replicas inside each, replicas of stages)
         self.options: list[tuple[int, int, int, int]] = []

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 from ..errors import InstanceError
 from .document import Certificate
 from .exact import weights
-from .grid import FINE, Grid, Option
+from .grid import FINE, DegreeOption, TimeGrid
 
 _STEPS = 20_000_000
 """Steps that any certificate may ask for: minutes."""
@@ -25,7 +25,7 @@ _NEVER = 2**20_000
 
 
 @dataclass(frozen=True, slots=True)
-class Starts(Certificate):
+class StartsCertificate(Certificate):
     """Start jobs one after the other, each as early as it can, as long as that may cost less than the threshold.
 
     Take a schedule that costs less. Move each job, in the order of starts, to the first time from the start before it
@@ -62,17 +62,17 @@ class Starts(Certificate):
         weights(self.prices, max(0, len(self.times) - 1), "prices")
         if any(a >= b for a, b in pairwise(self.times)):
             raise InstanceError("times", "do not ascend")
-        grid = Grid(problem, self.threshold)
+        grid = TimeGrid(problem, self.threshold)
         if grid.impossible:
             return inf
-        search = _Search(grid, _Paid(grid, self.times, self.prices))
+        search = _StartTree(grid, _Paid(grid, self.times, self.prices))
         return grid.bound(search.least() if self.steps <= 0 else search.run(min(self.steps, _STEPS)))
 
 
 class _Paid:
     """Prices over time in whole numbers, parts of the cost's unit; rounded ones are prices as well."""
 
-    def __init__(self, grid: Grid, times: tuple[Fraction, ...], prices: tuple[Fraction, ...]) -> None:
+    def __init__(self, grid: TimeGrid, times: tuple[Fraction, ...], prices: tuple[Fraction, ...]) -> None:
         self.times = [floor(x / grid.tick) for x in times]
         self.prices = [floor(x * grid.tick / grid.unit * FINE) for x in prices]
         steps = [(b - a) * price for (a, b), price in zip(pairwise(self.times), self.prices, strict=True)]
@@ -90,14 +90,14 @@ class _Paid:
         return self.known[at]
 
 
-class _Run:
+class _TimedOption:
     """An option of a task, with what it costs at least from any time on.
 
     The cost is piecewise linear in the start: least at an end of what is asked for, or where it starts or ends at one
     of the times.
     """
 
-    def __init__(self, paid: _Paid, weight: int, option: Option) -> None:
+    def __init__(self, paid: _Paid, weight: int, option: DegreeOption) -> None:
         self.paid, self.weight, self.option = paid, weight * FINE, option
         _, ticks, first, last = option
         inner = {s for x in paid.times for s in (x, x - ticks) if first < s < last}
@@ -125,11 +125,11 @@ class _Begun(NamedTuple):
     free: tuple[int, ...]
 
 
-class _Search:
-    def __init__(self, grid: Grid, paid: _Paid) -> None:
+class _StartTree:
+    def __init__(self, grid: TimeGrid, paid: _Paid) -> None:
         self.grid, self.paid = grid, paid
         self.prices = [_NEVER if task.price is None else task.price * FINE for task in grid.tasks]
-        self.runs = [[_Run(paid, task.weight, option) for option in task.options] for task in grid.tasks]
+        self.runs = [[_TimedOption(paid, task.weight, option) for option in task.options] for task in grid.tasks]
         self.most = (grid.goal - 1) * FINE
         self.columns: dict[int, list[int]] = {}
         # what a makespan of M costs, less the prices of all GPUs until then: least at one of the times

@@ -16,7 +16,7 @@ from .classes import numbered
 from .document import Certificate
 from .exact import SLACK, Budget, exact
 from .paths import early
-from .rooms import Room, rooms_of
+from .rooms import LevelRoom, rooms_of
 
 STEPS = 10**8
 """Arcs and pairs that any certificate may have looked at: minutes."""
@@ -29,7 +29,7 @@ Branch = tuple[tuple[View, ...], Arcs]
 
 
 @dataclass(frozen=True, slots=True)
-class Together(Certificate):
+class TogetherCertificate(Certificate):
     """Split the plans below a threshold until a path shows that there is none.
 
     Every op takes its fastest time. Two classes are together on a device, then their ops run one after the other; or
@@ -53,7 +53,7 @@ class Together(Certificate):
         """Return the threshold, less what starts may be early by."""
         if self.threshold <= 0:
             raise InstanceError("threshold", f"{self.threshold} is not above 0")
-        search = Search(problem, self.threshold, min(self.steps, STEPS))
+        search = StepSearch(problem, self.threshold, min(self.steps, STEPS))
         if self.parts:
             series = series_of(problem)
             if len(self.parts) != len(series) or sum(self.parts) < self.threshold:
@@ -65,7 +65,7 @@ class Together(Certificate):
         return self.threshold / (1 + SLACK) / (1 + early(problem, len(search.took)))
 
 
-class Search:
+class StepSearch:
     """Seconds are whole numbers, rounded down.
 
     A branch has a group for each class at each level of the tree, pairs that are apart there, and arcs of order.
@@ -92,9 +92,9 @@ class Search:
         self.devices = cluster.n_devices
         # devices that are busy half of the time: what is where decides more than what is first
         self.crowded = 2 * sum(self.took) >= self.goal * self.devices
-        one = Room(delay or [threshold] * n, max(room), self.devices)
+        one = LevelRoom(delay or [threshold] * n, max(room), self.devices)
         self.rooms = [
-            Room([int(Fraction(min(threshold, y)) * scale) for y in x.delay], int(x.size), x.fan)
+            LevelRoom([int(Fraction(min(threshold, y)) * scale) for y in x.delay], int(x.size), x.fan)
             for x in ([one] if delay or self.devices == 1 else rooms_of(problem, room))
         ]
 

@@ -17,7 +17,7 @@ from .exact import SLACK, exact, weights
 
 
 @dataclass(frozen=True, slots=True)
-class UnderWay(Certificate):
+class UnderWayCertificate(Certificate):
     """Price the classes of ops, and count what sequences of stages can hold at most.
 
     A stage of r replicas of t devices, with R replicas in all later stages, has v = ceil(R / r) further samples under

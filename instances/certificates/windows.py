@@ -31,7 +31,7 @@ MOST = 50_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Windows(Certificate):
+class WindowsCertificate(Certificate):
     """Fit all that a device has to run between the heads and the tails of its passes.
 
     A pass follows the one that it waits for; the one before it of its kind and stage; and, where a device has room for

@@ -18,12 +18,7 @@ if TYPE_CHECKING:
     from .builder import ELEMENT_BYTES as ELEMENT_BYTES
     from .builder import GraphBuilder as GraphBuilder
 else:
-    __getattr__ = exported(
-        __name__,
-        {
-            ".builder": "ELEMENT_BYTES GraphBuilder",
-        },
-    )
+    __getattr__ = exported(__name__, {".builder": "ELEMENT_BYTES GraphBuilder"})
 
 _MODULES = {
     "language_models": ("bert", "gpt", "moe", "gnmt"),

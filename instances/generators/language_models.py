@@ -41,7 +41,7 @@ def bert(
     positions: Annotated[int, "rows of the position embedding"] = 512,
 ) -> GraphBuilder:
     """Build BERT's encoder with its pooler (Devlin et al., NAACL 2019); the defaults are BERT-base."""
-    shape = _Shape(layers, hidden, heads, sequence, batch, vocabulary)
+    shape = _ModelShape(layers, hidden, heads, sequence, batch, vocabulary)
     if sequence > positions:
         raise InstanceError("sequence", f"{sequence!r} is more than the {positions!r} positions")
     b = GraphBuilder()
@@ -76,11 +76,11 @@ def gpt(
     A layer has 14 forward ops: ``generate("gpt", layers=178)`` has 4,996 ops, backward ones included.
     """
     require_counts(context=context)
-    shape = _Shape(layers, hidden, heads, context, batch, vocabulary)
+    shape = _ModelShape(layers, hidden, heads, context, batch, vocabulary)
     return _decoder_only(shape, lambda b, name, i, x: _feed_forward(b, shape, name, x))
 
 
-def _decoder_only(shape: _Shape, block: Callable[[GraphBuilder, str, int, str], str]) -> GraphBuilder:
+def _decoder_only(shape: _ModelShape, block: Callable[[GraphBuilder, str, int, str], str]) -> GraphBuilder:
     """Build a GPT whose layers each have attention and a `block`: of a builder, a name, a layer and an input."""
     b = GraphBuilder()
     hidden, context, size = shape.hidden, shape.sequence, shape.tokens * shape.hidden
@@ -100,7 +100,7 @@ def _decoder_only(shape: _Shape, block: Callable[[GraphBuilder, str, int, str], 
 
 
 @dataclass(frozen=True, slots=True)
-class _Shape:
+class _ModelShape:
     layers: int
     hidden: int
     heads: int
@@ -118,22 +118,22 @@ class _Shape:
         return self.batch * self.sequence
 
 
-def _linear(b: GraphBuilder, shape: _Shape, name: str, x: str, *, inner: int, outer: int) -> str:
+def _linear(b: GraphBuilder, shape: _ModelShape, name: str, x: str, *, inner: int, outer: int) -> str:
     flops = 2 * shape.tokens * inner * outer
     return b.op(name, x, flops=flops, output=shape.tokens * outer, parameters=inner * outer + outer)
 
 
-def _norm(b: GraphBuilder, shape: _Shape, name: str, x: str) -> str:
+def _norm(b: GraphBuilder, shape: _ModelShape, name: str, x: str) -> str:
     size = shape.tokens * shape.hidden
     return b.op(name, x, flops=NORM_FLOPS * size, output=size, parameters=2 * shape.hidden)
 
 
-def _residual(b: GraphBuilder, shape: _Shape, name: str, x: str, y: str) -> str:
+def _residual(b: GraphBuilder, shape: _ModelShape, name: str, x: str, y: str) -> str:
     size = shape.tokens * shape.hidden
     return b.op(name, x, y, flops=size, output=size)
 
 
-def _attention(b: GraphBuilder, shape: _Shape, name: str, x: str) -> str:
+def _attention(b: GraphBuilder, shape: _ModelShape, name: str, x: str) -> str:
     h, size = shape.hidden, shape.tokens * shape.hidden
     query, key, value = (_linear(b, shape, f"{name}/{part}", x, inner=h, outer=h) for part in ("query", "key", "value"))
     pairs = shape.heads * shape.tokens * shape.sequence
@@ -144,7 +144,7 @@ def _attention(b: GraphBuilder, shape: _Shape, name: str, x: str) -> str:
     return _linear(b, shape, f"{name}/projection", mixed, inner=h, outer=h)
 
 
-def _feed_forward(b: GraphBuilder, shape: _Shape, name: str, x: str) -> str:
+def _feed_forward(b: GraphBuilder, shape: _ModelShape, name: str, x: str) -> str:
     inner = 4 * shape.hidden
     up = _linear(b, shape, f"{name}/up", x, inner=shape.hidden, outer=inner)
     width = shape.tokens * inner
@@ -174,7 +174,7 @@ def moe(
     """
     require_counts(context=context, experts=experts, top_k=top_k)
     require_number(capacity, "capacity", positive=True)
-    shape = _Shape(layers, hidden, heads, context, batch, vocabulary)
+    shape = _ModelShape(layers, hidden, heads, context, batch, vocabulary)
     if layers < 2:
         raise InstanceError("layers", f"{layers!r} leaves no second layer for the experts")
     if top_k > experts:
@@ -189,7 +189,7 @@ def moe(
     return _decoder_only(shape, block)
 
 
-def _experts(b: GraphBuilder, shape: _Shape, name: str, x: str, experts: int, top_k: int, room: int) -> str:
+def _experts(b: GraphBuilder, shape: _ModelShape, name: str, x: str, experts: int, top_k: int, room: int) -> str:
     tokens, h = shape.tokens, shape.hidden
     scores = b.op(f"{name}/router", x, flops=2 * tokens * h * experts, output=tokens * experts, parameters=h * experts)
     # a token's choices: an expert's number and its weight

@@ -22,11 +22,7 @@ if TYPE_CHECKING:
     from .stages import megatron as megatron
 else:
     __getattr__ = exported(
-        __name__,
-        {
-            "..kinds": "Plan",
-            ".stages": "MEMORY_MODELS StagesPlan StagesProblem TensorMenu megatron",
-        },
+        __name__, {"..kinds": "Plan", ".stages": "MEMORY_MODELS StagesPlan StagesProblem TensorMenu megatron"}
     )
 
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ..arrays import FloatArray, IntArray, require_choice, require_number
 from ..errors import InstanceError, in_file
 from ..intake import as_float, read_json, read_text
-from .trace_rows import Format, Row
+from .trace_rows import Format, TraceRow
 
 _COLUMNS = ("model", "command", "directory", "option", "data", "steps", "GPUs", "weight", "objective", "arrival")
 
@@ -76,7 +76,7 @@ def read_gavel_trace(path: str | PathLike[str], *, skip_bad: bool = False) -> Ga
     )
 
 
-def _job(row: Row) -> tuple[str, str, int, int, float, float]:
+def _job(row: TraceRow) -> tuple[str, str, int, int, float, float]:
     weight = as_float(row["weight"], "weight", positive=True)
     return str(row.line - 1), row.text("model"), row.whole("GPUs"), row.whole("steps"), weight, row.number("arrival")
 

@@ -16,7 +16,7 @@ from ..layout.models import MODELS
 from ..layout.pool import DOMAIN, gpu_pool
 from ..layout.problem import LayoutPlan, LayoutProblem
 from ..layout.transformer import Transformer
-from .trace_rows import Format, Row, table
+from .trace_rows import Format, TraceRow, table
 
 _NEEDS = "gpu model gpus precision global_batch micro_batch sequence tp pp tokens_per_s_per_gpu"
 _TAKES = "fsdp cp vp ep"
@@ -47,7 +47,7 @@ def read_measured_layouts(
         return tuple(form.read(table(read_text(path)))[0])
 
 
-def _step(row: Row, models: Mapping[str, Transformer]) -> MeasuredStep:
+def _step(row: TraceRow, models: Mapping[str, Transformer]) -> MeasuredStep:
     model, gpu = models.get(_bare(row.text("model"))), row.text("gpu")
     if model is None:
         raise InstanceError("model", unknown(row.text("model"), [x.name for x in models.values()]))

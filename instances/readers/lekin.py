@@ -19,7 +19,7 @@ DUE = ("drop", "deadline")
 
 
 @dataclass(slots=True)
-class _Block:
+class _LekinBlock:
     """A job or a work centre: its name, its line, numbers by key, and what is below it."""
 
     name: str
@@ -53,8 +53,8 @@ def read_lekin(jobs: Path, machines: Path, due: str = "drop") -> ScheduleProblem
         return _problem(_blocks(texts[0], "Job", "Oper"), centres, due)
 
 
-def _blocks(text: str, head: str, part: str) -> list[_Block]:
-    found: list[_Block] = []
+def _blocks(text: str, head: str, part: str) -> list[_LekinBlock]:
+    found: list[_LekinBlock] = []
     for at, line in enumerate(text.splitlines(), 1):
         key, colon, value = (x.strip() for x in line.partition(":"))
         if not key and not colon:
@@ -64,7 +64,7 @@ def _blocks(text: str, head: str, part: str) -> list[_Block]:
         if key == head:
             if any(block.name == value for block in found):
                 raise InstanceError(f"line {at}: {key}", f"{value!r} is a duplicate")
-            found.append(_Block(value, at))
+            found.append(_LekinBlock(value, at))
         elif key == "Setup" and value:
             raise InstanceError(f"line {at}: Setup", f"{value!r}: there are no set-up times here")
         elif found and key == part:
@@ -79,7 +79,7 @@ def _blocks(text: str, head: str, part: str) -> list[_Block]:
     return found
 
 
-def _problem(jobs: list[_Block], centres: list[tuple[str, int]], due: str) -> ScheduleProblem | StepProblem:
+def _problem(jobs: list[_LekinBlock], centres: list[tuple[str, int]], due: str) -> ScheduleProblem | StepProblem:
     known, routes = {name for name, _ in centres}, []
     for job in jobs:
         if not job.parts:

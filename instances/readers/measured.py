@@ -21,7 +21,7 @@ from ..errors import ENTRIES, InstanceError, in_file
 from ..intake import as_float, csv_rows, parse_json, read_text
 from .gavel import throughput_tables
 from .together import Together, looks_like_together, read_together
-from .trace_rows import Content, Format, Row, table
+from .trace_rows import Content, Format, TraceRow, table
 
 _number = partial(as_float, positive=True)
 _PLACEMENT = re.compile(r"[1-9]+")
@@ -48,7 +48,7 @@ class Pairs:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Steps:
+class MeasuredSteps:
     """One model's steps under many placements, n of them.
 
     Attributes:
@@ -88,7 +88,7 @@ class Servers:
     seconds: FloatArray
 
 
-def read_measured(path: str | PathLike[str]) -> list[Pairs | Steps | Servers | Together]:
+def read_measured(path: str | PathLike[str]) -> list[Pairs | MeasuredSteps | Servers | Together]:
     """Read a file of one of the formats; Gavel's has pairs of each GPU type."""
     text, name = read_text(path), Path(path).stem
     with in_file(path):
@@ -139,10 +139,10 @@ def _matrix(rows: list[list[str]], name: str) -> Pairs:
     return Pairs(name, tuple(jobs), np.full(len(jobs), np.nan), kept, links=True)
 
 
-def _pollux(content: Content, name: str) -> Steps:
+def _pollux(content: Content, name: str) -> MeasuredSteps:
     placement, batch, seconds = zip(*_STEPS.read(content)[0], strict=True)
     per_node = [[int(digit) for digit in text] for text in placement]
-    return Steps(
+    return MeasuredSteps(
         name=name,
         placement=placement,
         nodes=np.array([len(x) for x in per_node], dtype=np.int32),
@@ -153,7 +153,7 @@ def _pollux(content: Content, name: str) -> Steps:
     )
 
 
-def _step(row: Row) -> tuple[str, float, float]:
+def _step(row: TraceRow) -> tuple[str, float, float]:
     if not _PLACEMENT.fullmatch(row["placement"]):
         raise InstanceError("placement", f"{row['placement']!r} is not the workers on each node, such as 112")
     return row["placement"], _number(row["local_bsz"], "local_bsz"), _number(row["step_time"], "step_time")

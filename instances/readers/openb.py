@@ -20,7 +20,7 @@ from ..intake import read_text
 from ..placement.fleet import Fleet
 from ..placement.job import Demand, Task
 from .trace_formats import MEBIBYTE, MILLI
-from .trace_rows import Format, Row, table
+from .trace_rows import Format, TraceRow, table
 
 LINK, NIC = 50e9, 12.5e9
 """Bytes/s between GPUs of a node and of its NIC, which the files do not state; placing single pods needs neither."""
@@ -78,14 +78,14 @@ class Node(NamedTuple):
     model: str
 
 
-def _node(row: Row) -> Node:
+def _node(row: TraceRow) -> Node:
     gpus, model = row.whole("gpu", 0), _model(row["model"])
     if gpus and not model:
         raise InstanceError("model", f"is missing for {gpus} GPUs")
     return Node(row.text("sn"), row.whole("cpu_milli", 0), row.whole("memory_mib", 0), gpus, model)
 
 
-def _pod(row: Row) -> tuple[str, Task]:
+def _pod(row: TraceRow) -> tuple[str, Task]:
     gpus, milli = row.whole("num_gpu", 0), row.whole("gpu_milli", 0)
     if gpus and not 0 < milli <= MILLI:
         raise InstanceError("gpu_milli", f"{milli} is not from 1 to {MILLI}")

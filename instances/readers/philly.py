@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..errors import InstanceError, within
-from .trace_rows import NEVER_RAN, NO_GPU, Format, Job, Row
+from .trace_rows import NEVER_RAN, NO_GPU, Format, Job, TraceRow
 
 _KEYS = {"jobid", "submitted_time", "attempts"}
 
@@ -27,18 +27,18 @@ def _objects(value: Any, field: str) -> list[dict[str, Any]]:
     return value
 
 
-def _job(row: Row) -> Job | str:
+def _job(row: TraceRow) -> Job | str:
     """Read a job: the GPUs of its first attempt, for as long as all attempts ran."""
     record = row["job"]
     if not isinstance(record, dict):
         raise InstanceError("job", f"{record!r} is not an object")
     attempts = _objects(record.get("attempts"), "attempts")
-    words = Row((key, str(record.get(key) or "")) for key in ("jobid", "vc", "submitted_time"))
+    words = TraceRow((key, str(record.get(key) or "")) for key in ("jobid", "vc", "submitted_time"))
     if not attempts:
         return NEVER_RAN
     seconds = 0.0
     for i, attempt in enumerate(attempts):
-        times = Row((key, str(attempt.get(key) or "")) for key in ("start_time", "end_time"))
+        times = TraceRow((key, str(attempt.get(key) or "")) for key in ("start_time", "end_time"))
         if times.blank("start_time") or times.blank("end_time"):
             return NEVER_RAN
         with within(f"attempts[{i}]"):
@@ -53,7 +53,7 @@ def _job(row: Row) -> Job | str:
     return Job(words.text("jobid"), submit, gpus, seconds, words["vc"], user=user)
 
 
-def _row(row: Row) -> Job:
+def _row(row: TraceRow) -> Job:
     """Read a job of the CSV, which names none: they are counted from 0."""
     submit = row.moment("timestamp")
     return Job(str(row.line - 2), submit, row.whole("num_gpus"), row.number("duration"), row["cluster"])

@@ -22,7 +22,7 @@ FIELDS = ("forward_compute_time", "backward_compute_time", "activation_size", "p
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
-class _Op(NamedTuple):
+class _ProfiledOp(NamedTuple):
     name: str
     line: int
     description: str
@@ -71,8 +71,8 @@ def from_pipedream(
     return with_backward(graph, np.array([[op.backward * MILLISECOND for op in ops]]), graph.memory)
 
 
-def _parse(text: str) -> tuple[list[_Op], list[tuple[str, str]]]:
-    ops: list[_Op] = []
+def _parse(text: str) -> tuple[list[_ProfiledOp], list[tuple[str, str]]]:
+    ops: list[_ProfiledOp] = []
     edges: dict[tuple[str, str], int] = {}
     index = Index()
     for i, line in enumerate(text.split("\n"), start=1):
@@ -99,7 +99,7 @@ def _parse(text: str) -> tuple[list[_Op], list[tuple[str, str]]]:
     return sorted(ops, key=lambda op: (len(op.name), op.name)), list(edges)
 
 
-def _op(line: str, i: int) -> _Op:
+def _op(line: str, i: int) -> _ProfiledOp:
     parts = [part.strip() for part in line.split(" -- ")]
     at = next((k for k, part in enumerate(parts) if part.startswith(FIELDS[0])), None)
     if at is None or at < 2 or not parts[0]:
@@ -111,7 +111,7 @@ def _op(line: str, i: int) -> _Op:
             raise InstanceError(f"line {i}: {key}", f"{value!r} is given after {values[key]!r}")
         values[key] = value
     forward, backward, activation, parameters = (_amount(values, key, f"line {i}: {key}") for key in FIELDS)
-    return _Op(parts[0], i, " -- ".join(parts[1:at]), forward, backward, activation, parameters)
+    return _ProfiledOp(parts[0], i, " -- ".join(parts[1:at]), forward, backward, activation, parameters)
 
 
 def _amount(values: dict[str, str], key: str, field: str) -> float:

@@ -8,7 +8,7 @@ from math import inf
 
 from ..errors import InstanceError
 from ..intake import as_float
-from .trace_rows import NEVER_RAN, NO_GPU, Format, Job, Row, by_name, together
+from .trace_rows import NEVER_RAN, NO_GPU, Format, Job, TraceRow, by_name, together
 
 STEP, ATTEMPT = "of a step of a job", "of an attempt that was not the last"
 """Why rows make no job."""
@@ -32,7 +32,7 @@ def _gpus(words: str) -> int:
     return max(plain) if plain else sum(count for _, _, count in counts)
 
 
-def _row(row: Row) -> Job | str:
+def _row(row: TraceRow) -> Job | str:
     """Read a job or a part of one; rows of its steps (``17.batch``) repeat it."""
     name = row.text("JobIDRaw" if row.blank("JobID") else "JobID")
     if "." in name:
@@ -68,7 +68,7 @@ def _row(row: Row) -> Job | str:
     )
 
 
-def _limit(row: Row) -> float:
+def _limit(row: TraceRow) -> float:
     """Return the seconds of a limit, infinite where there is none; ``TimelimitRaw`` is in minutes."""
     asked = (key for key in ("TimelimitRaw", "Timelimit") if not row.blank(key))
     key = next((key for key in asked if row[key].strip().upper() not in _NO_LIMIT), None)
@@ -77,7 +77,7 @@ def _limit(row: Row) -> float:
     return (row.number(key) * _MINUTE if key.endswith("Raw") else _seconds(row, key)) or inf
 
 
-def _seconds(row: Row, key: str) -> float:
+def _seconds(row: TraceRow, key: str) -> float:
     """Return the seconds of [days-][hours:]minutes:seconds."""
     if key not in row:
         raise InstanceError(key, f"is missing, and so is {key}Raw")

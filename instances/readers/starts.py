@@ -7,7 +7,7 @@ from os import PathLike
 from ..errors import InstanceError, in_file, within
 from ..intake import read_text
 from .trace_formats import DELIMITERS
-from .trace_rows import Row, table
+from .trace_rows import TraceRow, table
 
 _COLUMNS = (
     ("JobID", "Submit", "Start"),
@@ -36,7 +36,7 @@ def read_waits(path: str | PathLike[str]) -> dict[str, float]:
             raise InstanceError("header", f"{head[:80]!r} tells not when jobs started: Start or start_time is missing")
         latest: dict[str, tuple[float, float]] = {}
         for line, values in rows:
-            row = Row(zip(header, values, strict=False))
+            row = TraceRow(zip(header, values, strict=False))
             if len(row) < len(header) or row.blank(start) or _PARTS[0] in row[job]:
                 continue
             with within(f"line {line}"):

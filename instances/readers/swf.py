@@ -10,7 +10,7 @@ from math import inf, isfinite
 from ..errors import InstanceError
 from ..intake import Table
 from .fields import as_number
-from .trace_rows import NEVER_RAN, NO_GPU, Format, Job, Row, by_name
+from .trace_rows import NEVER_RAN, NO_GPU, Format, Job, TraceRow, by_name
 
 COLUMNS = (
     "job", "submit", "wait", "run", "allocated", "cpu_time", "memory_used", "requested", "requested_time",
@@ -39,7 +39,7 @@ def recognises(content: str) -> bool:
     return len(fields) == len(COLUMNS) and all(isfinite(as_number(word)) for word in fields)
 
 
-def _signed(row: Row, key: str) -> float:
+def _signed(row: TraceRow, key: str) -> float:
     """Return a number, negative where it is not known."""
     value = as_number(row[key])
     if not isfinite(value):
@@ -47,7 +47,7 @@ def _signed(row: Row, key: str) -> float:
     return value
 
 
-def _row(row: Row) -> Job | str:
+def _row(row: TraceRow) -> Job | str:
     """Read a job, or one execution of several between which it was stopped."""
     asked = next((key for key in ("requested", "allocated") if _signed(row, key) > 0), None)
     if asked is None:

@@ -14,7 +14,7 @@ from . import philly, swf
 from .fields import value_of
 from .gavel import looks_like_gavel
 from .slurm import SACCT
-from .trace_rows import NEVER_RAN, NO_GPU, Content, Format, Job, Row, table, tasks_together
+from .trace_rows import NEVER_RAN, NO_GPU, Content, Format, Job, TraceRow, table, tasks_together
 
 MEBIBYTE = 2**20
 MILLI = 1000
@@ -22,13 +22,13 @@ _PERCENT, _GIGABYTE = 100, 1e9
 _MOST = 2**31
 
 
-def _pai(row: Row) -> Job | str:
+def _pai(row: TraceRow) -> Job | str:
     """Read a task: so many instances, percents of cores and GPUs, gigabytes, each. Its start is its submission."""
     if row.blank("plan_gpu") or row.number("plan_gpu") == 0:
         return NO_GPU
     if row["status"] != "Terminated" or row.blank("start_time") or row.blank("end_time"):
         return NEVER_RAN
-    seconds = row.span("start_time", "end_time", Row.number)
+    seconds = row.span("start_time", "end_time", TraceRow.number)
     count, gpu = 1 if row.blank("inst_num") else row.whole("inst_num"), row.number("plan_gpu") / _PERCENT
     held = math.ceil(gpu)
     if not held or held > _MOST:
@@ -46,7 +46,7 @@ def _pai(row: Row) -> Job | str:
     )
 
 
-def _plain(row: Row, clock: Callable[[Row, str], float] = Row.number) -> Job:
+def _plain(row: TraceRow, clock: Callable[[TraceRow, str], float] = TraceRow.number) -> Job:
     """Read a job of our own or of Tiresias', its submission by the `clock`."""
     return Job(
         row.text("job_id"),
@@ -65,21 +65,21 @@ def _plain(row: Row, clock: Callable[[Row, str], float] = Row.number) -> Job:
     )
 
 
-def _share(row: Row) -> float:
+def _share(row: TraceRow) -> float:
     value = row.number("share", 1.0)
     if not 0 < value <= 1:
         raise InstanceError("share", f"{row['share']!r} is not above 0 and at most 1")
     return value
 
 
-def _limit(row: Row) -> float:
+def _limit(row: TraceRow) -> float:
     value = row.number("limit", math.inf)
     if not value:
         raise InstanceError("limit", f"{row['limit']!r} is not positive")
     return value
 
 
-def _logged(row: Row, queue: str) -> Job | str:
+def _logged(row: TraceRow, queue: str) -> Job | str:
     """Read a job of Helios or Acme; Kalos' own ``duration`` counts its wait, so the times are taken."""
     gpus = row.whole("gpu_num", least=0)
     if not gpus:
@@ -100,14 +100,14 @@ def _logged(row: Row, queue: str) -> Job | str:
     )
 
 
-def _openb(row: Row) -> Job | str:
+def _openb(row: TraceRow) -> Job | str:
     """Read a pod: milli-cores, MiB, milli-GPUs."""
     gpus = row.whole("num_gpu", least=0)
     if not gpus:
         return NO_GPU
     if row.blank("deletion_time") or row.blank("scheduled_time"):
         return NEVER_RAN
-    seconds = row.span("scheduled_time", "deletion_time", Row.number)
+    seconds = row.span("scheduled_time", "deletion_time", TraceRow.number)
     milli = row.whole("gpu_milli")
     if milli > MILLI:
         raise InstanceError("gpu_milli", f"{milli} is more than a GPU has, {MILLI}")
@@ -123,7 +123,7 @@ def _openb(row: Row) -> Job | str:
     )
 
 
-def _pollux(row: Row, seconds: Mapping[str, float]) -> Job:
+def _pollux(row: TraceRow, seconds: Mapping[str, float]) -> Job:
     """Read a job, whose application the trace does not say how long runs."""
     application = row.text("application")
     if application not in seconds:
@@ -142,7 +142,7 @@ PLAIN = Format(
     _plain,
     calendar=False,
 )
-DATED = replace(PLAIN, build=partial(_plain, clock=Row.moment), calendar=True)
+DATED = replace(PLAIN, build=partial(_plain, clock=TraceRow.moment), calendar=True)
 """Plain CSV whose submissions are times of the calendar."""
 PAI = Format(
     "Alibaba's of 2020 (Weng et al., NSDI 2022)",

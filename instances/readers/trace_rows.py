@@ -52,7 +52,7 @@ class Job:
     ended: bool = True
 
 
-class Row(dict[str, Any]):
+class TraceRow(dict[str, Any]):
     """The fields of a row by column, and its line; an error names the column."""
 
     line = 0
@@ -101,7 +101,7 @@ class Row(dict[str, Any]):
             raise InstanceError(key, f"{self[key]!r} is no time") from None
         return time.timestamp() if time.tzinfo else (time - _EPOCH).total_seconds()
 
-    def span(self, began: str, ended: str, read: Callable[[Row, str], float] = moment) -> float:
+    def span(self, began: str, ended: str, read: Callable[[TraceRow, str], float] = moment) -> float:
         """Return the seconds from one time to another."""
         seconds = read(self, ended) - read(self, began)
         if seconds < 0:
@@ -128,7 +128,7 @@ class Format(Generic[T_co]):
     name: str
     needs: str
     takes: str
-    build: Callable[[Row], T_co]
+    build: Callable[[TraceRow], T_co]
     calendar: bool = True
     join: Callable[[list[Job]], Iterator[Job | str]] | None = None
     unique: str = "job"
@@ -176,7 +176,7 @@ class Format(Generic[T_co]):
             try:
                 if len(values) != len(columns):
                     raise InstanceError("columns", f"the row has {len(values)} of them, not {len(columns)}")
-                row = Row(zip(columns, values, strict=True))
+                row = TraceRow(zip(columns, values, strict=True))
                 row.line = line
                 one = self.build(row)
                 name = getattr(one, "name", None) if self.unique and not getattr(one, "part", "") else None

@@ -181,12 +181,7 @@ def _pairs(problem: StepProblem, op: IntArray, device: IntArray) -> NDArray[np.i
 
 
 def _precedence(
-    problem: StepProblem,
-    plan: StepPlan,
-    finish: FloatArray,
-    wanted: NDArray[np.int64],
-    there: FloatArray,
-    slack: float,
+    problem: StepProblem, plan: StepPlan, finish: FloatArray, wanted: NDArray[np.int64], there: FloatArray, slack: float
 ) -> list[str]:
     """Check that ops start when their inputs are there: one from elsewhere when the pair `wanted` is `there`."""
     graph, device, start = problem.graph, plan.device, plan.start

@@ -28,7 +28,7 @@ def verify_stages(problem: StagesProblem, plan: StagesPlan) -> Verdict:
     words = [*_order(problem, plan), *_support(problem, plan), *words]
     if words:
         return Verdict.nothing(words, devices)
-    terms, level = _Terms(problem, plan), len(problem.members()) - 1
+    terms, level = _ObjectiveTerms(problem, plan), len(problem.members()) - 1
     load, waits, memory = np.zeros(len(plan.degree)), np.zeros(len(plan.degree)), terms.needed(nest)
     for s, cost in terms.busy(level, nest).items():
         load[s], waits[s] = cost
@@ -43,7 +43,7 @@ def verify_stages(problem: StagesProblem, plan: StagesPlan) -> Verdict:
     return Verdict(tuple(overfull), objective, *busy)
 
 
-class _Terms:
+class _ObjectiveTerms:
     """The parts of the objective of one plan."""
 
     def __init__(self, problem: StagesProblem, plan: StagesPlan) -> None:

@@ -134,22 +134,6 @@ def network_of(schema: Schema, tensors: Mapping[str, NDArray[np.float32]]) -> Co
     )  # fmt: skip
 
 
-def widened(
-    tensors: Mapping[str, NDArray[np.float32]], wanted: Mapping[str, tuple[int, ...]]
-) -> dict[str, NDArray[np.float32]]:
-    """Return tensors of a network that was trained with the first features of each kind; the others do not count."""
-
-    def wide(name: str, x: NDArray[np.float32]) -> NDArray[np.float32]:
-        more = wanted.get(name, x.shape)[-1] - x.shape[-1] if name.startswith(("enter.", "range_")) else 0
-        if more <= 0:
-            return x
-        beside = np.full((len(x), more), FAR if name.startswith("range_") else 0.0, np.float32)
-        beside[0] *= -1
-        return np.concatenate([x, beside], axis=1)
-
-    return {name: wide(name, x) if x.ndim == 2 else x for name, x in tensors.items()}
-
-
 def room(schema: Schema, nodes: int, edges: int) -> Graph:
     """Return room for a graph of at most so many nodes and edges."""
     return Graph(

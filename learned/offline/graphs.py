@@ -9,7 +9,7 @@ import cython
 import numpy as np
 from numpy.typing import NDArray
 
-from gangplan.instances.arrays import FloatArray
+from gangplan.instances.arrays import FloatArray, offsets
 
 from ..graph.compiled import Graph, room
 from ..graph.schema import Schema
@@ -103,7 +103,7 @@ def graph(split: Split) -> Graph:
     mean, even = _unit(best), max(float(best.sum()) / s.devices.sum(), 1e-300)
     behind, before = np.zeros(n), np.zeros(n)
     by_source = np.argsort(s.source, kind="stable")
-    paths(s.order, _firsts(s.source, n), by_source, s.target, best, s.sent, behind, before)
+    paths(s.order, offsets(np.bincount(s.source, minlength=n)), by_source, s.target, best, s.sent, behind, before)
     longest = max(float((before + behind).max(initial=0.0)), 1e-300)
     sent = np.zeros(n)
     np.maximum.at(sent, s.source, s.sent)
@@ -177,7 +177,3 @@ def _cut(ratio: FloatArray | float) -> FloatArray:
 def _unit(values: FloatArray) -> float:
     some = values[values > 0]
     return float(some.mean()) if len(some) else 1.0
-
-
-def _firsts(of: Index, n: int) -> Index:
-    return np.concatenate([[0], np.cumsum(np.bincount(of, minlength=n))])

@@ -19,7 +19,7 @@ from .policy import solve_with
 from .task import DecodedPlan, OfflineTask, PlanLesson, affinity
 
 if TYPE_CHECKING:
-    from gangplan.solvers.placement.prepare import Batch
+    from gangplan.solvers.placement.prepare import PreparedBatch
 
 _GANG = (
     *("workers", "gpus", "nodes", "part", "inside", "rest", "weight", "value", "traffic", "overlap", "suffers"),
@@ -40,7 +40,7 @@ _NEAREST = -0.12
 class Insertion:
     """Gangs inserted one after the other, see `gangplan.learned.offline.task.ScoreDecoder`."""
 
-    def __init__(self, batch: Batch, stopped: Callable[[], bool] = never) -> None:
+    def __init__(self, batch: PreparedBatch, stopped: Callable[[], bool] = never) -> None:
         from gangplan.solvers.placement.build import start
         from gangplan.solvers.placement.ruin_recreate.engine import RuinRecreate
 
@@ -111,26 +111,26 @@ def _means(kinds: NDArray[np.int64], rows: FloatArray) -> FloatArray:
     return made / count[:, None]
 
 
-def alike(batch: Batch) -> NDArray[np.int64]:
+def alike(batch: PreparedBatch) -> NDArray[np.int64]:
     """Return the kind of each gang, (J,): its model, and its workers within a factor of two."""
     octave = np.log2([job.workers[-1] for job in batch.jobs]).astype(np.int64)
     kinds: NDArray[np.int64] = np.unique(batch.model.astype(np.int64) * 64 + octave, return_inverse=True)[1]
     return kinds.ravel()
 
 
-def _decoder(batch: Batch, stopped: Callable[[], bool] = never) -> Insertion | None:
+def _decoder(batch: PreparedBatch, stopped: Callable[[], bool] = never) -> Insertion | None:
     made = Insertion(batch, stopped)
     return made if all(made.running[j] for j in batch.pinned) else None
 
 
-def keys(batch: Batch) -> FloatArray:
+def keys(batch: PreparedBatch) -> FloatArray:
     """Return the keys of the order of local search: the least choice first, the largest, of mean 0, (J,)."""
     from gangplan.solvers.placement.build import order_of
 
     return standard(np.argsort(order_of(batch)).astype(float))
 
 
-def graph(batch: Batch) -> Graph:
+def graph(batch: PreparedBatch) -> Graph:
     """Return the graph of a batch: gangs, models, of which some slow others down, and the whole."""
     from gangplan.instances.placement.job import COLLECTIVES
 

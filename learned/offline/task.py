@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gangplan.instances.arrays import FloatArray
-from gangplan.solvers.run import Run, never
+from gangplan.solvers.run import Run
 
 from ..graph.compiled import Graph
 from ..graph.schema import Schema
@@ -95,12 +95,10 @@ def drawn(scores: FloatArray, noise: float, seed: int) -> list[FloatArray]:
     return [scores, *(scores + noise * rng.standard_normal((SAMPLES - 1, *scores.shape)))]
 
 
-def candidates(
-    decoder: ScoreDecoder, choices: Sequence[Any], samples: int = SAMPLES, stopped: Callable[[], bool] = never
-) -> Iterator[DecodedPlan]:
-    """Yield the plans of the first choices, and what all of these come to together."""
+def candidates(decoder: ScoreDecoder, choices: Sequence[Any], stopped: Callable[[], bool]) -> Iterator[DecodedPlan]:
+    """Yield the plans of the choices, and what all of these come to together."""
     found = list[DecodedPlan]()
-    for i, choice in enumerate(choices[:samples]):
+    for i, choice in enumerate(choices):
         if i and stopped():
             return
         candidate = decoder.decode(choice)
@@ -124,7 +122,7 @@ def solve_by(task: OfflineTask, run: Run, prepared: Any, choose: Callable[[Any, 
     for choice in ((0,), None):
         if run.stopped:
             return
-        for candidate in candidates(decoder, choice or choose(prepared, run.seed), stopped=lambda: run.stopped):
+        for candidate in candidates(decoder, choice or choose(prepared, run.seed), lambda: run.stopped):
             if candidate.value < best * (1 - 1e-12) and not (run.stopped and run.plan is not None):
                 plan = decoder.plan(candidate)
                 if plan is not None:

@@ -14,7 +14,7 @@ from .policy import solve_with
 from .task import DecodedPlan, OfflineTask, PlanLesson
 
 if TYPE_CHECKING:
-    from gangplan.solvers.partition.throughput.methods import Reduced
+    from gangplan.solvers.partition.throughput.methods import ReducedThroughput
     from gangplan.solvers.partition.throughput.orders import OrderDecoder, Pipeline
 
 ORDERS = 4
@@ -62,7 +62,7 @@ def _candidate(pipeline: Pipeline | None) -> DecodedPlan | None:
     return None if pipeline is None else DecodedPlan(pipeline.load, pipeline)
 
 
-def split(reduced: Reduced) -> Split:
+def split(reduced: ReducedThroughput) -> Split:
     """Return groups, and the outputs from the first group that touches them to the others."""
     assert reduced.decoder is not None
     keys = reduced.decoder

@@ -1,6 +1,6 @@
 from gangplan.learned.graph.compiled cimport CompiledNetwork, Graph
 from gangplan.simulator.gangs.allocate cimport CLOSEST, choose
-from gangplan.simulator.gangs.arrays cimport NOW, RUNNING, Arrays, Cluster, Jobs, State
+from gangplan.simulator.gangs.arrays cimport NOW, RUNNING, Arrays, GpuRacks, Jobs, State
 from gangplan.simulator.gangs.formula cimport Formula, hope, key_of
 from gangplan.simulator.gangs.step cimport communication, total
 from gangplan.solvers.native cimport Float, Floats, Int, Ints, Ints2, Singles, Singles2
@@ -15,7 +15,7 @@ cpdef enum:
 
 cdef class CandidateScratch(Arrays):
     cdef Jobs jobs
-    cdef Cluster cluster
+    cdef GpuRacks cluster
     cdef State state
     cdef readonly Graph graph
     cdef Singles2 x

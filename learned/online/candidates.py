@@ -9,7 +9,7 @@ import numpy as np
 from cython import bint, cclass, declare, final
 from cython.cimports.libc.math import isnan
 
-from gangplan.simulator.gangs.arrays import Arrays, Cluster, Jobs, State
+from gangplan.simulator.gangs.arrays import Arrays, GpuRacks, Jobs, State
 from gangplan.simulator.gangs.step import least_cost
 
 from ..graph.compiled import CompiledNetwork, room
@@ -84,7 +84,7 @@ class CandidateScratch(Arrays):
         racks, nodes: how many kinds of them are told apart.
     """
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: GpuRacks) -> None:
         m, gpus, racks, ints = len(cluster.rack), len(cluster.node), len(cluster.begin) - 1, np.int64
         size = (m > SMALL) + (m > MEDIUM)
         jobs, soon, self.asked = JOBS[size], SOON[size], PLACES[size]
@@ -117,7 +117,7 @@ class CandidateScratch(Arrays):
         self.node_size = self.rack_size = self.unseen = self.gain = self.better_in = self.held = self.shadow = 0.0
         self.racks = self.nodes = 0
 
-    def enter(self, jobs: Jobs, cluster: Cluster, state: State, net: CompiledNetwork | None = None) -> None:
+    def enter(self, jobs: Jobs, cluster: GpuRacks, state: State, net: CompiledNetwork | None = None) -> None:
         """Go over to another state; raise `ValueError` where it, the cluster or the network are of other sizes."""
         state.require(jobs, cluster)
         m, gpus, racks = len(cluster.rack), len(cluster.node), len(cluster.begin) - 1

@@ -7,7 +7,7 @@ from cython import bint, declare, nogil
 from cython.cimports.libc.math import tanh
 
 from gangplan.instances.arrays import FloatArray
-from gangplan.simulator.gangs.arrays import Cluster, Jobs, State
+from gangplan.simulator.gangs.arrays import GpuRacks, Jobs, State
 from gangplan.simulator.gangs.formula import EVOLVED, Formula
 
 from ..graph.compiled import CompiledNetwork
@@ -77,50 +77,41 @@ def _rate(s: CandidateScratch, net: CompiledNetwork, f: Formula, learned: bint) 
 
 
 def play(
-    jobs: Jobs, cluster: Cluster, state: State, s: CandidateScratch, net: CompiledNetwork, rule: FloatArray,
+    jobs: Jobs, cluster: GpuRacks, state: State, s: CandidateScratch, net: CompiledNetwork, rule: FloatArray,
     learned: bint, until: Int, most: Int,
 ) -> int:  # fmt: skip
     """Run from a state on, and return how many decisions there were.
 
     Args:
         rule: weights of a formula, see `gangplan.simulator.gangs.formula`.
-        learned: whether the network corrects the rule; where it has not seen the like the
-            strongest rule, `EVOLVED`, decides instead.
+        learned: whether the network corrects the rule; where it has not seen the like, `EVOLVED` decides instead.
         until: so many jobs have arrived; more than there are to run to the end.
         most: decisions.
     """
     s.enter(jobs, cluster, state, net)
     f, behind = Formula(rule, s.ideal, 0, 0), Formula(EVOLVED, s.ideal, 0, 0)
-    with nogil:
-        decisions = go_on(s, net, f, behind, learned, until, most)
-    return decisions
-
-
-def go_on(
-    s: CandidateScratch, net: CompiledNetwork, f: Formula, behind: Formula, learned: bint, until: Int, most: Int
-) -> Int:
-    """Do what `play` does, for compiled code; `behind` decides where the network has not seen the like."""
     decisions: Int = 0
     more: bint = True
-    while more and decisions < most and s.state.count[ARRIVED] < until:
-        see(s)
-        k: Int = _rate(s, net, f, learned)
-        if learned and k > 0 and s.odd >= 0:
-            k = _rate(s, net, behind, False)
-        best: Int = 0
-        for i in range(1, k):
-            if not s.score[i] <= s.score[best] and s.score[best] == s.score[best]:  # the first nan, if there is one
-                best = i
-        if k == 0 or s.place[best] == WAIT:
-            more = pass_time(s.jobs, s.cluster, s.state, END)
-        else:
-            begin_job(s.jobs, s.cluster, s.state, s.place[best], s.take[best])
-        decisions += k > 0
+    with nogil:
+        while more and decisions < most and s.state.count[ARRIVED] < until:
+            see(s)
+            k: Int = _rate(s, net, f, learned)
+            if learned and k > 0 and s.odd >= 0:
+                k = _rate(s, net, behind, False)
+            best: Int = 0
+            for i in range(1, k):
+                if not s.score[i] <= s.score[best] and s.score[best] == s.score[best]:  # the first nan, if there is one
+                    best = i
+            if k == 0 or s.place[best] == WAIT:
+                more = pass_time(s.jobs, s.cluster, s.state, END)
+            else:
+                begin_job(s.jobs, s.cluster, s.state, s.place[best], s.take[best])
+            decisions += k > 0
     return decisions
 
 
 def observe(
-    jobs: Jobs, cluster: Cluster, state: State, s: CandidateScratch, net: CompiledNetwork, rule: FloatArray, told: bint
+    jobs: Jobs, cluster: GpuRacks, state: State, s: CandidateScratch, net: CompiledNetwork, rule: FloatArray, told: bint
 ) -> int:
     """Write candidates, graph and scores of a state for Python, and return how many candidates there are.
 
@@ -136,7 +127,7 @@ def observe(
     return k
 
 
-def look(jobs: Jobs, cluster: Cluster, state: State, s: CandidateScratch) -> None:
+def look(jobs: Jobs, cluster: GpuRacks, state: State, s: CandidateScratch) -> None:
     """Write what jobs that arrived are like, for Python."""
     s.enter(jobs, cluster, state)
     see(s)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gangplan.instances.arrays import FloatArray
-from gangplan.simulator.gangs.arrays import ARRIVED, NOW, WAITING, Cluster, Jobs, State, begin
+from gangplan.simulator.gangs.arrays import ARRIVED, NOW, WAITING, GpuRacks, Jobs, State, begin
 from gangplan.simulator.gangs.formula import EVOLVED, GPUS, ONE, PATIENT, TERMS, finish
 
 from ..graph.compiled import CompiledNetwork
@@ -63,7 +63,7 @@ class Guard:
     """
 
     def __init__(
-        self, cluster: Cluster, net: CompiledNetwork, rule: FloatArray = PATIENT, *, guarded: bool = True
+        self, cluster: GpuRacks, net: CompiledNetwork, rule: FloatArray = PATIENT, *, guarded: bool = True
     ) -> None:
         self.leader, self.due = (0, FIRST) if guarded else (NETWORK, EVERYTHING)
         self.leaders, self.ahead = [self.leader], list[list[float]]()
@@ -142,17 +142,17 @@ def known(jobs: Jobs, state: State, arrived: int) -> Jobs:
     )  # fmt: skip
 
 
-def _part(cluster: Cluster) -> tuple[int, Cluster]:
+def _part(cluster: GpuRacks) -> tuple[int, GpuRacks]:
     """Return how many times as large a cluster is as what is played, and that: all of it, or its first racks."""
     if (nodes := len(cluster.rack)) <= LARGE:
         return 1, cluster
     racks = max(int(np.searchsorted(cluster.begin, LARGE, "right")) - 1, 1)
     m, gpus = int(cluster.begin[racks]), int(cluster.first[cluster.begin[racks]])
     first, node = cluster.first[: m + 1], cluster.node[:gpus]
-    return round(nodes / m), Cluster(cluster.rack[:m], cluster.begin[: racks + 1], first, cluster.weight, node)
+    return round(nodes / m), GpuRacks(cluster.rack[:m], cluster.begin[: racks + 1], first, cluster.weight, node)
 
 
-def _share(jobs: Jobs, state: State, part: Cluster, share: int) -> tuple[Jobs, State]:
+def _share(jobs: Jobs, state: State, part: GpuRacks, share: int) -> tuple[Jobs, State]:
     """Return what runs on the first racks, as far as it does, and one of so many jobs that wait."""
     m, most, n = len(part.rack), int(part.first[-1]), int(state.count[ARRIVED])
     holder = state.holder[:most]
@@ -166,7 +166,7 @@ def _share(jobs: Jobs, state: State, part: Cluster, share: int) -> tuple[Jobs, S
 
 
 def _more(
-    jobs: Jobs, state: State, past: Jobs, picked: NDArray[np.int64], cluster: Cluster, share: int
+    jobs: Jobs, state: State, past: Jobs, picked: NDArray[np.int64], cluster: GpuRacks, share: int
 ) -> tuple[Jobs, State]:
     """Return jobs and their state with some of the past to come, with `share` times the gaps."""
     gap = np.diff(past.submit, prepend=past.submit[-1])

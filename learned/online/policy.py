@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gangplan.instances.arrays import FloatArray
-from gangplan.simulator.gangs.arrays import ARRIVED, Cluster, Jobs, State
-from gangplan.simulator.gangs.formula import FORMULAS
+from gangplan.simulator.gangs.arrays import ARRIVED, GpuRacks, Jobs, State
+from gangplan.simulator.gangs.formula import FORMULAS, finish
 
-from ..graph.compiled import Graph, network_of, score, shapes, widened
+from ..graph.compiled import Graph, network_of, score, shapes
 from ..policy.network import pick
 from ..policy.weights import Card, load_for, match, save
 from .candidates import WAIT, CandidateScratch
@@ -66,10 +66,13 @@ class GnnPolicy:
         self.tensors, self.rule = tensors, FORMULAS[self.settings.rule]
         self.net = network_of(SCHEMA, tensors)
 
-    def finish(self, jobs: Jobs, cluster: Cluster, state: State) -> None:
+    def finish(self, jobs: Jobs, cluster: GpuRacks, state: State) -> None:
         """Run from a state to the end, where all jobs have a start and a finish."""
         s, n = CandidateScratch(cluster), len(jobs.submit)
-        guard = Guard(cluster, self.net, self.rule, guarded=self.guarded)
+        guard = self.guard(cluster)
+        if guard.leader != NETWORK and guard.due == EVERYTHING:
+            finish(jobs, cluster, state, RULES[guard.leader])
+            return
         while True:
             learned = guard.leader == NETWORK
             rule = self.rule if learned else RULES[guard.leader]
@@ -80,7 +83,14 @@ class GnnPolicy:
             guard.watch(jobs, state, known(jobs, state, arrived), arrived)
             guard.advance()
 
-    def observe(self, jobs: Jobs, cluster: Cluster, state: State) -> Observation | None:
+    def guard(self, cluster: GpuRacks) -> Guard:
+        """Return who says on a cluster whether the network decides: never if it is larger than all in training."""
+        guard, of = Guard(cluster, self.net, self.rule, guarded=self.guarded), self.settings
+        if self.guarded and not of.trace and 0 < of.largest < len(cluster.node):
+            guard.due = EVERYTHING
+        return guard
+
+    def observe(self, jobs: Jobs, cluster: GpuRacks, state: State) -> Observation | None:
         """Return what there is to decide, None if no waiting job fits."""
         s = CandidateScratch(cluster)
         k = observe(jobs, cluster, state, s, self.net, self.rule, False)
@@ -109,5 +119,5 @@ class GnnPolicy:
         """Read what `save` wrote, see `load_for`; options are those of the class."""
         arrays, _, settings = load_for(NAME, GnnSettings, path)
         wanted = shapes(SCHEMA, settings.width, settings.rounds, settings.messages, ranged=True)
-        match(arrays := widened(arrays, wanted), wanted, path)
+        match(arrays, wanted, path)
         return cls(arrays, settings, **options)

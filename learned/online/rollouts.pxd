@@ -1,7 +1,5 @@
-from gangplan.learned.graph.compiled cimport CompiledNetwork
 from gangplan.learned.online.candidates cimport WAIT, CandidateScratch, remaining
-from gangplan.learned.online.episodes cimport go_on
-from gangplan.simulator.gangs.arrays cimport ARRIVED, NOW, RUNNING, WAITING, Cluster, Jobs, State
+from gangplan.simulator.gangs.arrays cimport ARRIVED, NOW, RUNNING, WAITING, GpuRacks, Jobs, State
 from gangplan.simulator.gangs.formula cimport Formula, run_formula
 from gangplan.simulator.gangs.step cimport begin_job, pass_time, push, restore, total, total_jct
 from gangplan.solvers.native cimport Float, Floats2, Int, Ints, Random
@@ -10,4 +8,4 @@ cdef void _imagine(
     Jobs jobs, State state, Jobs pool, Ints live, Int ahead, Random random, Jobs ours, State then
 ) noexcept nogil
 cdef bint _is_candidate(CandidateScratch s, Int i) noexcept nogil
-cdef void _try(Jobs jobs, Cluster cluster, State state, CandidateScratch s, Int i) noexcept nogil
+cdef void _try(Jobs jobs, GpuRacks cluster, State state, CandidateScratch s, Int i) noexcept nogil

@@ -8,11 +8,10 @@ from cython import bint, declare, nogil
 from numpy.typing import NDArray
 
 from gangplan.instances.arrays import FloatArray
-from gangplan.simulator.gangs.arrays import Cluster, Jobs, State, empty
-from gangplan.simulator.gangs.formula import EVOLVED, Formula
+from gangplan.simulator.gangs.arrays import GpuRacks, Jobs, State, empty
+from gangplan.simulator.gangs.formula import Formula
 from gangplan.solvers.native import Random
 
-from ..graph.compiled import CompiledNetwork
 from .candidates import CandidateScratch
 
 if not cython.compiled:
@@ -22,12 +21,11 @@ if not cython.compiled:
     from gangplan.solvers.native import Float, Floats2, Int, Ints
 
     from .candidates import WAIT, remaining
-    from .episodes import go_on
 
 NEVER = declare(Float, float("inf"))
 
 
-def _room(jobs: Jobs, cluster: Cluster, state: State, pool: Jobs, ahead: int) -> tuple[NDArray[np.int64], Jobs, State]:
+def _room(jobs: Jobs, cluster: GpuRacks, state: State, pool: Jobs, ahead: int) -> tuple[NDArray[np.int64], Jobs, State]:
     """Return the jobs that wait and run, in the order of arrival, and room for these with `ahead` more to come."""
     state.require(jobs, cluster)
     waits, runs = state.queue[: state.count[WAITING]], state.running[: state.count[RUNNING]]
@@ -86,7 +84,7 @@ def _imagine(
 
 
 def imagined(
-    jobs: Jobs, cluster: Cluster, state: State, pool: Jobs, ahead: Int, seed: Int, future: Int
+    jobs: Jobs, cluster: GpuRacks, state: State, pool: Jobs, ahead: Int, seed: Int, future: Int
 ) -> tuple[Jobs, State]:
     """Return one of the futures of `weigh`."""
     live, ours, then = _room(jobs, cluster, state, pool, ahead)
@@ -97,16 +95,14 @@ def imagined(
 
 
 def weigh(
-    jobs: Jobs, cluster: Cluster, state: State, pool: Jobs, s: CandidateScratch, other: CandidateScratch,
-    net: CompiledNetwork, rule: FloatArray, tried: Ints, ahead: Int, depth: Int, seed: Int, value: Floats2,
+    jobs: Jobs, cluster: GpuRacks, state: State, pool: Jobs, s: CandidateScratch, rule: FloatArray, tried: Ints,
+    ahead: Int, seed: Int, value: Floats2,
 ) -> None:  # fmt: skip
-    """Write what the JCTs sum up to with each candidate tried, in each of some futures.
+    """Write what the JCTs sum up to with each candidate tried, in each of some futures, which the rule plays.
 
     Args:
         pool, ahead, seed: jobs like those to come, how many of them arrive in a future, and what these are drawn by.
         s, tried: the decision, and which of its candidates, int64 (c,).
-        other: room for decisions in futures.
-        net, depth: decides in futures so many times, then the rule goes on.
         rule: weights of a formula, see `gangplan.simulator.gangs.formula`.
         value: is written, seconds, float64 (c, futures).
     """
@@ -121,16 +117,13 @@ def weigh(
     root: State
     live, ours, root = _room(jobs, cluster, state, pool, ahead)
     then: State = root.copy()
-    other.enter(ours, cluster, then, net)
-    random = Random(seed)
-    f, behind = Formula(rule, s.ideal, len(cluster.rack), len(ours.submit)), Formula(EVOLVED, s.ideal, 0, 0)
+    random, f = Random(seed), Formula(rule, s.ideal, len(cluster.rack), len(ours.submit))
     with nogil:
         for future in range(value.shape[1]):
             _imagine(jobs, state, pool, live, ahead, random, ours, root)
             for c in range(len(tried)):
                 restore(then, root)
                 _try(ours, cluster, then, s, tried[c])
-                go_on(other, net, f, behind, True, len(ours.submit) + 1, depth)
                 run_formula(ours, cluster, then, f, NEVER)
                 value[c, future] = total_jct(ours, then)
 
@@ -145,7 +138,7 @@ def _is_candidate(s: CandidateScratch, i: Int) -> bool:
     return fits
 
 
-def _try(jobs: Jobs, cluster: Cluster, state: State, s: CandidateScratch, i: Int) -> None:
+def _try(jobs: Jobs, cluster: GpuRacks, state: State, s: CandidateScratch, i: Int) -> None:
     """Do what a candidate says; to wait is for an end, since arrivals alone make no better place."""
     running: Int = state.count[RUNNING]
     if s.place[i] == WAIT:

@@ -27,9 +27,6 @@ class GnnSettings(Checked):
         sharp: times which scores count in the softmax from which candidates are drawn.
         noise: regret that is not told from that of the rule's candidate, in mean lengths of a job.
         anchor: weight of how far the softmax is from that of the rule alone.
-        iterated, depth, iterated_futures: decisions that are labelled again with the network in place of the rule, so
-            many decisions deep, in so many futures.
-        iterated_updates, iterated_rate: of imitation of these.
         rl_updates, rl_rate: of evolution strategies; without `updates` they begin with the rule.
         scale: share of the corrections that are left before.
         rl_pairs, rl_jobs: pairs of opposite networks of an update, and jobs that arrive in each of their runs.
@@ -41,9 +38,10 @@ class GnnSettings(Checked):
         validation_seeds: workloads of each ground.
     """
 
-    RETIRED: ClassVar[frozenset[str]] = frozenset({"temperature", "cross_entropy"}) | {
-        f"ppo_{x}" for x in ("updates", "rate", "episodes", "jobs", "passes", "depth", "draws")
-    }
+    RETIRED: ClassVar[frozenset[str]] = frozenset(
+        ["temperature", "cross_entropy", "iterated", "depth", "iterated_futures", "iterated_updates", "iterated_rate"]
+        + [f"ppo_{x}" for x in ("updates", "rate", "episodes", "jobs", "passes", "depth", "draws")]
+    )
 
     rule: Literal["patient", "evolved"] = "patient"
     width: int = limited(32, positive=True)
@@ -61,11 +59,6 @@ class GnnSettings(Checked):
     sharp: float = limited(4.0, positive=True)
     noise: float = 0.05
     anchor: float = 0.1
-    iterated: int = limited(5_000, positive=True)
-    depth: int = limited(30, positive=True)
-    iterated_futures: int = limited(14, positive=True)
-    iterated_updates: int = 500
-    iterated_rate: float = limited(4e-4, positive=True)
     rl_updates: int = 0
     rl_rate: float = limited(0.6, positive=True)
     scale: float = limited(1.0, most=1)

@@ -14,7 +14,7 @@ from .learner import NetworkLearner, clipped_step
 from .trainer import Trainer, start
 
 
-class Lesson(NamedTuple):
+class Experience(NamedTuple):
     """What was played, to be learned from.
 
     Attributes:
@@ -67,7 +67,7 @@ class ActorCritic(NetworkLearner):
         """Return what was played for update number `step`, from 1 on."""
 
     @abstractmethod
-    def lesson(self, played: Any) -> Lesson:
+    def lesson(self, played: Any) -> Experience:
         """Return what there is to learn from what was played."""
 
     def update(self, step: int) -> dict[str, float]:

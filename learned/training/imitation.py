@@ -47,17 +47,6 @@ class Averaged(NetworkLearner):
         self.networks = {"policy": self._kept} | ({} if average is None else {"last": network})
         self.optimizers, self.generators = {"optimizer": self._optimizer}, {"random": self._rng}
 
-    def descend(self, loss: Tensor, step: int, most: float = 1.0) -> float:
-        """Make a step down the gradient of a loss in update number `step`, and return the gradient's norm.
-
-        Args:
-            most: of the average of the weights, that is left at most.
-        """
-        self._optimizer.param_groups[0]["lr"] = self._rate * max(1 - (step - 1) / self._updates, LEAST)
-        norm = clipped_step(self._optimizer, loss, self.network, self._clip)
-        self.average(most)
-        return norm
-
     def average(self, most: float = 1.0) -> None:
         """Take the weights into their average, of which at most so much is left."""
         if self._keep is not None:
@@ -93,5 +82,7 @@ class Imitation(Averaged):
     def update(self, step: int) -> dict[str, float]:
         """Make one step on a minibatch."""
         loss = self._draw(self._rng)
-        norm = self.descend(loss, step, step / (step + 10))  # at first the average is over what there is
+        self._optimizer.param_groups[0]["lr"] = self._rate * max(1 - (step - 1) / self._updates, LEAST)
+        norm = clipped_step(self._optimizer, loss, self.network, self._clip)
+        self.average(step / (step + 10))  # at first it is over what there is
         return {"loss": float(loss.detach()), "gradient": norm}

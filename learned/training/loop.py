@@ -201,7 +201,7 @@ def train(
     """
     folder = Path(folder)
     with locked(folder), _interruptible() as interrupted:
-        run = _Run(learner, folder, _begin(learner, folder, resume))
+        run = _TrainingRun(learner, folder, _begin(learner, folder, resume))
         with closing(run.log):
             reason = None
             if run.at.validated < 0:
@@ -244,7 +244,7 @@ def _begin(learner: Learner, folder: Path, resume: bool) -> Position:
     return at
 
 
-class _Run:
+class _TrainingRun:
     def __init__(self, learner: Learner, folder: Path, at: Position) -> None:
         self.learner, self.folder, self.at = learner, folder, at
         fresh = at.validated < 0

@@ -14,6 +14,8 @@ from torch import Tensor, nn
 from torch_geometric.data import HeteroData
 from torch_geometric.nn import SimpleConv
 
+from gangplan.instances.arrays import offsets
+
 from ..graph.compiled import FAR, CompiledNetwork, Graph, network_of
 from ..graph.schema import Schema
 from .ragged import rows_of
@@ -88,14 +90,17 @@ class Packed:
     Args:
         schema: what they are made of.
         graphs: all of them; what counts is copied.
+
+    Attributes:
+        first: the first node of each graph of a kind, and how many there are, int64 (graphs + 1,).
     """
 
     def __init__(self, schema: Schema, graphs: Sequence[Graph]) -> None:
         self.schema, self.count = schema, len(graphs)
-        self._x, self._first, self._edges, self._weight, self._from = {}, {}, {}, {}, {}
+        self._x, self.first, self._edges, self._weight, self._from = {}, {}, {}, {}, {}
         for k, (kind, names) in enumerate(schema.kinds.items()):
             parts = [g.x[g.kind[k] : g.kind[k + 1], : len(names)] for g in graphs]
-            self._x[kind], self._first[kind] = torch.from_numpy(np.concatenate(parts)), _begins(parts)
+            self._x[kind], self.first[kind] = torch.from_numpy(np.concatenate(parts)), offsets([*map(len, parts)])
         for r, relation in enumerate(schema.relations):
             a, b = schema.ends[r]
             ends, weights = [], []
@@ -105,11 +110,7 @@ class Packed:
                 weights.append(g.weight[part])
             self._edges[relation] = torch.from_numpy(np.concatenate(ends))
             self._weight[relation] = torch.from_numpy(np.concatenate(weights))
-            self._from[relation] = _begins(weights)
-
-    def first(self, kind: str) -> NDArray[np.int64]:
-        """Return the first node of each graph of a kind, and how many there are, int64 (graphs + 1,)."""
-        return self._first[kind]
+            self._from[relation] = offsets([*map(len, weights)])
 
     def ranges(self) -> dict[str, NDArray[np.float32]]:
         """Return the least and the largest of each feature, by kind, float32 (2, features)."""
@@ -119,16 +120,12 @@ class Packed:
         """Return some of the graphs as one, in this order."""
         data, offset = HeteroData(), {}
         for kind, x in self._x.items():
-            rows, data[kind].batch = rows_of(self._first[kind], chosen)
+            rows, data[kind].batch = rows_of(self.first[kind], chosen)
             data[kind].x = x[rows]
-            offset[kind] = torch.from_numpy(np.append(0, np.cumsum(np.diff(self._first[kind])[chosen])))
+            offset[kind] = torch.from_numpy(offsets(np.diff(self.first[kind])[chosen]))
         for relation, edges in self._edges.items():
             rows, of = rows_of(self._from[relation], chosen)
             ends = edges[rows] + torch.stack([offset[relation[0]][of], offset[relation[2]][of]], dim=1)
             data[relation].edge_index = ends.T.contiguous()
             data[relation].edge_weight = self._weight[relation][rows]
         return data
-
-
-def _begins(parts: Sequence[NDArray[np.generic]]) -> NDArray[np.int64]:
-    return np.append(0, np.cumsum([len(part) for part in parts]))

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from gangplan.instances.arrays import FloatArray
 
 from ..policy.weights import Tensors
-from .actor_critic import ActorCritic, Lesson
+from .actor_critic import ActorCritic, Experience
 from .checkpoint import prefixed, under
 from .trainer import Trainer
 
@@ -175,7 +175,7 @@ class Ppo(ActorCritic):
             played = [self._decide() for _ in range(self.settings.steps)]
         return tuple(torch.stack(x) for x in zip(*played, strict=True))
 
-    def lesson(self, played: tuple[Tensor, ...]) -> Lesson:
+    def lesson(self, played: tuple[Tensor, ...]) -> Experience:
         """Return what was decided in all steps but the last, whose values end the estimates."""
         (*known, reward, over), of = played, self.settings
         with torch.no_grad():
@@ -195,7 +195,7 @@ class Ppo(ActorCritic):
             part = Decisions(*(x[chosen] for x in (*taken, normal)))
             return clipped_loss(self.network(rows[chosen]), part, entropy=of.entropy)
 
-        return Lesson(len(target), error, len(target), loss, {"reward": float(reward.mean())})
+        return Experience(len(target), error, len(target), loss, {"reward": float(reward.mean())})
 
     def _decide(self) -> tuple[Tensor, ...]:
         """Decide once in every episode."""

@@ -40,17 +40,12 @@ def segment_log_softmax(scores: Tensor, index: Tensor, n: int) -> Tensor:
     return shifted - segment_sum(shifted.exp(), index, n).log()[index]
 
 
-def segment_softmax(scores: Tensor, index: Tensor, n: int) -> Tensor:
-    """Return each action's probability in its set, (A,)."""
-    return segment_log_softmax(scores, index, n).exp()
-
-
 def soft_cross_entropy(scores: Tensor, index: Tensor, regret: Tensor, n: int, *, temperature: float) -> Tensor:
     """Return the mean over decisions of the cross-entropy to the targets softmax(-regret / temperature).
 
     With a small temperature all optimal actions share the target evenly; with a larger one near-optimal ones join.
     """
-    target = segment_softmax(-regret / temperature, index, n)
+    target = segment_log_softmax(-regret / temperature, index, n).exp()
     log_probability = segment_log_softmax(scores, index, n)
     # 0 times minus infinity is not 0 to a computer
     return -torch.where(target > 0, target * log_probability, 0.0).sum() / n
@@ -58,7 +53,7 @@ def soft_cross_entropy(scores: Tensor, index: Tensor, regret: Tensor, n: int, *,
 
 def expected_regret(scores: Tensor, index: Tensor, regret: Tensor, n: int, *, cap: float) -> Tensor:
     """Return the mean over decisions of the regret of an action drawn from the policy, regrets cut off at `cap`."""
-    return (segment_softmax(scores, index, n) * regret.clamp(max=cap)).sum() / n
+    return (segment_log_softmax(scores, index, n).exp() * regret.clamp(max=cap)).sum() / n
 
 
 def rows_of(first: Any, chosen: Any) -> tuple[Tensor, Tensor]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import BoolArray, FloatArray, IntArray
-from gangplan.instances.readers.measured import Pairs, Servers, Steps
+from gangplan.instances.readers.measured import MeasuredSteps, Pairs, Servers
 
 _ROUNDS = 2000
 _DAMPING = 1e-3
@@ -165,7 +165,7 @@ def least_costs(columns: FloatArray, seconds: FloatArray, beyond: FloatArray) ->
     return best
 
 
-def fit_steps(steps: Steps, seed: int = 0) -> list[Fit]:
+def fit_steps(steps: MeasuredSteps, seed: int = 0) -> list[Fit]:
     """Fit seconds = a + b batch + 2 (W - 1)/W (g / link within a node, or g / NIC across), all >= 0.
 
     A fifth of the placements is held out, with all their batches. The relative error is minimised. The fits are of

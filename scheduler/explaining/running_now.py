@@ -9,7 +9,7 @@ from gangplan.instances.quantities import counted, moment
 
 from ..state import SchedulerState
 from ..stopping.notices import Stopping
-from .explain import Printed, span, wrapped
+from .explanation import Printed, span, wrapped
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ ENDED, RAN, WAITED = "ended", "ran at the end", "waited at the end"
 
 
 @dataclass(slots=True)
-class Past:
+class PastJob:
     """Hold a job of the past.
 
     Attributes:
@@ -62,7 +62,7 @@ class History:
     fleet: Fleet
     course: Course
     state: Mapping[str, Any] | None = None
-    jobs: dict[str, Past] = field(default_factory=dict)
+    jobs: dict[str, PastJob] = field(default_factory=dict)
     given: list[Mapping[str, Any]] = field(default_factory=list)
     begin: float = 0.0
     end: float = 0.0
@@ -164,7 +164,7 @@ class _Reader:
             job = state.running.get(name)
             request = job.request if job else state.later.request(state, name)
             self._past.course.unit.setdefault(name, request)
-            self._past.jobs[name] = Past(request.submit, user=request.terms.user, queue=request.terms.queue)
+            self._past.jobs[name] = PastJob(request.submit, user=request.terms.user, queue=request.terms.queue)
 
     def finished(self, scheduler: Scheduler) -> History:
         """Return the past, once how long jobs take is known as far as it is."""

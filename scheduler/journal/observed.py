@@ -14,7 +14,7 @@ from gangplan.instances.workload import Workload
 
 from ..scheduler import Scheduler
 from .course import WITHDRAWN, Course, JobRun
-from .history import ENDED, RAN, History, Past
+from .history import ENDED, RAN, History, PastJob
 from .read import at_line
 from .write import DECIDE
 
@@ -121,7 +121,7 @@ class _Events:
             self.left_out.append(str(error))
             self._refused.add(name)
             return
-        self._past.jobs[name] = Past(row["now"], user=rest.get("user", ""), queue=rest.get("queue", ""))
+        self._past.jobs[name] = PastJob(row["now"], user=rest.get("user", ""), queue=rest.get("queue", ""))
         self._past.given.append({"event": "submit", "now": row["now"], "job": gang, **rest})
 
     def _change(self, name: str, event: str, now: float) -> None:

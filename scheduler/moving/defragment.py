@@ -39,7 +39,7 @@ Counts = Mapping[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class _Room:
+class _WantedRoom:
     """Say what is to be free: all of one group of nodes, or a place for a gang in one.
 
     Attributes:
@@ -55,7 +55,7 @@ class _Room:
     name: str
 
     @classmethod
-    def of(cls, state: SchedulerState, domain: object, gang: object) -> _Room:
+    def of(cls, state: SchedulerState, domain: object, gang: object) -> _WantedRoom:
         """Return what a user asks for."""
         fleet, m = state.fleet, state.fleet.n_nodes
         if domain is None and gang is None:
@@ -94,8 +94,8 @@ def defragment(
     state: SchedulerState, domain: object, gang: object, worth: float | None, seconds: float
 ) -> Moves | None:
     """Return the cheapest moves that make room, `None` if there are none, or none that cost less than it is worth."""
-    until, room = time.perf_counter() + seconds, _Room.of(state, domain, gang)
-    search = _Search(state, room, sorted(state.running.values(), key=lambda job: job.request.serial), until)
+    until, room = time.perf_counter() + seconds, _WantedRoom.of(state, domain, gang)
+    search = _MoveSearch(state, room, sorted(state.running.values(), key=lambda job: job.request.serial), until)
     search.evict()
     if not search.proved:
         search.exact()
@@ -105,10 +105,10 @@ def defragment(
     return replace(best, bound=min(search.bound, best.cost))
 
 
-class _Search:
+class _MoveSearch:
     """Search for moves; `best` are the cheapest known, and `bound` is a lower bound on their cost."""
 
-    def __init__(self, state: SchedulerState, room: _Room, jobs: Sequence[RunningJob], until: float) -> None:
+    def __init__(self, state: SchedulerState, room: _WantedRoom, jobs: Sequence[RunningJob], until: float) -> None:
         self._state, self._room, self._jobs, self._until = state, room, jobs, until
         now, stay = state.now, limited(state)
         prices = ((x.request.price or 0.0) * x.gpus if movable(x, now) and x.name not in stay else np.inf for x in jobs)

@@ -12,7 +12,7 @@ from gangplan.instances.verify.actions import verify_start
 from gangplan.solvers.run import OPTIMAL_GAP
 
 from ..decision import Start, Stop
-from ..explaining.explain import Printed, listed
+from ..explaining.explanation import Printed, listed
 from ..policies.policy import Watchdog
 from ..queueing.queue_walk import QueueWalk
 from ..starting.gpu_types import verify_terms

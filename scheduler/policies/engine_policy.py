@@ -12,7 +12,7 @@ import numpy as np
 from gangplan.instances.arrays import FloatArray, plain
 from gangplan.instances.placement import Demand, GangJob
 from gangplan.instances.placement.proximity import Proximity
-from gangplan.simulator.engine import View
+from gangplan.simulator.engine import EngineView
 from gangplan.simulator.engine.jobs import Long, Rows
 
 from ..scheduler import Scheduler
@@ -44,6 +44,7 @@ class SchedulerPolicy:
         told: whether the durations of the trace are given as estimates, otherwise they are learned from jobs that end;
             or the estimates, of jobs without a choice of GPUs, (n,).
         terms: which of `TERMS` are told.
+        accepts: the types of GPU that each job accepts, none for any; by default all do.
         options: of `Scheduler`.
     """
 
@@ -52,15 +53,18 @@ class SchedulerPolicy:
     classes = True
     """Whether it knows of priorities by itself."""
 
-    def __init__(self, told: bool | FloatArray = True, terms: Sequence[str] = TERMS, **options: Any) -> None:
-        self._told, self._terms, self._options = told, tuple(terms), options
-        self._view: View | None = None
+    def __init__(
+        self, told: bool | FloatArray = True, terms: Sequence[str] = TERMS,
+        accepts: Sequence[tuple[str, ...]] | None = None, **options: Any,
+    ) -> None:  # fmt: skip
+        self._told, self._terms, self._accepts, self._options = told, tuple(terms), accepts, options
+        self._view: EngineView | None = None
         self.took: list[float] = []
         """Seconds of each decision."""
         self.by = Counter[str]()
         """Starts by tier."""
 
-    def preempt(self, view: View) -> Long:
+    def preempt(self, view: EngineView) -> Long:
         """Decide, and return the jobs that stop."""
         if view is not self._view:  # a new simulation
             self._view, self._up = view, view.up.copy()
@@ -82,21 +86,21 @@ class SchedulerPolicy:
         self._runs.difference_update(stops)
         return np.array(stops, dtype=np.int64)
 
-    def wake(self, view: View) -> float:
+    def wake(self, view: EngineView) -> float:
         """Return when the next job that was told to stop has: at the end of its grace."""
         at = self.scheduler._state.notices.wake(view.now) if view is self._view else None
         return np.inf if at is None else at
 
-    def select(self, view: View, jobs: Long) -> FloatArray:
+    def select(self, view: EngineView, jobs: Long) -> FloatArray:
         """Put those that are to start first."""
         order = {job: float(i) for i, job in enumerate(self._plan)}
         return np.array([order.get(job, np.inf) for job in jobs.tolist()])
 
-    def degree(self, job: int, view: View) -> int:
+    def degree(self, job: int, view: EngineView) -> int:
         """Return the degree chosen."""
         return self._plan[job][0] if job in self._plan else int(view.options.degrees(job)[0])
 
-    def place(self, job: int, degree: int, view: View) -> Rows | None:
+    def place(self, job: int, degree: int, view: EngineView) -> Rows | None:
         """Start a job where it was put, or not at all."""
         if job not in self._plan:
             return None
@@ -108,7 +112,7 @@ class SchedulerPolicy:
         self._runs.add(job)
         return Rows(np.array(node), np.array(gpus), np.full(len(node), -1))
 
-    def _hear(self, view: View) -> None:
+    def _hear(self, view: EngineView) -> None:
         """Tell the scheduler what happened since it last decided."""
         scheduler, jobs, running = self.scheduler, view.waiting.tolist(), set(view.running.tolist())
         gone = [job for job in self.scheduler.running if int(job) in self._runs and int(job) not in running]
@@ -126,10 +130,12 @@ class SchedulerPolicy:
                 self._known.add(number)
                 self._submit(view, number)
 
-    def _submit(self, view: View, job: int) -> None:
+    def _submit(self, view: EngineView, job: int) -> None:
         work, options, asked = view.workload, view.options, int(view.workload.gpus[job])
         demand = Demand(1.0, float(work.cpu[job]) / asked, float(work.memory[job]) / asked)  # type: ignore[index]
-        gang = GangJob(str(job), work.model[job] or ANY, tuple(options.degrees(job).tolist()), demand)
+        types = self._accepts[job] if self._accepts else ()
+        degrees = tuple(options.degrees(job).tolist())
+        gang = GangJob(str(job), work.model[job] or ANY, degrees, demand, gpu_types=types)
         told: Any = self._told
         if isinstance(told, bool):
             told = options.durations(job).tolist() if told else None

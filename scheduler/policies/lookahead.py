@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from gangplan.instances.arrays import BoolArray, FloatArray
 from gangplan.solvers.schedule.waiting import GpuPrices, Waiting, bound
 
-from ..explaining.explain import Considered
+from ..explaining.explanation import Considered
 from ..queueing.queue_walk import in_order
 from ..state import SchedulerState
 from .rollouts import rollout

@@ -22,10 +22,10 @@ from gangplan.instances.placement.proximity import Proximity
 from gangplan.learned.online.candidates import IN_SIGHT, SMALL, WAIT, CandidateScratch
 from gangplan.learned.online.episodes import look, observe
 from gangplan.learned.online.features import BY_RULE
-from gangplan.learned.online.guard import BEHIND, EVERYTHING, FIRST, RULES, Guard, known
+from gangplan.learned.online.guard import BEHIND, EVERYTHING, FIRST, RULES, known
 from gangplan.learned.online.policy import GnnPolicy
 from gangplan.learned.online.schema import SCHEMA
-from gangplan.simulator.gangs.arrays import ARRIVED, NOW, WAITING, Cluster, Jobs, State, empty
+from gangplan.simulator.gangs.arrays import ARRIVED, NOW, WAITING, GpuRacks, Jobs, State, empty
 from gangplan.simulator.gangs.step import start
 
 from ..queueing.queue_walk import in_order
@@ -68,7 +68,7 @@ class NetworkUse(NamedTuple):
     corrected: int
 
 
-class Row(NamedTuple):
+class JobDegree(NamedTuple):
     """A waiting job with a number of workers."""
 
     request: Request
@@ -95,7 +95,7 @@ class NetworkTier:
         self._columns = list(self._jobs.arrays().values())[:-1]
         self.arrived, self.more = 0, False
         self._choices = self._corrected = 0
-        self.guard = Guard(self.cluster, policy.net, policy.rule, guarded=policy.guarded)
+        self.guard = policy.guard(self.cluster)
         self.thoughts = 0
 
     def intensity(self, request: Request) -> float:
@@ -167,9 +167,9 @@ class NetworkTier:
             self.arrived, due = int(document["arrived"]), int(document["due"])
             leader = range(-1, len(RULES))[int(document["leader"]) + 1]
             ahead = [[float(x) for x in row] for row in document.get("ahead", ())]
-            if self.policy.guarded and due < EVERYTHING and document.get("behind") == BEHIND:
+            if self.guard.due < EVERYTHING and due < EVERYTHING and document.get("behind") == BEHIND:
                 self.guard.leader, self.guard.due, self.guard.ahead = leader, due, ahead
-            elif self.policy.guarded:  # who led then was not compared like this
+            elif self.guard.due < EVERYTHING:  # who led then was not compared like this
                 self.guard.due = max(FIRST, self.arrived + 1)
         except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
             words = f"is not what snapshot returned: {type(error).__name__}: {error}"
@@ -180,11 +180,15 @@ class NetworkTier:
         self.thoughts += 1
         if self.arrived >= self.guard.due and self.guard.idle:
             waiting = sorted(state.waiting.values(), key=lambda request: request.serial)
-            rows = [Row(x, degrees[-1]) for x in waiting[-MOST:] if (degrees := self._degrees(x))]
+            rows = [JobDegree(x, degrees[-1]) for x in waiting[-MOST:] if (degrees := self._degrees(x))]
             n, self._ends.clock[NOW] = int(self._ends.count[ARRIVED]), state.now
             past = known(self._jobs, self._ends, n)
             self.guard.watch(*self._world(state, rows)[:2], past, self.arrived)
         self.guard.advance(max(1, SLICE * SMALL // max(len(self.cluster.rack), SMALL)))
+
+    def blind(self, state: SchedulerState) -> bool:
+        """Return whether jobs may be stopped: plays of the guard know no stops, so nobody is shown to be better."""
+        return self.policy.guarded and (state.settings.price is not None or state.running.stoppable > 0)
 
     @property
     def leader(self) -> str:
@@ -222,7 +226,7 @@ class NetworkTier:
             StrangeError: if a feature is unlike all in training.
         """
         rows = [  # those that are seen, and as many that may be as others start
-            Row(request, degree)
+            JobDegree(request, degree)
             for request in sorted(
                 (state.waiting[name] for name in islice(in_order(state.queue), 2 * IN_SIGHT) if name not in refused),
                 key=lambda request: request.serial,
@@ -272,7 +276,7 @@ class NetworkTier:
         of = self._scratch, self.policy.net, self.policy.rule, True
         return int(observe(jobs, self.cluster, world, *of))
 
-    def _world(self, state: SchedulerState, rows: Sequence[Row]) -> tuple[Jobs, State, int]:
+    def _world(self, state: SchedulerState, rows: Sequence[JobDegree]) -> tuple[Jobs, State, int]:
         """Return the jobs that run and wait, their state, and how many run."""
         (end, since, *_), (node, _, _, serial), uses = state.running.table()
         place = np.empty(len(self._order), np.int64)
@@ -335,20 +339,20 @@ def follow(network: NetworkTier, state: SchedulerState, watchdog: Watchdog, star
     return bool(starts.starts or state.running)
 
 
-def _cluster(fleet: Fleet, proximity: Proximity | None, order: NDArray[np.int64]) -> Cluster:
+def _cluster(fleet: Fleet, proximity: Proximity | None, order: NDArray[np.int64]) -> GpuRacks:
     """Return the nodes rack by rack; where all places are alike, links weigh nothing."""
     rack = np.unique(fleet.topology.group[0][order], return_inverse=True)[1].astype(np.int64)
     gpus = fleet.gpus[order].astype(np.int64)
     weight = (0.0, 0.0, 0.0) if proximity is None else (proximity.node, proximity.rack, proximity.cluster)
     begin = np.append(np.flatnonzero(np.diff(rack, prepend=-1)), len(rack))
-    return Cluster(rack, begin, np.append(0, np.cumsum(gpus)), np.array(weight), np.repeat(np.arange(len(rack)), gpus))
+    return GpuRacks(rack, begin, np.append(0, np.cumsum(gpus)), np.array(weight), np.repeat(np.arange(len(rack)), gpus))
 
 
 def _table(n: int, gpus: NDArray[np.int64]) -> Jobs:
     return Jobs(np.zeros(n), np.zeros(n), np.zeros(n), gpus, np.zeros(n), np.append(0, np.cumsum(gpus)))
 
 
-def _history(cluster: Cluster) -> tuple[Jobs, State]:
+def _history(cluster: GpuRacks) -> tuple[Jobs, State]:
     """Return room for jobs that came, and for which of them are done."""
     jobs = _table(HISTORY, np.ones(HISTORY, np.int64))
     return jobs, empty(jobs, cluster)
@@ -359,7 +363,7 @@ def _idle(state: SchedulerState, node: int) -> list[int]:
     return [gpu for gpu in range(int(state.fleet.gpus[node])) if gpu not in state.holders[node]]
 
 
-def _drop(world: State, rows: Sequence[Row], first: int, request: Request) -> None:
+def _drop(world: State, rows: Sequence[JobDegree], first: int, request: Request) -> None:
     """Take a job out of the queue with every number of workers."""
     queue = world.queue[: world.count[WAITING]]
     rest = queue[[rows[job - first].request is not request for job in queue.tolist()]]

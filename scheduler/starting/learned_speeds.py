@@ -44,7 +44,7 @@ class Learned:
 
 
 @dataclass(slots=True)
-class _Job:
+class _TimedJob:
     """A running job: GPUs by node, seconds it takes alone, how many it has done, and when that was known."""
 
     kind: int
@@ -68,8 +68,8 @@ class LearnedSpeeds:
     def __init__(self, model: BesideModel, nodes: int) -> None:
         self.model, self._m = model, nodes
         self._tasks = np.zeros((nodes, 0))  # GPUs that jobs of each model hold on each node
-        self._jobs: dict[str, _Job] = {}
-        self._on: list[dict[str, _Job]] = [{} for _ in range(nodes)]
+        self._jobs: dict[str, _TimedJob] = {}
+        self._on: list[dict[str, _TimedJob]] = [{} for _ in range(nodes)]
         self.seconds = 0.0
 
     @property
@@ -83,7 +83,7 @@ class LearnedSpeeds:
         kind = self.kind(job.request.job.model)
         held = {node: len(gpus) for node, gpus in job.nodes.items()}
         lasts = max(job.request.lasts(job.degree, job.slower), 1e-9)
-        made = self._jobs[job.name] = _Job(kind, held, lasts, done, job.since if at is None else at)
+        made = self._jobs[job.name] = _TimedJob(kind, held, lasts, done, job.since if at is None else at)
         self.seconds += lasts
         for node, gpus in held.items():
             self._tasks[node, kind] += gpus

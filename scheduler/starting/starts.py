@@ -5,48 +5,29 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from sys import float_info
 
 import numpy as np
 
-from gangplan.instances.placement import GangJob
 from gangplan.solvers.placement.online.capacity import Kind
 from gangplan.solvers.placement.online.evolved import Evolved
 
 from ..decision import DRAIN, Start, Stop
 from ..policies.policy import Watchdog
-from ..queueing.accounts import ROOT
 from ..queueing.queue import Alike, Shape
 from ..queueing.queue_walk import QueueWalk
 from ..queueing.request import Request
 from ..state import SchedulerState
 from ..stopping.running_jobs import Nodes, RunningJob
 from ..trial import START, STOP, Trial
-from .gpu_types import longest_of, servers_of
-from .reservations import Reservation, covered, reserve
+from .gpu_types import servers_of
+from .protection import Protection
 from .seating import DELAY, FULL, WINDOW, Seating
 
 HELD = "the policy makes it wait"
 CLOSER = "it waits for closer GPUs"
-FREE = -1
-"""Stands for what is free and no queue's own, as an account that jobs take of."""
 DUE = "due"
 """The tier of those that are due."""
-
-
-@dataclass(slots=True)
-class HeldUp:
-    """A waiting job that others may not delay.
-
-    `strict`: nor those that can be stopped; `nodes`: that it may use; `borrows`: it would take its guarantee over.
-    """
-
-    gang: GangJob
-    strict: bool
-    nodes: np.ndarray
-    borrows: bool
-    reservation: Reservation | None = None
 
 
 class StartRound:
@@ -63,6 +44,7 @@ class StartRound:
 
     Attributes:
         trial: takes back starts and stops of the round.
+        kept: what is kept for those that wait.
         starts: the jobs that started, by name.
         stops: those that stopped, by name.
         waits: why jobs that were looked at wait.
@@ -77,10 +59,7 @@ class StartRound:
         self._state, self._watchdog, self._stop = state, watchdog, stop
         self.trial = Trial(state, self._taken_back)
         self._seating = Seating(state, watchdog, self.trial)
-        self._held: list[HeldUp] = []
-        self._kept: dict[int, str] = {}  # accounts, and for which job that is due what they may hold more is kept
-        self._first: dict[int | str, Request] | None = None  # see `_first_due`
-        self._keepers: set[str] = set()  # jobs that are due, for which others were kept from starting
+        self.kept = Protection(state)
         self.starts: dict[str, Start] = {}
         self.stops: dict[str, Stop] = {}
         self.waits: dict[str, str] = {}
@@ -131,7 +110,7 @@ class StartRound:
             if (refusal := state.refuses(request, degree)) is not None:
                 limit = refusal
                 continue
-            seats = DELAY if self._later(request, degree) else FULL if full else self._seat(request, degree, nodes)
+            seats = DELAY if self.kept.later(request, degree) else FULL if full else self._seat(request, degree, nodes)
             if isinstance(seats, str):
                 why = seats
                 if nodes is not None and why not in (DELAY, WINDOW) and hold:
@@ -147,14 +126,13 @@ class StartRound:
             self.starts[name] = Start(name, degree, named, tier, lasts, servers_of(request.job, named))
             self.trial.note(START, name, self.starts.pop, name)
             self.waits.pop(name, None)
-            if any(held.strict and (held.gang.name == name or self._turned(held)) for held in self._held):
-                self._hold_next()
+            self.kept.started(name)
             return True
         why = why or limit or HELD  # with other workers it may start once there is room
         if why in (FULL, WINDOW) and hold:
             if self._cleared(request):
                 return True
-            self.hold(request)
+            self.kept.hold(request)
         self.waits[name] = why
         return False
 
@@ -179,7 +157,7 @@ class StartRound:
         with self.trial as trial:
             for job, other, cause in stops:
                 self.stop(job, other, cause)
-            self.renew()
+            self.kept.renew()
             if done := all(starts):
                 trial.keep()
         return done
@@ -187,76 +165,6 @@ class StartRound:
     def gave_way(self, name: str) -> bool:
         """Return whether a job stopped in this round for another one: nobody stops for it."""
         return name in self.stops and self.stops[name].cause != DRAIN
-
-    def _keep(self, request: Request) -> None:
-        """Keep what a queue may hold more, or what all may borrow, for a job that is due and which this limit keeps.
-
-        Not if it keeps it even when nobody else runs, as when nodes are down.
-        """
-        accounts, asks = self._state.accounts, self._state.asks(request, request.job.workers[0])
-        if accounts.over_limit(request.terms, asks) is None and accounts.never(request.terms, asks) is None:
-            leaf = accounts.leaf(request.terms)
-            for number in accounts.capped(leaf, asks) or ((ROOT,) if accounts.borrows(leaf, asks) else (ROOT, FREE)):
-                self._kept.setdefault(number, request.name)
-
-    def _first_due(self) -> dict[int | str, Request]:
-        """Return the first due jobs of users, and of accounts that cover them once others of theirs have ended.
-
-        Not those that no account covers, whoever runs, nor those that never have room: others go before them.
-        """
-        state, accounts, first = self._state, self._state.accounts, dict[int | str, Request]()
-        ripe = state.due.ripe(state.now) if accounts.bounded else ()
-        for request in sorted((state.waiting[state.due.head(x)] for x in ripe), key=state.place):
-            terms, asks = request.terms, state.asks(request, request.job.workers[0])
-            way = reversed(accounts.all[accounts.leaf(terms)].above)
-            last = next((x for x in way if accounts.within(x, np.subtract(asks, accounts.all[x].used).tolist())), ROOT)
-            new: set[int | str] = {last, terms.user} if last or not state.sharing.queues else set()
-            new -= first.keys()
-            never = new and accounts.over_limit(terms, asks) and accounts.never(terms, asks)
-            if new and not (never or request.name in state.notices.claims or self._never(request)):
-                first |= dict.fromkeys(new, request)
-        return first
-
-    def _later(self, request: Request, degree: int) -> bool:
-        """Return whether what a job would take of a limit, or of a guarantee, is kept for another one that is due.
-
-        Who ends before the other one would have that, or then would fit, may use it.
-        """
-        state, kept = self._state, self._kept
-        if self._first and not all(other.name in state.waiting for other in self._first.values()):
-            self._first = self._first_due()
-        if not ((first := self._first or {}) or kept):
-            return False
-        accounts, asks = state.accounts, state.asks(request, degree)
-        leaf, lasts = accounts.leaf(request.terms), longest_of(request) * max(1.0, request.left)
-        end = state.now + request.pays + lasts
-        for key in first.keys() & {request.terms.user, *accounts.all[leaf].above}:
-            other, until = first[key], state.now
-            if state.place(request) <= state.place(other):
-                continue
-            both = np.add(asks, state.asks(other, other.job.workers[0])).tolist()
-            if isinstance(key, str):
-                fine = not accounts.over_limit(request.terms, both, 2)
-            elif not (fine := accounts.within(key, both) or accounts.owed(leaf, accounts.leaf(other.terms), asks)):
-                until = covered(state, key, other)
-            if not fine and end > until:
-                self._reservations(request)  # promises when the other one fits
-                if until > state.now or end > state.promises.get(other.name, until):
-                    self._keepers.add(other.name)
-                    return True
-        takes = [*accounts.all[leaf].above, *([ROOT] if accounts.borrows(leaf, asks) else [])]
-        takes += [] if accounts.owns(leaf, asks) else [FREE]
-        keepers = {kept[number] for number in takes if number in kept} - {request.name}
-        self._keepers |= keepers
-        return bool(keepers)
-
-    def released(self) -> bool:
-        """Return whether jobs for which others were kept from starting have started since this was last asked."""
-        gone = {name for name in self._keepers if name not in self._state.waiting}
-        if gone:
-            self._keepers -= gone
-            self._kept = {number: name for number, name in self._kept.items() if name not in gone}
-        return bool(gone)
 
     def _limited(self, request: Request) -> bool:
         """Return whether a limit keeps a job, and those behind it in its line, from starting."""
@@ -268,7 +176,7 @@ class StartRound:
     def due(self) -> None:
         """Start the jobs that are due, and let nobody delay the first that does not fit."""
         state = self._state
-        self._first = self._first_due() if self._first is None else self._first
+        self.kept.due()
         walk = QueueWalk(state.due, self._ripe())
         while (head := walk.next()) and not self.over():
             shape, name = head
@@ -279,14 +187,14 @@ class StartRound:
                 if self._cleared(request):
                     walk.again(shape)
                 else:
-                    self._keep(request)
+                    self.kept.keep(request)
                 continue
             fits = not self._closed(shape, request) and self.one(name, state.degrees(request), DUE, hold=False)
             if fits or self._cleared(request):
                 walk.again(shape)
             else:
                 self.waits.setdefault(name, FULL)
-                self.hold(request, strict=True)
+                self.kept.hold(request, strict=True)
                 if self._apart(request) or self.waits[name] == WINDOW:
                     walk.skip(shape)
 
@@ -350,7 +258,7 @@ class StartRound:
         They do not fit, nobody may stop for them, and they hold nothing that is not held.
         """
         shape = alike.shape
-        if self.allowed or self._kept or shape.alone or len(shape.degrees) > 1 or not alike.lines:
+        if self.allowed or self.kept.limits or shape.alone or len(shape.degrees) > 1 or not alike.lines:
             return False
         if self.clear is not None and (self.vain is None or not self.vain(shape)):
             return False
@@ -376,17 +284,12 @@ class StartRound:
 
     def _nothing_held(self, kind: Kind, request: Request) -> bool:
         """Return whether `hold` has no effect."""
-        stamp = len(self._held), self._state.changes
+        stamp = len(self.kept.held), self._state.changes
         if self._holds.get(kind) != stamp:
-            if not self._needless(request, False):
+            if not self.kept.needless(request, False):
                 return False
             self._holds[kind] = stamp
         return True
-
-    def renew(self) -> None:
-        """Look at reservations anew when they are next asked for: jobs stopped or were put back."""
-        for held in self._held:
-            held.reservation = None
 
     @contextmanager
     def _taken_back(self, names: Collection[str]) -> Iterator[None]:
@@ -394,17 +297,7 @@ class StartRound:
         due = {name: self._state.running[name].request.due for name in names if name in self.starts}
         yield
         self._state.undone += 1
-        gone = due.keys() - self.starts.keys()
-        at = next((i for i, held in enumerate(self._held) if held.strict and held.gang.name in gone), len(self._held))
-        # those due later are held once it starts
-        self._held = [held for i, held in enumerate(self._held) if i <= at or not held.strict]
-        if self._first is not None and any(due[name] <= self._state.now for name in gone):
-            self._first = self._first_due()
-        self.renew()
-
-    def holds(self, name: str) -> bool:
-        """Return whether nobody may delay a job while it waits."""
-        return any(held.gang.name == name for held in self._held)
+        self.kept.taken_back({name: time for name, time in due.items() if name not in self.starts})
 
     def _closed(self, shape: Shape, request: Request) -> bool:
         least = self._state.closed.get(shape.kind)
@@ -412,83 +305,12 @@ class StartRound:
             return False
         return self._state.placed(request, shape.degrees[0]).workers[0] >= least
 
-    def hold(self, request: Request, strict: bool = False) -> None:
-        """Let nobody delay a job from now on, unless all its nodes are some other's that is held alike, or are too few.
-
-        Nor if nodes are closed for good, without which it never fits.
-        """
-        degree, state = request.job.workers[0], self._state
-        if not (self._needless(request, strict) or self._later(request, degree)):
-            nodes, borrows = state.ground(request, degree).nodes, state.borrows(request)
-            self._held.append(HeldUp(state.placed(request, degree), strict, nodes, borrows))
-
-    def _needless(self, request: Request, strict: bool) -> bool:
-        """Return whether a job needs no room that nobody else keeps, or never has it."""
-        state = self._state
-        if request.name in state.notices.claims or not (strict or state.settings.reserve):
-            return True
-        held = [x for x in self._held if x.gang.name in state.waiting and x.strict >= strict]
-        most = state.borrows(request)  # who borrows by now goes after who does not
-        others = [x.nodes for x in held if state.borrows(state.waiting[x.gang.name]) <= most]
-        nodes = state.ground(request, request.job.workers[0]).nodes
-        theirs = np.logical_or.reduce([np.zeros_like(nodes), *others])
-        return not (nodes & ~theirs).any() or self._never(request)
-
-    def _never(self, request: Request) -> bool:
-        """Return whether a job never has room, whoever ends."""
-        state, degree = self._state, request.job.workers[0]
-        gang, total = state.placed(request, degree), state.ground(request, degree).total
-        return total < gang.workers[0] or (bool(state.calendar.windows) and reserve(state, gang).time == np.inf)
-
-    def _turned(self, held: HeldUp) -> bool:
-        """Return whether a job has come to borrow since it was held: those within their guarantees go before it."""
-        request = self._state.waiting.get(held.gang.name)
-        turned = request is not None and not held.borrows and self._state.borrows(request)
-        held.borrows |= turned
-        return turned
-
-    def _hold_next(self) -> None:
-        """Let nobody delay the first that is due, now that the one before it started, or borrows."""
-        head = QueueWalk(self._state.due, self._state.due.ripe(self._state.now)).next()
-        request = self._state.waiting[head[1]] if head else None
-        if request and request.due <= self._state.now:
-            self.hold(request, strict=True)
-
-    @contextmanager
-    def holding(self) -> Iterator[None]:
-        """Let those that are held within be delayed afterwards."""
-        before = len(self._held)
-        yield
-        self._held = [*self._held[:before], *(held for held in self._held[before:] if held.strict)]
-
-    def _reservations(self, request: Request) -> list[Reservation]:
-        """Return the reservations that a job must let stand: the strict ones if it can be stopped when they are due.
-
-        Those held after it itself are behind it: were they to stand too, each could wait for the other. So are those
-        that would borrow by now, if it would not, and are not due.
-        """
-        found, waiting, owed = [], self._state.waiting, not self._state.borrows(request)
-        for held in self._held:
-            if held.gang.name == request.name:
-                break
-            if not (held.strict or not request.lends):
-                continue
-            if held.gang.name in waiting:
-                if owed and not held.strict and self._state.borrows(waiting[held.gang.name]):
-                    held.reservation = None  # found anew behind it
-                    continue
-                if held.reservation is None:
-                    promises = self._state.promises if held.strict else None
-                    held.reservation = reserve(self._state, held.gang, promises)
-                found.append(held.reservation)
-        return found
-
     def _seat(self, request: Request, degree: int, nodes: Nodes | None) -> Nodes | str:
         """Give a job its seats; return them, or why not."""
         state, placer, name = self._state, self._state.placer, request.name
         if nodes is None and not placer.fits(state.placed(request, degree)):
             return self._seating.full(request, degree)
-        reservations = self._reservations(request)
+        reservations = self.kept.reservations(request)
         with state.trial() as trial:
             if nodes is None:
                 if (why := self._seating.place(request, degree, reservations, trial)) is not None:
@@ -504,7 +326,7 @@ class StartRound:
                 self._far = request, degree, slower
                 return WINDOW if shut else DELAY if late else CLOSER
             trial.keep()
-        for held in self._held:
+        for held in self.kept.held:
             if held.reservation is not None:
                 held.reservation.note(request.job, *placer.uses(name), end)
         return seats

@@ -38,7 +38,7 @@ def movable(state: SchedulerState) -> np.ndarray:
     return np.asarray((settled <= now) & (since < now) & (left > price))
 
 
-class Parts:
+class RunningParts:
     """Keep the parts of running jobs, and which of them may be stopped.
 
     Attributes:

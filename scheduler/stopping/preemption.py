@@ -25,7 +25,7 @@ from gangplan.instances.verify.actions import Preempted, verify_preemption
 from gangplan.solvers.placement.eviction import Eviction
 from gangplan.solvers.placement.online.capacity import Kind
 
-from ..explaining.explain import Considered
+from ..explaining.explanation import Considered
 from ..queueing.queue import Shape
 from ..queueing.request import Request
 from ..starting.starts import StartRound
@@ -91,7 +91,7 @@ class Preemption:
 
     def eased(self) -> bool:
         """Return whether jobs may start that could not when this was last asked; see `ByPrecedence`."""
-        return self._lent() | self._starts.released()
+        return self._lent() | self._starts.kept.released()
 
     def _lent(self) -> bool:
         """Return whether more queues whose jobs may stop, or queues above, exceed their share than before."""

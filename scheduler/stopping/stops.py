@@ -22,12 +22,12 @@ from itertools import islice
 from gangplan.instances.verify.actions import Exchange, verify_stop
 
 from ..decision import GAIN, Start, Stop
-from ..explaining.explain import Considered
+from ..explaining.explanation import Considered
 from ..queueing.queue_walk import in_order
 from ..queueing.request import Request
 from ..starting.starts import StartRound
 from ..state import SchedulerState
-from .parts import Parts, movable
+from .parts import RunningParts, movable
 from .running_jobs import RunningJob
 
 TIER = "stops"
@@ -55,7 +55,7 @@ class Stops:
         state, queue, starts = self._state, self._state.queue, self._starts
         if not movable(state).any():
             return
-        parts = self._parts = Parts(state)
+        parts = self._parts = RunningParts(state)
         first = [state.waiting[name] for name in islice(in_order(queue), MOST)]
         claims = state.notices.claims
         first = [x for x in first if x.job.worker.gpu and x.terms.preempts and x.name not in claims]
@@ -68,7 +68,7 @@ class Stops:
         for request in first:
             number = state.ground(request, state.degrees(request)[0]).number
             pools.setdefault((number, state.accounts.leaf(request.terms)), []).append(request)
-        with starts.holding():
+        with starts.kept.holding():
             rest = {name for pool in pools.values() for name in self._run(pool)}
             held: set[int] = set()  # pools whose first is held, so that those behind it leave it its room
             for request in first:
@@ -76,7 +76,7 @@ class Stops:
                     self._begin(request)
                 number = state.ground(request, state.degrees(request)[0]).number
                 if number not in held and request.name in state.waiting:
-                    starts.hold(request)
+                    starts.kept.hold(request)
                     held.add(number)
             self._settle()
 
@@ -160,7 +160,9 @@ class Stops:
                 more = {
                     s.job for s in made if s.job in stops or where & {*s.nodes} or self._shares(s.job, stops)
                 } | starts
-                ahead = next((i for i, s in enumerate(made) if s.job in more and self._starts.holds(s.job)), len(made))
+                ahead = next(
+                    (i for i, s in enumerate(made) if s.job in more and self._starts.kept.holds(s.job)), len(made)
+                )
                 more |= {s.job for s in made[ahead:]}
                 back = stops | {x.job for x in self.stops if x.other in more or x.job in more}
                 if (back, more) == (stops, starts):

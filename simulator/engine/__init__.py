@@ -4,13 +4,14 @@ from .contract import check_policy
 from .failures import Outages
 from .jobs import Long, Rows
 from .policies import POLICIES
-from .policy import DISCIPLINES, EngineScheduler, View
+from .policy import DISCIPLINES, EngineScheduler, EngineView
 from .simulate import simulate, simulate_named
 
 __all__ = [
     "DISCIPLINES",
     "POLICIES",
     "EngineScheduler",
+    "EngineView",
     "Long",
     "Outages",
     "Rows",
@@ -19,3 +20,6 @@ __all__ = [
     "simulate",
     "simulate_named",
 ]
+
+View = EngineView
+"""Its former name, which policies elsewhere import."""

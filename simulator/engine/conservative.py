@@ -8,7 +8,7 @@ from gangplan.instances.arrays import BoolArray, FloatArray, offsets, ranges
 
 from ..fit import Nodes
 from .jobs import Long, Rows
-from .kernels import Calendar
+from .kernels import FreeProfile
 from .state import ClusterState
 
 
@@ -106,7 +106,7 @@ class Reservations:
         end = np.concatenate([s.expected[running], self._start + s.span[self._jobs]])
         count, node, gpus, cluster = self._nodes(running) if self._named else self._one_node(running)
         holder = np.concatenate([running, self._jobs])
-        calendar = Calendar(cluster, s.now, len(jobs), holder, begin, end, offsets(count), node, gpus)
+        calendar = FreeProfile(cluster, s.now, len(jobs), holder, begin, end, offsets(count), node, gpus)
         start, row, nodes, counts = calendar.reserve(jobs)
         self._jobs, self._start = np.concatenate([self._jobs, jobs]), np.concatenate([self._start, start])
         self._count = np.concatenate([self._count, np.diff(row)])

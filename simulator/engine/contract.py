@@ -15,7 +15,7 @@ from ..options import DegreeOptions
 from ..outcome import Outcome
 from .failures import Outages
 from .jobs import Long
-from .policy import DECISIONS, EngineScheduler, View
+from .policy import DECISIONS, EngineScheduler, EngineView
 from .simulate import simulate
 
 
@@ -46,7 +46,7 @@ def _run(part: Any, work: Workload, fleet: Fleet, consolidate: bool, outages: Ou
     return simulate(
         work,
         fleet,
-        EngineScheduler((_Watched(part, where), part), "overtake", consolidate),
+        EngineScheduler((_WatchedPolicy(part, where), part), "overtake", consolidate),
         options=DegreeOptions.scaling(work, (1, 2, 4)) if hasattr(part, "degree") else None,
         outages=outages,
         preempt_cost=1.5,
@@ -54,12 +54,12 @@ def _run(part: Any, work: Workload, fleet: Fleet, consolidate: bool, outages: Ou
     )
 
 
-class _Watched:
+class _WatchedPolicy:
     def __init__(self, part: Any, where: str) -> None:
         self._part, self._where = part, where
         self._said: dict[int, tuple[float, float]] = {}
 
-    def select(self, view: View, jobs: Long) -> FloatArray:
+    def select(self, view: EngineView, jobs: Long) -> FloatArray:
         for name in ("waiting", "running", "degree", "rate", "up", "rank"):
             assert not getattr(view, name).flags.writeable, f"view.{name} can be written to"
         if not hasattr(self._part, "select"):

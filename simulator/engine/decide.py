@@ -12,14 +12,14 @@ from ..asking import converted
 from ..fit import next_claim, next_spare
 from .conservative import Reservations
 from .jobs import Long, Rows, in_order
-from .policy import EngineScheduler, View
+from .policy import EngineScheduler, EngineView
 from .state import ClusterState
 
 
 class Decider:
     """Asks the policies, and does what the discipline allows."""
 
-    def __init__(self, scheduler: EngineScheduler, state: ClusterState, view: View) -> None:
+    def __init__(self, scheduler: EngineScheduler, state: ClusterState, view: EngineView) -> None:
         self.s, self.view, self.discipline = state, view, scheduler.discipline
         self._select, self._degree = scheduler.part("select"), scheduler.part("degree")
         self._place, self._preempt = scheduler.part("place"), scheduler.part("preempt")

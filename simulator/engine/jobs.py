@@ -39,7 +39,7 @@ class Rows(NamedTuple):
         return np.array_equal(mine, theirs)
 
 
-class Running:
+class RunningSet:
     """A set of jobs; `place` in the array of each, -1 if it does not run, int64 (n,)."""
 
     def __init__(self, jobs: int) -> None:
@@ -116,7 +116,7 @@ def in_order(jobs: NDArray[np.int64], key: FloatArray, rank: Long) -> Long:
     return np.asarray(jobs[np.lexsort((rank[jobs], key[jobs]))])
 
 
-class Log:
+class RunLog:
     """Rows of all runs so far, and for every job those of its present one.
 
     Attributes:

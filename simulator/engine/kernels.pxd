@@ -1,14 +1,14 @@
 from gangplan.simulator.fit cimport Nodes
 from gangplan.solvers.native cimport Float, Floats, Floats2, Int, Ints, Sorting
 
-cdef class Shares:
+cdef class FreeShares:
     cdef Int most
     cdef Floats2 left
     cdef Ints size, room, holds
     cdef Sorting order
     cdef bint _find(self, Int job, Int need, Float share, Nodes nodes, Ints node, Ints gpu) noexcept nogil
 
-cdef class Calendar:
+cdef class FreeProfile:
     cdef Int steps, at, past
     cdef Floats time, least
     cdef Floats2 room

@@ -22,7 +22,7 @@ NEVER = declare(Float, float("inf"))
 
 @final
 @cclass
-class Shares:
+class FreeShares:
     """What is left of each GPU, float64 (m, most GPUs of a node), which the caller changes; minus infinity beyond."""
 
     def __init__(self, left: FloatArray) -> None:
@@ -98,7 +98,7 @@ class Shares:
 
 @final
 @cclass
-class Calendar:
+class FreeProfile:
     """What is free from each of some times on, given what jobs hold or have reserved.
 
     Args:

@@ -11,7 +11,7 @@ from gangplan.instances import InstanceError
 from ..asking import converted
 from .decide import Decider
 from .failures import Clock, Outages
-from .policy import EngineScheduler, View
+from .policy import EngineScheduler, EngineView
 from .state import ClusterState
 
 _PATIENCE = 10_000
@@ -34,7 +34,7 @@ class Loop:
         progress: Callable[[float], None] | None,
     ) -> None:
         self.s, self._progress = state, progress
-        self.view = View(state)
+        self.view = EngineView(state)
         self.decider = Decider(scheduler, state, self.view)
         self._admit, self._wake = scheduler.part("admit"), scheduler.part("wake")
         self._clock = Clock(outages, state.fleet.n_nodes, float(state.workload.submit.min(initial=np.inf)))

@@ -1,4 +1,4 @@
-"""What a policy is: up to six decisions, each a method that sees a `View`, and schedulers put together from them."""
+"""What a policy is: up to six decisions, each a method that sees an `EngineView`, and schedulers made of them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 DISCIPLINES = ("head", "overtake", "easy", "conservative")
 
 
-class View:
+class EngineView:
     """What a policy sees: n jobs and m nodes, to be read and not to be changed. Its arrays refuse to be written to.
 
     Attributes:
@@ -136,7 +136,7 @@ def _closed(array: NDArray[Any]) -> NDArray[Any]:
 class EnginePolicy(Protocol):
     """What a policy may have, some of these or all."""
 
-    def select(self, view: View, jobs: Long) -> FloatArray:
+    def select(self, view: EngineView, jobs: Long) -> FloatArray:
         """Return a number for each of `jobs`, the least is first; ties go by submit time, then by place in the trace.
 
         `jobs` are those that wait and, in a preemptive mode, those that run. An attribute ``steady = True`` promises
@@ -144,23 +144,23 @@ class EnginePolicy(Protocol):
         once. By default the numbers are submit times.
         """
 
-    def admit(self, job: int, view: View) -> bool:
+    def admit(self, job: int, view: EngineView) -> bool:
         """Return whether an arriving job joins the queue; it is rejected for good otherwise. By default all join."""
 
-    def degree(self, job: int, view: View) -> int:
+    def degree(self, job: int, view: EngineView) -> int:
         """Return the degree, one of its options, at which a waiting job starts now. By default what it asked for."""
 
-    def place(self, job: int, degree: int, view: View) -> Rows | None:
+    def place(self, job: int, degree: int, view: EngineView) -> Rows | None:
         """Return where a job starts now, or None if it does not. By default `view.find(job, degree)`."""
 
-    def preempt(self, view: View) -> Long:
+    def preempt(self, view: EngineView) -> Long:
         """Return running jobs that stop now and join the queue, before anyone starts.
 
         By default a waiting job that does not fit stops running ones that `select` puts behind it, the last ones
         first and no more than it needs. A policy with a `preempt` of its own stops those that it names and no others.
         """
 
-    def wake(self, view: View) -> float:
+    def wake(self, view: EngineView) -> float:
         """Return when to decide again though nobody arrives or ends, seconds; by default never."""
 
 

@@ -12,13 +12,13 @@ from gangplan.instances.placement import Demand, Fleet, GangJob, PlacementProble
 from gangplan.instances.placement.proximity import Proximity
 from gangplan.instances.workload import Workload
 from gangplan.solvers.placement.costs import Costs
-from gangplan.solvers.placement.prepare import Batch
+from gangplan.solvers.placement.prepare import PreparedBatch
 
 from ..options import DegreeOptions
 from .jobs import Long, Rows
 
 
-class Rates:
+class RelativeRates:
     """The rate of each running job as a share of its best: alone, on as few of the best nodes as hold it.
 
     Every option of a job is a job of the cost model, as its best rate depends on the degree. A job that comes or goes
@@ -38,7 +38,7 @@ class Rates:
             GangJob(f"{names[j]} on {d}", workload.model[j], (d,), Demand(share[j]))
             for j, d in zip(owner, options.gpus.tolist(), strict=True)
         )
-        self._batch = Batch(PlacementProblem(fleet, tuple(gangs), speeds))
+        self._batch = PreparedBatch(PlacementProblem(fleet, tuple(gangs), speeds))
         self._menu, self._model, self._owner = options, self._batch.model, owner
         self._costs = Costs(self._batch)
         self._cards: dict[int, set[tuple[int, int]]] = {}
@@ -88,7 +88,7 @@ class Rates:
 
 
 class ApartRates:
-    """Do what `Rates` does on TopDRL's cluster, where gangs run slower apart, and no job slows another down.
+    """Do what `RelativeRates` does on TopDRL's cluster, where gangs run slower apart, and no job slows another down.
 
     Rate and cost of communication are as of the last start of each job, by `Proximity`.
     """

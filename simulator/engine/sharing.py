@@ -9,11 +9,11 @@ from gangplan.instances.placement import Fleet
 from gangplan.instances.workload import Workload
 
 from ..fit import Nodes
-from .jobs import Log, Rows, Running
-from .kernels import Shares
+from .jobs import Rows, RunLog, RunningSet
+from .kernels import FreeShares
 
 
-class Sharing:
+class GpuSharing:
     """What is left of each GPU.
 
     By default a job goes where its share is left. A policy may put more on a GPU: then all on it are squeezed in
@@ -30,13 +30,13 @@ class Sharing:
         self.share = np.asarray(workload.share)
         most = int(fleet.gpus.max())
         self.left = np.where(np.arange(most) < fleet.gpus[:, None], 1.0, -np.inf)
-        self._kernel = Shares(self.left)
+        self._kernel = FreeShares(self.left)
         self.at: list[list[list[int]]] = [[[] for _ in range(g)] for g in fleet.gpus.tolist()]
         self.crowded: set[tuple[int, int]] = set()
         self._touched: set[tuple[int, int]] = set()
 
     def find(self, job: int, need: int, nodes: Nodes) -> Rows | None:
-        """Return where `need` shares fit by default: see `Shares`."""
+        """Return where `need` shares fit by default: see `FreeShares`."""
         rows = self._kernel.find(job, need, float(self.share[job]), nodes)
         return None if rows is None else Rows(rows[0], np.ones(need, dtype=np.int64), rows[1])
 
@@ -59,7 +59,7 @@ class Sharing:
             else:
                 self.crowded.discard((node, gpu))
 
-    def changes(self, log: Log, running: Running) -> dict[int, FloatArray]:
+    def changes(self, log: RunLog, running: RunningSet) -> dict[int, FloatArray]:
         """Return the shares of the jobs for which they changed, one for each of their rows."""
         jobs = {j for node, gpu in self._touched for j in self.at[node][gpu]}
         self._touched.clear()

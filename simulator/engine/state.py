@@ -12,11 +12,11 @@ from gangplan.instances.placement import Fleet, SpeedModel
 from gangplan.instances.placement.proximity import Proximity
 from gangplan.instances.workload import Workload
 
-from ..fit import Nodes, Reservation
+from ..fit import EasyShadow, Nodes
 from ..options import DegreeOptions
-from .jobs import Log, Long, Queue, Rows, Running
-from .rates import ApartRates, Rates
-from .sharing import Sharing
+from .jobs import Long, Queue, Rows, RunLog, RunningSet
+from .rates import ApartRates, RelativeRates
+from .sharing import GpuSharing
 
 _KEPT = ("degree", "since", "ready", "stint", "safe", "left", "attained", "rate", "end")
 """What a job that is stopped has back if it starts at the same instant where it was."""
@@ -68,17 +68,17 @@ class ClusterState:
         self.unit, self.whole = _needs(workload, fleet)
         self.free = self.whole.copy()
         self.up = np.asarray(fleet.usable).copy()
-        self.rates: Rates | ApartRates | None = None
+        self.rates: RelativeRates | ApartRates | None = None
         if isinstance(speeds, Proximity):
             self.rates = ApartRates(workload, fleet, speeds)
         elif speeds is not None:
-            self.rates = Rates(workload, fleet, options, speeds)
+            self.rates = RelativeRates(workload, fleet, options, speeds)
         self.kind: Long = np.zeros(n, dtype=np.int64)
         self._suits: BoolArray = np.ones((1, fleet.n_nodes), dtype=bool)
         if self.rates is not None:
             self.kind, self._suits = self.rates.classes()
         self.ok = self._suits & self.up
-        self.sharing = Sharing(workload, fleet) if shared else None
+        self.sharing = GpuSharing(workload, fleet) if shared else None
         self.first = np.cumsum(fleet.gpus, dtype=np.int64) - fleet.gpus
         self.idle: BoolArray = np.ones(fleet.n_gpus, dtype=bool)
         self.degree = workload.gpus.astype(np.int64)
@@ -89,13 +89,13 @@ class ClusterState:
         self.started, self.finish = np.full(n, np.inf), np.full(n, np.inf)
         self.broken = np.zeros(n, dtype=np.int64)
         self.key, self.span = np.zeros(n), workload.duration.copy() if told is None else told.copy()
-        self.queue, self.running, self.log = Queue(self.key, self.rank), Running(n), Log(n)
+        self.queue, self.running, self.log = Queue(self.key, self.rank), RunningSet(n), RunLog(n)
         self._ends: list[tuple[float, int]] = []
         self._stopped: dict[int, tuple[Any, ...]] = {}
         self.fresh: list[int] = []
         jobs = (self.degree, self.unit, self.kind, self.span)
         self.nodes = Nodes(*jobs, self.free, self.whole, self.ok, consolidate)
-        self.reservation = Reservation(self.nodes, self.running.place)
+        self.reservation = EasyShadow(self.nodes, self.running.place)
         self._node, self._gpus = np.asarray(self.nodes.node), np.asarray(self.nodes.gpus)
 
     def find(self, job: int, degree: int) -> Rows | None:

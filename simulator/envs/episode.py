@@ -15,7 +15,7 @@ from gangplan.instances.placement import Fleet, SpeedModel
 from gangplan.instances.placement.proximity import Proximity
 from gangplan.instances.workload import Workload
 
-from ..engine import EngineScheduler, View
+from ..engine import EngineScheduler, EngineView
 from ..engine.jobs import Long, Rows
 from ..engine.simulate import conclude, prepare
 from ..options import DegreeOptions
@@ -31,22 +31,22 @@ class Stretch(NamedTuple):
     rate: FloatArray
 
 
-Reward = Callable[[View, Stretch], float]
+Reward = Callable[[EngineView, Stretch], float]
 """What is paid for time that passed; an action earns what passes until the next decision."""
 
 
-def completion_time(view: View, stretch: Stretch) -> float:
+def completion_time(view: EngineView, stretch: Stretch) -> float:
     """Pay minus the seconds that jobs spend waiting and running: over an episode, minus the sum of JCT."""
     return -stretch.seconds * (len(stretch.waiting) + len(stretch.running))
 
 
-def slowdown(view: View, stretch: Stretch) -> float:
+def slowdown(view: EngineView, stretch: Stretch) -> float:
     """Pay the same over each job's duration: over an episode, minus the sum of slowdowns."""
     duration = view.workload.duration[np.concatenate([stretch.waiting, stretch.running])]
     return -stretch.seconds * float((1 / np.where(duration > 0, duration, 1.0)).sum())
 
 
-def progress(view: View, stretch: Stretch) -> float:
+def progress(view: EngineView, stretch: Stretch) -> float:
     """Pay the share of its work that each job got done (Harmony): over an episode, the number of jobs."""
     duration = view.workload.duration[stretch.running]
     share = np.divide(stretch.rate, duration, out=np.zeros(len(duration)), where=duration > 0)
@@ -59,7 +59,7 @@ class Throughput:
 
     hold: float = 1.0
 
-    def __call__(self, view: View, stretch: Stretch) -> float:
+    def __call__(self, view: EngineView, stretch: Stretch) -> float:
         """Return what is paid."""
         return stretch.seconds * (float(stretch.rate.sum()) - self.hold * len(stretch.waiting))
 
@@ -112,7 +112,7 @@ class Synthetic:
         )
 
 
-class Episode:
+class EngineEpisode:
     """A run of the engine; `loop`, `state`, `view` and `queue` are the engine's."""
 
     def __init__(

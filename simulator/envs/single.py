@@ -22,7 +22,7 @@ from ..engine.jobs import Long, Rows
 from ..engine.state import ClusterState
 from ..metrics import summary
 from ..outcome import Outcome
-from .episode import Cases, Episode, Reward, Synthetic, completion_time, plain
+from .episode import Cases, EngineEpisode, Reward, Synthetic, completion_time, plain
 from .observe import Observer
 
 Mask = NDArray[np.int8]
@@ -65,7 +65,7 @@ class ClusterEnv(gymnasium.Env[Observation, np.int64]):
         )
         self._cases, self._speeds, self._reward = cases or Synthetic(self.fleet.n_gpus), speeds, reward
         self._scene = Observer(self.fleet, speeds, float(horizon))
-        self._episode: Episode | None = None
+        self._episode: EngineEpisode | None = None
         self._mask: Mask = np.zeros(0, dtype=np.int8)
 
     def _spaces(self, slots: int, actions: int, seen: Mapping[str, Box] | None = None) -> None:
@@ -80,7 +80,7 @@ class ClusterEnv(gymnasium.Env[Observation, np.int64]):
         super().reset(seed=seed)
         case = (options or {}).get("case")
         case = self._cases(self.np_random) if case is None else case
-        self._episode = Episode(case, self.fleet, self.scheduler, self._speeds, self._reward)
+        self._episode = EngineEpisode(case, self.fleet, self.scheduler, self._speeds, self._reward)
         self._begin(self._episode)
         self._seek(self._episode)
         return self._observe(self._episode), {"action_mask": self._mask.copy()}
@@ -121,22 +121,22 @@ class ClusterEnv(gymnasium.Env[Observation, np.int64]):
         """Return what an action means, for people."""
 
     @abstractmethod
-    def _begin(self, episode: Episode) -> None:
+    def _begin(self, episode: EngineEpisode) -> None:
         """Get ready for an episode."""
 
     @abstractmethod
-    def _seek(self, episode: Episode) -> bool:
+    def _seek(self, episode: EngineEpisode) -> bool:
         """Go on to the next decision, and note its mask; return whether there is one."""
 
     @abstractmethod
-    def _act(self, episode: Episode, action: int) -> None:
+    def _act(self, episode: EngineEpisode, action: int) -> None:
         """Do what an allowed action says."""
 
     @abstractmethod
-    def _look(self, episode: Episode) -> Observation:
+    def _look(self, episode: EngineEpisode) -> Observation:
         """Return the observation without its mask."""
 
-    def _observe(self, episode: Episode) -> Observation:
+    def _observe(self, episode: EngineEpisode) -> Observation:
         return {**self._look(episode), "action_mask": self._mask.copy()}
 
 
@@ -180,14 +180,14 @@ class SelectEnv(ClusterEnv):
         """Return what an action means."""
         return "to wait" if action == self._slots else f"to start the job in slot {action}"
 
-    def _begin(self, episode: Episode) -> None:
+    def _begin(self, episode: EngineEpisode) -> None:
         self._waits = False
         self._alike = list(range(episode.state.workload.n_jobs))
         if self.scheduler.part("place") is None and self.scheduler.part("degree") is None:
             asked = np.column_stack([episode.state.workload.gpus, episode.state.kind, episode.state.unit])
             self._alike = np.unique(asked, axis=0, return_inverse=True)[1].ravel().tolist()
 
-    def _seek(self, episode: Episode) -> bool:
+    def _seek(self, episode: EngineEpisode) -> bool:
         while (mask := self._offer(episode)) is None:
             if not episode.advance():
                 self._mask = np.zeros_like(self._mask)
@@ -196,7 +196,7 @@ class SelectEnv(ClusterEnv):
         self._mask = mask
         return True
 
-    def _offer(self, episode: Episode) -> Mask | None:
+    def _offer(self, episode: EngineEpisode) -> Mask | None:
         """Return the mask of what there is to decide at this instant, None if there is nothing."""
         if self._waits:
             return None
@@ -214,7 +214,7 @@ class SelectEnv(ClusterEnv):
         mask[-1] = not episode.loop.last
         return mask
 
-    def _act(self, episode: Episode, action: int) -> None:
+    def _act(self, episode: EngineEpisode, action: int) -> None:
         if action == self._slots:
             self._waits = True
             return
@@ -222,7 +222,7 @@ class SelectEnv(ClusterEnv):
         assert rows is not None, "the mask allowed it"
         episode.start(action, degree, rows)
 
-    def _look(self, episode: Episode) -> Observation:
+    def _look(self, episode: EngineEpisode) -> Observation:
         if self._picture is not None:
             seen: Observation = self._picture.observe(episode.state, episode.queue.jobs, episode.loop.arrived)
             return seen
@@ -323,10 +323,10 @@ class PlaceEnv(ClusterEnv):
         """Return what an action means."""
         return "to wait" if action == self.fleet.n_nodes else f"to use node {action}"
 
-    def _begin(self, episode: Episode) -> None:
+    def _begin(self, episode: EngineEpisode) -> None:
         self._gang, self._waits = None, False
 
-    def _seek(self, episode: Episode) -> bool:
+    def _seek(self, episode: EngineEpisode) -> bool:
         self._mask = np.zeros_like(self._mask)
         while self._gang is None:
             jobs = episode.queue.jobs[:1].tolist()
@@ -340,7 +340,7 @@ class PlaceEnv(ClusterEnv):
         self._mask[-1] = self._gang.left == self._gang.degree and not episode.loop.last
         return True
 
-    def _act(self, episode: Episode, action: int) -> None:
+    def _act(self, episode: EngineEpisode, action: int) -> None:
         gang = self._gang
         assert gang is not None, "the mask allowed it"
         if action == self.fleet.n_nodes:
@@ -352,7 +352,7 @@ class PlaceEnv(ClusterEnv):
             episode.start(at, gang.degree, gang.rows())
             self._gang = None
 
-    def _look(self, episode: Episode) -> Observation:
+    def _look(self, episode: EngineEpisode) -> Observation:
         gang, jobs = self._gang, episode.queue.jobs[:1]
         if gang is None:
             return self._scene.observe(episode.state, jobs[:0], 1)

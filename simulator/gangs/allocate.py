@@ -16,7 +16,7 @@ from gangplan.instances.arrays import require_choice
 from gangplan.instances.lazy import OfLast
 from gangplan.instances.placement.proximity import Proximity
 
-from ..engine import View
+from ..engine import EngineView
 from ..engine.jobs import Rows
 from .arrays import cluster_of
 
@@ -24,13 +24,13 @@ if not cython.compiled:
     from gangplan.solvers.native import Int, Ints
     from gangplan.solvers.placement.online.closest import best_fit, closest, rack_idle, take_idle
 
-    from .arrays import Cluster
+    from .arrays import GpuRacks
 
     NEAREST, SIZED, CENTRE, CLOSEST = range(4)
 ALLOCATORS = ("nearest", "sized", "centre", "closest")
 
 
-def choose(rule: Int, need: Int, cluster: Cluster, free: Ints, take: Ints) -> bool:
+def choose(rule: Int, need: Int, cluster: GpuRacks, free: Ints, take: Ints) -> bool:
     """Write how many GPUs a job of `need` gets of each node; return whether it fits.
 
     Args:
@@ -62,7 +62,7 @@ def choose(rule: Int, need: Int, cluster: Cluster, free: Ints, take: Ints) -> bo
     return True
 
 
-def _around(seed: Int, need: Int, cluster: Cluster, free: Ints, take: Ints) -> None:
+def _around(seed: Int, need: Int, cluster: GpuRacks, free: Ints, take: Ints) -> None:
     """Take the idle GPUs of a node, then those of its rack, then others, each in their order."""
     left: Int = need - take_idle(seed, need, free, take)
     rack = cluster.rack[seed]
@@ -76,7 +76,7 @@ def _around(seed: Int, need: Int, cluster: Cluster, free: Ints, take: Ints) -> N
             left -= take_idle(node, left, free, take)
 
 
-def _seed_by_size(need: Int, cluster: Cluster, free: Ints) -> Int:
+def _seed_by_size(need: Int, cluster: GpuRacks, free: Ints) -> Int:
     """Return the seed: one GPU goes to the rack with the fewest idle ones, up to a node's to the best fit.
 
     A larger job, and one that fits on no node, begins at the emptiest node of the rack with the most idle GPUs.
@@ -89,7 +89,7 @@ def _seed_by_size(need: Int, cluster: Cluster, free: Ints) -> Int:
     return _emptiest(cluster, free, _rack_by_idle(cluster, free, True))
 
 
-def _rack_by_idle(cluster: Cluster, free: Ints, most: bint) -> Int:
+def _rack_by_idle(cluster: GpuRacks, free: Ints, most: bint) -> Int:
     """Return the rack with the most idle GPUs, or with the fewest but some."""
     best: Int = -1
     found: Int = 0
@@ -100,7 +100,7 @@ def _rack_by_idle(cluster: Cluster, free: Ints, most: bint) -> Int:
     return best
 
 
-def _emptiest(cluster: Cluster, free: Ints, rack: Int) -> Int:
+def _emptiest(cluster: GpuRacks, free: Ints, rack: Int) -> Int:
     best: Int = cluster.begin[rack]
     for node in range(cluster.begin[rack], cluster.begin[rack + 1]):
         if free[node] > free[best]:
@@ -108,7 +108,7 @@ def _emptiest(cluster: Cluster, free: Ints, rack: Int) -> Int:
     return best
 
 
-def _centre(cluster: Cluster, free: Ints) -> Int:
+def _centre(cluster: GpuRacks, free: Ints) -> Int:
     """Return the node of the middle one of the idle GPUs of the rack that has the most."""
     rack = _rack_by_idle(cluster, free, True)
     left: Int = rack_idle(cluster.begin, free, rack) // 2
@@ -119,7 +119,7 @@ def _centre(cluster: Cluster, free: Ints) -> Int:
     return node
 
 
-def allocate(rule: Int, need: Int, cluster: Cluster, free: Ints, take: Ints) -> bool:
+def allocate(rule: Int, need: Int, cluster: GpuRacks, free: Ints, take: Ints) -> bool:
     """Do what `choose` does, for Python."""
     if not len(free) == len(take) == len(cluster.rack):
         raise ValueError(f"{len(free)} and {len(take)} GPUs are not of the {len(cluster.rack)} nodes")
@@ -134,7 +134,7 @@ class Close:
         self._rule = ALLOCATORS.index(allocator)
         self._cluster = OfLast(partial(cluster_of, proximity=Proximity()))
 
-    def place(self, job: int, degree: int, view: View) -> Rows | None:
+    def place(self, job: int, degree: int, view: EngineView) -> Rows | None:
         """Return where a job starts now, None if it does not fit."""
         cluster, take = self._cluster(view.fleet), np.zeros(view.fleet.n_nodes, dtype=np.int64)
         if not allocate(self._rule, degree, cluster, view.free, take):

@@ -13,7 +13,7 @@ cdef class Jobs(Arrays):
     cdef Floats submit, work, expected, intensity
     cdef Ints gpus, first
 
-cdef class Cluster(Arrays):
+cdef class GpuRacks(Arrays):
     cdef Ints rack, begin, first, node
     cdef Floats weight
 

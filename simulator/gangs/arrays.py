@@ -77,7 +77,7 @@ class Jobs(Arrays):
 
 @final
 @cclass
-class Cluster(Arrays):
+class GpuRacks(Arrays):
     """m nodes; those of a rack follow one another.
 
     Attributes:
@@ -123,7 +123,7 @@ class State(Arrays):
         sizes = (1, 3, n, n, m, gpus, held, n, n, n, n)
         self.own((*names, "start", "finish", "urgency", "cost"), arrays, *sizes)
 
-    def require(self, jobs: Jobs, cluster: Cluster) -> None:
+    def require(self, jobs: Jobs, cluster: GpuRacks) -> None:
         """Raise `ValueError` if it is not of these jobs, or some behind them too, on this cluster."""
         n: Int = len(jobs.submit)
         live: Int = self.count[WAITING] + self.count[RUNNING]
@@ -176,7 +176,7 @@ def jobs_of(workload: Workload, proximity: Proximity, expected: FloatArray | Non
     )  # fmt: skip
 
 
-def cluster_of(fleet: Fleet, proximity: Proximity) -> Cluster:
+def cluster_of(fleet: Fleet, proximity: Proximity) -> GpuRacks:
     """Return the nodes of a fleet; racks are the groups of its lowest level.
 
     Raises:
@@ -190,10 +190,10 @@ def cluster_of(fleet: Fleet, proximity: Proximity) -> Cluster:
     begin = np.append(np.flatnonzero(np.diff(rack, prepend=-1)), len(rack))
     first = np.append(0, np.cumsum(fleet.gpus.astype(np.int64)))
     weight = np.array([proximity.node, proximity.rack, proximity.cluster], np.float64)
-    return Cluster(rack, begin, first, weight, np.repeat(np.arange(len(rack)), fleet.gpus))
+    return GpuRacks(rack, begin, first, weight, np.repeat(np.arange(len(rack)), fleet.gpus))
 
 
-def begin(jobs: Jobs, cluster: Cluster) -> State:
+def begin(jobs: Jobs, cluster: GpuRacks) -> State:
     """Return the state before the first job arrives."""
     for i in range(len(jobs.gpus)):
         if jobs.gpus[i] > len(cluster.node):
@@ -201,7 +201,7 @@ def begin(jobs: Jobs, cluster: Cluster) -> State:
     return empty(jobs, cluster)
 
 
-def empty(jobs: Jobs, cluster: Cluster) -> State:
+def empty(jobs: Jobs, cluster: GpuRacks) -> State:
     """Return an idle cluster of which no job knows yet, whether or not it holds them all."""
     n = len(jobs.submit)
     times, queues = np.zeros((4, n)), np.zeros((2, n), np.int64)

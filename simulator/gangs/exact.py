@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from gangplan.instances.arrays import FloatArray
 from gangplan.solvers.schedule.grain import common
 
-from .arrays import ARRIVED, NOW, RUNNING, WAITING, Cluster, Jobs, State
+from .arrays import ARRIVED, NOW, RUNNING, WAITING, GpuRacks, Jobs, State
 from .step import advance, start, total_jct
 
 Whole = NDArray[np.int64]
@@ -24,7 +24,7 @@ PARTS = 64
 
 
 def best_end(
-    jobs: Jobs, cluster: Cluster, state: State, end: State, seconds: float, *,
+    jobs: Jobs, cluster: GpuRacks, state: State, end: State, seconds: float, *,
     least: float = 0.0, workers: int = 1, seed: int = 0, rough: bool = False, price: float = 0.0,
 ) -> tuple[State, float]:  # fmt: skip
     """Return the end of the best plan for the jobs that wait or come, and a bound on the sum of JCTs, seconds.
@@ -45,7 +45,7 @@ def best_end(
     left = np.append(state.queue[: state.count[WAITING]], np.arange(state.count[ARRIVED], len(jobs.submit)))
     if len(left) == 0:
         return end, total_jct(jobs, end)
-    model = _Model(jobs, cluster, state, left, rough, price)
+    model = _GangModel(jobs, cluster, state, left, rough, price)
     model.hint(end)
     plan, proved = model.solve(least, seconds, workers, seed)
     if plan is not None:
@@ -60,13 +60,13 @@ def worth(jobs: Jobs, end: State, price: float) -> float:
     return total_jct(jobs, end) + price * float((end.finish - end.start) @ jobs.gpus)
 
 
-class _Model:
+class _GangModel:
     """c[j, v]: GPUs of job j on node v; on[j, v]: whether there are some; s[j], d[j]: start and duration, ticks.
 
     The clock of the state is tick 0, and the GPUs of running jobs are taken until these end.
     """
 
-    def __init__(self, jobs: Jobs, cluster: Cluster, state: State, left: Whole, rough: bool, price: float) -> None:
+    def __init__(self, jobs: Jobs, cluster: GpuRacks, state: State, left: Whole, rough: bool, price: float) -> None:
         from ortools.sat.python import cp_model
 
         self.jobs, self.cluster, self.left, self.cp = jobs, cluster, left.tolist(), cp_model.CpModel()
@@ -180,7 +180,7 @@ class _Model:
         return (starts, np.array([[solver.value(x) for x in row] for row in self.c])), proved
 
 
-def _replay(jobs: Jobs, cluster: Cluster, state: State, left: Whole, starts: FloatArray, take: Whole) -> State:
+def _replay(jobs: Jobs, cluster: GpuRacks, state: State, left: Whole, starts: FloatArray, take: Whole) -> State:
     """Run on to the end; jobs start in this order on these GPUs, each as soon as it can."""
     for row in np.lexsort((jobs.submit[left], starts)).tolist():
         while True:

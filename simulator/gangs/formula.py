@@ -26,7 +26,7 @@ if not cython.compiled:
     from gangplan.solvers.native import Float, Int
 
     from .allocate import CLOSEST, choose
-    from .arrays import NOW, RUNNING, WAITING, Cluster, Jobs, State
+    from .arrays import NOW, RUNNING, WAITING, GpuRacks, Jobs, State
     from .listing import sort_in
     from .step import begin_job, communication, pass_time, total
 
@@ -117,7 +117,7 @@ def look_at(jobs: Jobs, state: State, unseen: Float, f: Formula) -> None:
     f.typical, f.runs, f.crowd = lengths / beside, log1p(running), log1p(waiting / beside)
 
 
-def run_formula(jobs: Jobs, cluster: Cluster, state: State, f: Formula, until: Float) -> Int:
+def run_formula(jobs: Jobs, cluster: GpuRacks, state: State, f: Formula, until: Float) -> Int:
     """Do what `play` does, for compiled code."""
     looked: Int = 0
     known: Int = 0
@@ -153,7 +153,7 @@ def run_formula(jobs: Jobs, cluster: Cluster, state: State, f: Formula, until: F
             return looked
 
 
-def play(jobs: Jobs, cluster: Cluster, state: State, f: Formula, until: Float) -> int:
+def play(jobs: Jobs, cluster: GpuRacks, state: State, f: Formula, until: Float) -> int:
     """Run from a state by a formula, to the last instant before `until`; return how many jobs were looked at.
 
     Args:
@@ -167,7 +167,7 @@ def play(jobs: Jobs, cluster: Cluster, state: State, f: Formula, until: Float) -
     return looked
 
 
-def finish(jobs: Jobs, cluster: Cluster, state: State, weights: FloatArray, until: Float = np.inf) -> int:
+def finish(jobs: Jobs, cluster: GpuRacks, state: State, weights: FloatArray, until: Float = np.inf) -> int:
     """Do what `play` does, by default to the end."""
     f = Formula(weights, least_cost(cluster), len(cluster.rack), len(jobs.submit))
     return play(jobs, cluster, state, f, until)

@@ -14,7 +14,7 @@ if not cython.compiled:
     from gangplan.solvers.native import Float, Floats, Int, Ints
 
     from .allocate import choose
-    from .arrays import RUNNING, WAITING, Cluster, Jobs, State
+    from .arrays import RUNNING, WAITING, GpuRacks, Jobs, State
     from .step import begin_job, communication, pass_time, total
 
 
@@ -35,7 +35,7 @@ class Listing(Arrays):
         self.own(("key", "allocator", "most", "blocks"), arrays, *[len(arrays[0])] * 4)
 
 
-def decode(jobs: Jobs, cluster: Cluster, state: State, of: Listing, take: Ints, until: Float) -> None:
+def decode(jobs: Jobs, cluster: GpuRacks, state: State, of: Listing, take: Ints, until: Float) -> None:
     """Run from `state`, whose queue is in the order of the keys, to the last instant before `until`.
 
     At each instant the list is gone through once: whoever fits starts, whoever does not waits, and if it `blocks` so
@@ -75,7 +75,7 @@ def sort_in(state: State, key: Floats, known: Int) -> None:
         state.queue[at] = job
 
 
-def run_list(jobs: Jobs, cluster: Cluster, state: State, of: Listing, until: Float) -> None:
+def run_list(jobs: Jobs, cluster: GpuRacks, state: State, of: Listing, until: Float) -> None:
     """Run from a state by a list, to the last instant before `until`, to the end if that is infinite."""
     state.require(jobs, cluster)
     if len(of.key) < len(jobs.submit):

@@ -18,7 +18,7 @@ from .arrays import cluster_of, intensity_of
 if not cython.compiled:
     from gangplan.solvers.native import Float, Int, Ints
 
-    from .arrays import ARRIVED, NOW, RUNNING, WAITING, Cluster, Jobs, State
+    from .arrays import ARRIVED, NOW, RUNNING, WAITING, GpuRacks, Jobs, State
 
 NEVER = declare(Float, float("inf"))
 
@@ -37,7 +37,7 @@ def total(counts: Ints) -> Int:
     return found
 
 
-def communication(cluster: Cluster, take: Ints) -> Float:
+def communication(cluster: GpuRacks, take: Ints) -> Float:
     """Return the cost of a gang with `take` GPUs on each node: see `Proximity`."""
     gpus: Int = 0
     nodes: Int = 0
@@ -53,7 +53,7 @@ def communication(cluster: Cluster, take: Ints) -> Float:
     return near + (racks - 1) * cluster.weight[2]
 
 
-def least_cost(cluster: Cluster) -> FloatArray:
+def least_cost(cluster: GpuRacks) -> FloatArray:
     """Return what gangs of 0, 1, 2... GPUs pay for communication at least, float64 (GPUs + 1,).
 
     On k nodes in r racks g GPUs cost (g - k) node + (k - r) rack + (r - 1) cluster, which grows with k and with r as
@@ -69,7 +69,7 @@ def least_cost(cluster: Cluster) -> FloatArray:
     return np.asarray(np.where(gpus > 0, cost, 0.0))
 
 
-def begin_job(jobs: Jobs, cluster: Cluster, state: State, at: Int, take: Ints) -> None:
+def begin_job(jobs: Jobs, cluster: GpuRacks, state: State, at: Int, take: Ints) -> None:
     """Start the job at a place of the queue on `take` GPUs of each node, the first idle ones."""
     job = state.queue[at]
     state.count[WAITING] -= 1
@@ -138,7 +138,7 @@ def remaining(jobs: Jobs, state: State, job: Int) -> Float:
     return max(state.start[job] + jobs.expected[job] / rate(jobs, state, job) - state.clock[NOW], 0.0)
 
 
-def pass_time(jobs: Jobs, cluster: Cluster, state: State, until: Float) -> bool:
+def pass_time(jobs: Jobs, cluster: GpuRacks, state: State, until: Float) -> bool:
     """Go on to the next instant, if that is before `until`: who ends is freed, then who arrives joins; say whether."""
     n: Int = len(jobs.submit)
     now: Float = NEVER
@@ -163,7 +163,7 @@ def pass_time(jobs: Jobs, cluster: Cluster, state: State, until: Float) -> bool:
     return True
 
 
-def start(jobs: Jobs, cluster: Cluster, state: State, at: Int, take: Ints) -> None:
+def start(jobs: Jobs, cluster: GpuRacks, state: State, at: Int, take: Ints) -> None:
     """Do what `begin_job` does, for Python."""
     state.require(jobs, cluster)
     if not 0 <= at < state.count[WAITING] or len(take) != len(cluster.rack):
@@ -177,7 +177,7 @@ def start(jobs: Jobs, cluster: Cluster, state: State, at: Int, take: Ints) -> No
     begin_job(jobs, cluster, state, at, take)
 
 
-def advance(jobs: Jobs, cluster: Cluster, state: State) -> bool:
+def advance(jobs: Jobs, cluster: GpuRacks, state: State) -> bool:
     """Do what `pass_time` does, for Python."""
     state.require(jobs, cluster)
     return pass_time(jobs, cluster, state, NEVER)

@@ -10,7 +10,7 @@ import numpy as np
 from gangplan.instances import InstanceError
 from gangplan.instances.placement.proximity import Proximity
 from gangplan.instances.published import published
-from gangplan.instances.readers.measured import Steps, read_measured
+from gangplan.instances.readers.measured import MeasuredSteps, read_measured
 from gangplan.instances.readers.traces import read_trace
 from gangplan.instances.workload import Workload
 
@@ -50,7 +50,7 @@ def read_jobs(name: str, data: str) -> tuple[Workload, Proximity]:
     if name != "pollux":
         return trace, proximity
     tables = (x for m in HOURS for x in read_measured(published(data, f"pollux/{m}-placements.csv")))
-    found = {t.name: fit_intensity(t, proximity) for t in tables if isinstance(t, Steps)}
+    found = {t.name: fit_intensity(t, proximity) for t in tables if isinstance(t, MeasuredSteps)}
     return trace, replace(proximity, intensity=found)
 
 
@@ -60,7 +60,7 @@ def pollux_seconds(jobs: Workload, rng: np.random.Generator) -> Workload:
     return replace(jobs, duration=np.exp(rng.uniform(low, high)) * 3600 / jobs.gpus)
 
 
-def fit_intensity(steps: Steps, proximity: Proximity) -> float:
+def fit_intensity(steps: MeasuredSteps, proximity: Proximity) -> float:
     """Return how intense a model's communication is, by its measured steps on one node and on several, at least 0.
 
     With as many workers and as large a batch, a step on several nodes takes (1 + i c) / (1 + i c1) of the time on one,

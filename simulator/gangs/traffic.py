@@ -21,7 +21,7 @@ from gangplan.instances.placement.proximity import Proximity
 from gangplan.instances.published import DATA
 from gangplan.instances.workload import Workload
 
-from .arrays import WAITING, Cluster, Jobs, State, begin, cluster_of, first_jobs, jobs_of
+from .arrays import WAITING, GpuRacks, Jobs, State, begin, cluster_of, first_jobs, jobs_of
 from .formula import PATIENT, finish
 from .mixes import TRAINING, VALIDATION, Mix
 from .step import at_best
@@ -53,7 +53,7 @@ class Episode(NamedTuple):
     """What is played: jobs, the cluster, jobs like them to draw futures from, where it begins, and the ground."""
 
     jobs: Jobs
-    cluster: Cluster
+    cluster: GpuRacks
     pool: Jobs
     state: State
     ground: str = ""
@@ -61,6 +61,12 @@ class Episode(NamedTuple):
     def begin(self) -> State:
         """Return the state where it begins, to be changed."""
         return self.state.copy()
+
+    def by(self, formula: FloatArray) -> float:
+        """Return the mean JCT by a formula from where it begins on, seconds."""
+        state = self.begin()
+        finish(self.jobs, self.cluster, state, formula)
+        return self.mean_jct(state)
 
     def mean_jct(self, state: State) -> float:
         """Return the mean JCT of the jobs that had not started where it begins, seconds."""
@@ -72,7 +78,7 @@ Draw = Callable[[int, int, int], Episode]
 """From a number, how many jobs arrive (0 for the usual number), and the first seed, to an episode; see `episode`."""
 
 
-def loaded(jobs: Jobs, cluster: Cluster, pool: Jobs, first: int, ground: str = "") -> Episode:
+def loaded(jobs: Jobs, cluster: GpuRacks, pool: Jobs, first: int, ground: str = "") -> Episode:
     """Return what is played from the arrival of a job on, as the rule `Patient` has loaded the cluster by then."""
     state = begin(jobs, cluster)
     finish(jobs, cluster, state, PATIENT, float(jobs.submit[first]))

@@ -10,15 +10,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from gangplan.instances.arrays import (
-    AMOUNT,
-    POSITIVE,
-    FloatArray,
-    IntArray,
-    array,
-    check_fields,
-    require,
-)
+from gangplan.instances.arrays import AMOUNT, POSITIVE, FloatArray, IntArray, array, check_fields, require
 from gangplan.instances.errors import InstanceError, within
 from gangplan.instances.readers.gavel import GavelTrace, Throughputs
 from gangplan.instances.workload import Workload

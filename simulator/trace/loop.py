@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from gangplan.instances.arrays import FloatArray
 from gangplan.solvers.native import Heap
 
-from ..fit import Held, Nodes, Reservation
+from ..fit import EasyShadow, Held, Nodes
 
 if not cython.compiled:
     from gangplan.solvers.native import Float, Floats, Int, Ints
@@ -31,7 +31,7 @@ ANY = declare(Float, float(np.finfo(np.float64).max))
 
 @final
 @cclass
-class Tree:
+class MinTree:
     """Room for more than so many leaves, all infinite; node i is above nodes 8i + 1 to 8i + 8, `inner` above others."""
 
     def __init__(self, leaves: Int) -> None:
@@ -71,7 +71,7 @@ class Tree:
 
 @final
 @cclass
-class Lines:
+class SizeLines:
     """The queue of n jobs: those of each of k sizes in their order; nobody waits at first.
 
     Attributes:
@@ -92,7 +92,7 @@ class Lines:
         self.job, self.place, self.rank, self.line = job, place, rank[job], line
         self.size = np.flatnonzero(there)
         self.begin, self.first = np.append(0, np.cumsum(np.bincount(line))), np.full(there.sum(), len(degree))
-        self.spans = Tree(len(degree))
+        self.spans = MinTree(len(degree))
 
     def join(self, job: Int, span: Float) -> None:
         """Put a job into the queue."""
@@ -138,7 +138,7 @@ class Levels:
     def __init__(self, nodes: Nodes) -> None:
         self.most, self.count = nodes.biggest, np.zeros(nodes.biggest + 1, np.int64)
         self.count[self.most] = nodes.m
-        self.there = Tree((self.most + 1) * nodes.m if nodes.consolidate else 0)
+        self.there = MinTree((self.most + 1) * nodes.m if nodes.consolidate else 0)
         if nodes.consolidate:
             for node in range(nodes.m):
                 self.there.put(self.most * nodes.m + node, 0.0)
@@ -192,9 +192,9 @@ def run(  # noqa: PLR0912, PLR0915, one loop read from top to bottom
     rows, start = np.empty((3, int((-(-degree // nodes.biggest)).sum())), np.int64), np.full(n, np.inf)
     owner: Ints = rows[0]
     begin: Floats = start
-    lines, levels = Lines(degree, order), Levels(nodes)
+    lines, levels = SizeLines(degree, order), Levels(nodes)
     held = Held(np.zeros(n, np.int64), np.zeros(n, np.int64), rows[1], rows[2])
-    reservation = Reservation(nodes, np.asarray(lines.place))
+    reservation = EasyShadow(nodes, np.asarray(lines.place))
     running = Heap(np.asarray(reservation.ends.value), np.asarray(lines.place))
     used: Int = 0
     arrived: Int = 0
@@ -244,7 +244,7 @@ def run(  # noqa: PLR0912, PLR0915, one loop read from top to bottom
 
 @cfunc
 @nogil
-def _first_in_turn(lines: Lines, levels: Levels, nodes: Nodes, overtake: bint) -> Int:
+def _first_in_turn(lines: SizeLines, levels: Levels, nodes: Nodes, overtake: bint) -> Int:
     """Return the place of the first job, or of the first that fits, -1 if there is none."""
     best: Int = -1
     least: Int = lines.n
@@ -259,7 +259,7 @@ def _first_in_turn(lines: Lines, levels: Levels, nodes: Nodes, overtake: bint) -
 
 @cfunc
 @nogil
-def _first_spare(lines: Lines, levels: Levels, past: Int, now: Float, nodes: Nodes, reservation: Reservation) -> Int:
+def _first_spare(lines: SizeLines, levels: Levels, past: Int, now: Float, nodes: Nodes, reservation: EasyShadow) -> Int:
     """Return the place of the first job ranked beyond `past` that may start by EASY, else -1; as `fit.next_spare`."""
     best: Int = -1
     least: Int = lines.n

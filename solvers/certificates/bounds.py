@@ -13,10 +13,10 @@ from gangplan.instances.arrays import row_sums
 from gangplan.instances.certificates.classes import classes_of
 from gangplan.instances.certificates.document import Certificate
 from gangplan.instances.certificates.linear import LinearModel
-from gangplan.instances.certificates.loads import Shares
-from gangplan.instances.certificates.paths import Path
-from gangplan.instances.certificates.under_way import UnderWay
-from gangplan.instances.certificates.windows import Windows, effort
+from gangplan.instances.certificates.loads import SharesCertificate
+from gangplan.instances.certificates.paths import PathCertificate
+from gangplan.instances.certificates.under_way import UnderWayCertificate
+from gangplan.instances.certificates.windows import WindowsCertificate, effort
 from gangplan.instances.graph import grouped, heaviest_path
 
 BELOW = Fraction(1, 2 * 10**6)
@@ -36,7 +36,7 @@ def simple(problem: Any) -> Iterator[Certificate]:
         "latency": (_shares, _path),
         "step": (_path, _shares),
         "stages": (_shares, _under_way),
-        "pipeline": (lambda problem: Windows(effort(problem)),),
+        "pipeline": (lambda problem: WindowsCertificate(effort(problem)),),
     }
     for make in makers.get(problem.objective, ()):
         found = make(problem)
@@ -52,7 +52,7 @@ def rounded(values: Any) -> tuple[Fraction, ...]:
     return tuple(int(Fraction(x) / unit) * unit for x in values.tolist())
 
 
-def _shares(problem: Any) -> Shares | None:
+def _shares(problem: Any) -> SharesCertificate | None:
     """Solve the linear programme over shares of classes, and take its duals."""
     from .branch import loaded  # HiGHS takes a tenth of a second to import
 
@@ -89,12 +89,12 @@ def _shares(problem: Any) -> Shares | None:
     seconds[types] = duals[: len(types)]
     for t, dual in zip(sizes, duals[len(types) :], strict=True):
         room[t] = -dual * float(unit / Fraction(classes.capacity[t]))
-    return Shares(rounded(seconds), rounded(room))
+    return SharesCertificate(rounded(seconds), rounded(room))
 
 
-def _path(problem: Any) -> Path:
+def _path(problem: Any) -> PathCertificate:
     """Return the longest path of fastest times."""
-    return Path(longest(problem, problem.time()[problem.cluster.counts() > 0].min(axis=0)))
+    return PathCertificate(longest(problem, problem.time()[problem.cluster.counts() > 0].min(axis=0)))
 
 
 def longest(problem: Any, weight: Any) -> tuple[int, ...]:
@@ -104,7 +104,7 @@ def longest(problem: Any, weight: Any) -> tuple[int, ...]:
     return heaviest_path(graph.topological_order().tolist(), before, weight.tolist())
 
 
-def _under_way(problem: Any) -> UnderWay | None:
+def _under_way(problem: Any) -> UnderWayCertificate | None:
     """Price classes of ops by work and memory, where that refutes more than sharing all work does."""
     from ..partition.stages.under_way import Amounts, refuted
 
@@ -117,6 +117,6 @@ def _under_way(problem: Any) -> UnderWay | None:
         return None
     samples = tuple(int(v) for v in found.counts)
     if found.bound == inf:
-        return UnderWay(Fraction(0), rounded(found.price), (Fraction(0),), samples)
+        return UnderWayCertificate(Fraction(0), rounded(found.price), (Fraction(0),), samples)
     weights = np.unique(np.concatenate(found.weights))
-    return UnderWay(Fraction(found.bound) * (1 - _UNDER), rounded(found.price), rounded(weights), samples)
+    return UnderWayCertificate(Fraction(found.bound) * (1 - _UNDER), rounded(found.price), rounded(weights), samples)

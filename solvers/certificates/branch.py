@@ -16,7 +16,7 @@ from typing import Any
 import highspy
 import numpy as np
 
-from gangplan.instances.certificates.linear import LinearModel, Tree, dual_value
+from gangplan.instances.certificates.linear import LinearModel, TreeCertificate, dual_value
 
 from .. import highs
 
@@ -35,7 +35,7 @@ Multipliers = tuple[tuple[int, Fraction], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class BoundedNode:
     """A node that was looked at.
 
     Attributes:
@@ -59,7 +59,7 @@ class Step:
         return self.point is not None and not self.closed and self.split is None
 
 
-class Search:
+class BranchSearch:
     """One tree. `solve` grows it where least is proved; what there is no time for proves what its parent did."""
 
     def __init__(self, model: LinearModel, threshold: Fraction, seconds: Callable[[], float], most: int) -> None:
@@ -77,13 +77,13 @@ class Search:
         self.empty = False
         self.nodes, self.splits, self.leaves = 1, dict[int, tuple[int, int, int, int]](), dict[int, Multipliers]()
 
-    def solve(self) -> Tree:
+    def solve(self) -> TreeCertificate:
         """Return the tree with what was proved."""
         for _ in self.steps():
             pass
         return self._tree()
 
-    def steps(self) -> Iterator[Step]:
+    def steps(self) -> Iterator[BoundedNode]:
         """Grow the tree, and yield each node once it was looked at; the root is node 0."""
         low, high = np.array(self.model.low, dtype=float), np.array(self.model.high, dtype=float)
         todo: list[tuple[float, int, Any, Any, Multipliers]] = [(0.0, 0, low, high, ())]
@@ -94,7 +94,7 @@ class Search:
             closed, multipliers, split = self._look(low, high, known)
             if closed or split is None or self.left <= len(todo) or self.seconds() <= 0:
                 self.leaves[node] = multipliers
-                yield Step(node, self.value, closed, self.empty, self.point if split is None else None, None)
+                yield BoundedNode(node, self.value, closed, self.empty, self.point if split is None else None, None)
                 continue
             column, at = split
             below, beyond = self.nodes, self.nodes + 1
@@ -104,7 +104,7 @@ class Search:
             down[column], up[column] = at, at + 1
             heappush(todo, (self.value, below, low, down, multipliers))
             heappush(todo, (self.value, beyond, up, high, multipliers))
-            yield Step(node, self.value, False, self.empty, self.point, self.splits[node])
+            yield BoundedNode(node, self.value, False, self.empty, self.point, self.splits[node])
 
     def aim(self, threshold: Fraction) -> None:
         """Close nodes from now on that prove as much as `threshold`, seconds: one that a solution has reached."""
@@ -201,12 +201,12 @@ class Search:
         whole = np.flatnonzero(np.array(self.model.whole) & (low < high))
         return (int(whole[0]), floor(low[whole[0]])) if len(whole) else None
 
-    def _tree(self) -> Tree:
+    def _tree(self) -> TreeCertificate:
         """Return the nodes in the order of documents: those that split first."""
         inner, outer = sorted(self.splits), sorted(self.leaves)
         place = {i: k for k, i in enumerate([*inner, *outer])}
         splits = [self.splits[i] for i in inner]
-        return Tree(
+        return TreeCertificate(
             self.threshold,
             tuple((column, at, place[below], place[beyond]) for column, at, below, beyond in splits),
             tuple(self.leaves[i] for i in outer),

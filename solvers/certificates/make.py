@@ -10,16 +10,16 @@ import numpy as np
 
 from gangplan.instances import InstanceError
 from gangplan.instances.certificates import certifies, verify_bound
-from gangplan.instances.certificates.around import Around
-from gangplan.instances.certificates.calls import Calls
+from gangplan.instances.certificates.around import AroundCertificate
+from gangplan.instances.certificates.calls import CallsCertificate
 from gangplan.instances.certificates.document import Certificate, Proved
-from gangplan.instances.certificates.grouped import Grouped
-from gangplan.instances.certificates.ideals import Ideals
-from gangplan.instances.certificates.orders import EACH, Orders
-from gangplan.instances.certificates.rooms import Rooms
+from gangplan.instances.certificates.grouped import GroupedCertificate
+from gangplan.instances.certificates.ideals import IdealsCertificate
+from gangplan.instances.certificates.orders import EACH, OrdersCertificate
+from gangplan.instances.certificates.rooms import RoomsCertificate
 from gangplan.instances.certificates.rows import model_of
-from gangplan.instances.certificates.stages import Recurrence
-from gangplan.instances.certificates.steps import Together, series_of
+from gangplan.instances.certificates.stages import RecurrenceCertificate
+from gangplan.instances.certificates.steps import TogetherCertificate, series_of
 
 from ..run import Run
 from .bounds import BELOW, LONGEST, longest, simple
@@ -95,33 +95,33 @@ def _candidates(run: Run, left: Callable[[], float]) -> Iterator[Certificate | P
 
 
 def _layouts(run: Run, left: Callable[[], float]) -> Iterator[Certificate | Proved]:
-    from gangplan.instances.certificates.layouts import Families
+    from gangplan.instances.certificates.layouts import FamiliesCertificate
 
     threshold = Fraction(run.objective) * (1 - _CLOSE) if run.objective else _FOREVER
-    yield Families(threshold, int(_STAGES * min(left(), LONGEST)))
+    yield FamiliesCertificate(threshold, int(_STAGES * min(left(), LONGEST)))
 
 
 def _step(run: Run, left: Callable[[], float]) -> Iterator[Certificate]:
     threshold, others = Fraction(run.objective or 0) * (1 - _CLOSE), simple(run.problem)
     yield next(others)  # a path
     if threshold and run.problem.is_shop():
-        yield Together(threshold, int(_PATHS * min(left() * _SHARE, LONGEST)))
+        yield TogetherCertificate(threshold, int(_PATHS * min(left() * _SHARE, LONGEST)))
         if left() < _LOADED:  # others show less then
             return
     yield from others
-    yield Rooms(int(_INPUTS * min(left(), LONGEST)))
+    yield RoomsCertificate(int(_INPUTS * min(left(), LONGEST)))
     parts = () if run.plan is None else _parts(run)
     if threshold and len(parts) > 1:
-        yield Together(sum(parts, Fraction(0)), int(_PATHS * min(left() * _SHARE, LONGEST)), parts)
+        yield TogetherCertificate(sum(parts, Fraction(0)), int(_PATHS * min(left() * _SHARE, LONGEST)), parts)
     if threshold:
-        yield Together(threshold, int(_PATHS * min(left(), LONGEST)))
+        yield TogetherCertificate(threshold, int(_PATHS * min(left(), LONGEST)))
 
 
 def _orders(run: Run, left: Callable[[], float]) -> Iterator[Certificate | Proved]:
     yield from simple(run.problem)
     if run.problem.barrier and run.objective:
         threshold = Fraction(run.objective) * (1 - _CLOSE)
-        yield Orders(threshold, int(_BEGINNINGS * EACH * min(left(), LONGEST)))
+        yield OrdersCertificate(threshold, int(_BEGINNINGS * EACH * min(left(), LONGEST)))
 
 
 def _made(run: Run, left: Callable[[], float]) -> Iterator[Certificate | Proved]:
@@ -141,20 +141,20 @@ def _made(run: Run, left: Callable[[], float]) -> Iterator[Certificate | Proved]
     if problem.objective == "latency":
         seconds = problem.time()[problem.cluster.counts() > 0].min(axis=0)
         for weight in (seconds + problem.transfer(), np.ones(len(seconds))):
-            yield Calls(longest(problem, weight), int(_ARCS * min(left(), LONGEST)))
+            yield CallsCertificate(longest(problem, weight), int(_ARCS * min(left(), LONGEST)))
         if run.objective and not problem.hosts().any():
             threshold = Fraction(run.objective) * (1 - _CLOSE)
-            yield Grouped(threshold, int(_PAIRS * min(left(), LONGEST)))
+            yield GroupedCertificate(threshold, int(_PAIRS * min(left(), LONGEST)))
     if problem.objective not in ("throughput", "stages") or not run.objective:
         return
     threshold = Fraction(run.objective) * (1 - BELOW)
     if problem.objective == "stages":
-        yield Recurrence(threshold, int(_NUMBERS * min(left(), LONGEST)))
+        yield RecurrenceCertificate(threshold, int(_NUMBERS * min(left(), LONGEST)))
         return
-    yield Around(threshold, int(_ARCS * min(left() * _SHARE, LONGEST)))
+    yield AroundCertificate(threshold, int(_ARCS * min(left() * _SHARE, LONGEST)))
     if problem.variant == "contiguous" and np.count_nonzero(problem.cluster.counts()) == 1:
-        yield Ideals(threshold, int(_PACE * min(left() * _SHARE, LONGEST)))
+        yield IdealsCertificate(threshold, int(_PACE * min(left() * _SHARE, LONGEST)))
     if problem.graph.n_ops * problem.cluster.n_devices <= _COLUMNS:
-        from .branch import Search
+        from .branch import BranchSearch
 
-        yield Search(model_of(problem, threshold), threshold, left, _SPLITS).solve()
+        yield BranchSearch(model_of(problem, threshold), threshold, left, _SPLITS).solve()

@@ -8,13 +8,13 @@ from fractions import Fraction
 from typing import Any
 
 from gangplan.instances import InstanceError
-from gangplan.instances.certificates.covers import MOST, Cover, Covers
+from gangplan.instances.certificates.covers import MOST, Cover, CoversCertificate
 from gangplan.instances.certificates.document import Proved
 from gangplan.instances.certificates.exact import Budget
-from gangplan.instances.certificates.nodes import Nodes
+from gangplan.instances.certificates.nodes import NodeFamilies
 
 from ..placement.pattern_bound import PatternBound
-from ..placement.prepare import Batch
+from ..placement.prepare import PreparedBatch
 from ..run import Run
 from .bounds import BELOW, LONGEST, rounded
 
@@ -33,12 +33,12 @@ def candidates(run: Run, left: Callable[[], float]) -> Iterator[Proved]:
     kinds = 1 + len({name for one in problem.running for name in one.nodes})
     if problem.goal != "slowdown" or len(problem.jobs) * kinds > _JOBS:
         return
-    nodes, value = Nodes(problem), Fraction(run.objective or 0)
+    nodes, value = NodeFamilies(problem), Fraction(run.objective or 0)
     threshold = value * (1 - BELOW)
     best: Cover | None = None
     for prices in (_alone(nodes), _paid(run, nodes, left)):
         try:
-            cover = Cover(nodes, prices, _Timed(left))
+            cover = Cover(nodes, prices, _TimedBudget(left))
         except InstanceError:
             continue  # there is no time for a search like that
         yield _proved(cover, Fraction(0), prices)
@@ -54,11 +54,11 @@ def candidates(run: Run, left: Callable[[], float]) -> Iterator[Proved]:
 
 
 def _proved(cover: Cover, threshold: Fraction, prices: tuple[Fraction, ...]) -> Proved:
-    certificate = Covers(threshold, prices, MOST - cover.steps.left)
+    certificate = CoversCertificate(threshold, prices, MOST - cover.steps.left)
     return Proved(certificate, certificate.proves(cover))
 
 
-class _Timed(Budget):
+class _TimedBudget(Budget):
     """As many steps as the checker allows, as long as there is time."""
 
     def __init__(self, left: Callable[[], float]) -> None:
@@ -72,7 +72,7 @@ class _Timed(Budget):
             raise InstanceError("steps", "take too long")
 
 
-def _alone(nodes: Nodes) -> tuple[Fraction, ...]:
+def _alone(nodes: NodeFamilies) -> tuple[Fraction, ...]:
     """Return what a gang of each family costs alone, where that is least."""
     least: dict[int, int] = {}
     for options, _, _ in nodes.kinds:
@@ -81,10 +81,10 @@ def _alone(nodes: Nodes) -> tuple[Fraction, ...]:
     return tuple(least.get(f, 0) * nodes.unit for f in range(len(nodes.families)))
 
 
-def _paid(run: Run, nodes: Nodes, left: Callable[[], float]) -> tuple[Fraction, ...]:
+def _paid(run: Run, nodes: NodeFamilies, left: Callable[[], float]) -> tuple[Fraction, ...]:
     """Return the prices of the linear programme over patterns, on top of what a gang's own weight adds."""
     inner = Run(run.problem, time_limit=max(0.0, left() * _PRICED), seed=run.seed)
-    relaxation = PatternBound(inner, Batch(run.problem))
+    relaxation = PatternBound(inner, PreparedBatch(run.problem))
     if relaxation.families:
         relaxation.solve()
     prices = relaxation.prices()

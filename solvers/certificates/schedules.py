@@ -8,8 +8,8 @@ from fractions import Fraction
 from itertools import pairwise
 from math import inf
 
-from gangplan.instances.certificates.grid import Grid
-from gangplan.instances.certificates.starts import Starts
+from gangplan.instances.certificates.grid import TimeGrid
+from gangplan.instances.certificates.starts import StartsCertificate
 
 from ..run import Run
 from ..schedule.prepare import PreparedJobs, ShiftedRun, prepare
@@ -23,20 +23,20 @@ Priced = tuple[tuple[Fraction, ...], tuple[Fraction, ...]]
 """Times, and the price of a GPU-second between each two."""
 
 
-def candidates(run: Run, left: Callable[[], float]) -> Iterator[Starts]:
+def candidates(run: Run, left: Callable[[], float]) -> Iterator[StartsCertificate]:
     """Yield certificates of a schedule problem: prices that cost little to find, the best ones, then a search."""
     p = prepare(run.problem)
     zero, value = Fraction(run.zero), run.objective
     above = Fraction(_ceiling(p)) if value is None else Fraction(value) - zero
     threshold = zero + above * (1 - BELOW)
-    yield Starts(threshold, (), (), 0)
-    options = _areas(Grid(run.problem, threshold)) if p.makespan else _priced(run, p, left)
-    _, best = max((Starts(threshold, *x, 0).bound(run.problem), x) for x in [((), ()), *options])
-    yield Starts(threshold, *best, 0)
+    yield StartsCertificate(threshold, (), (), 0)
+    options = _areas(TimeGrid(run.problem, threshold)) if p.makespan else _priced(run, p, left)
+    _, best = max((StartsCertificate(threshold, *x, 0).bound(run.problem), x) for x in [((), ()), *options])
+    yield StartsCertificate(threshold, *best, 0)
     steps, used, room = _FIRST, 0.0, min(left(), LONGEST)
     while value and used < room:
         begun = time.perf_counter()
-        yield Starts(threshold, *best, steps)  # whoever asks for the next has checked it
+        yield StartsCertificate(threshold, *best, steps)  # whoever asks for the next has checked it
         used, room = max(time.perf_counter() - begun, 1e-3), min(left(), LONGEST)
         steps = min(int(steps * min(_MORE, room / used)), _MOST)
         used *= 2 if steps < _MOST else inf
@@ -47,7 +47,7 @@ def _ceiling(p: PreparedJobs) -> float:
     return float(p.horizon * (1 + p.slope.sum()) + p.price[p.price < inf].sum()) + 1.0
 
 
-def _areas(grid: Grid) -> Iterator[Priced]:
+def _areas(grid: TimeGrid) -> Iterator[Priced]:
     """Yield prices of a makespan: all work after a release takes all GPUs so long."""
     end = grid.threshold - grid.zero
     for first in sorted({run.first for task in grid.tasks for run in task.options}):

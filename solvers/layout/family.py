@@ -35,7 +35,7 @@ class Segment(NamedTuple):
     stages: int
 
 
-class Family(NamedTuple):
+class LayoutFamily(NamedTuple):
     """All degrees of a layout; see `LayoutPlan`."""
 
     segments: tuple[Segment, ...]

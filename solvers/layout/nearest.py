@@ -14,7 +14,7 @@ from gangplan.instances.quantities import quantity
 from gangplan.instances.verify.layout import verify_layout
 
 from ..run import never
-from .family import Family
+from .family import LayoutFamily
 from .shapes import chunks
 from .space import Space
 from .wish import ANY, Wish
@@ -63,7 +63,7 @@ def nearest(problem: LayoutProblem, stopped: Callable[[], bool] = never, wish: W
     """
     ample = replace(problem, pools=tuple(replace(pool, memory=1e30) for pool in problem.pools))
     space = Space(ample).within(wish._replace(VP=1, MB=wish.MB or 1))
-    found: list[tuple[float, Family]] = []
+    found: list[tuple[float, LayoutFamily]] = []
     for _, x in space.nodes():
         if stopped():
             break

@@ -16,9 +16,9 @@ import numpy as np
 from gangplan.instances.layout.problem import LayoutPlan, LayoutProblem
 from gangplan.instances.layout.stage import handovers
 
-from ..plain import ROWS, Formulation, New, Rows, Variable, add_up, both, refine
+from ..plain import ROWS, Formulation, New, PlainRows, Variable, add_up, both, refine
 from ..run import Run
-from .family import Family
+from .family import LayoutFamily
 from .referee import ways
 from .space import Space
 from .split import stage_tables
@@ -101,7 +101,7 @@ def _solve(run: Run, by: str, new: New) -> None:
 plain_cpsat, plain_milp = both(_solve)
 
 
-def _choices(problem: LayoutProblem) -> Iterator[tuple[Family, int, list[list[Choice]]]]:
+def _choices(problem: LayoutProblem) -> Iterator[tuple[LayoutFamily, int, list[list[Choice]]]]:
     """Yield all degrees, with micro-batches and the choices for each stage."""
     space = Space(problem)
     sums = np.cumsum(np.eye(int(space.kinds.max()) + 1, dtype=np.int64)[space.kinds], axis=0)
@@ -124,7 +124,7 @@ def _choices(problem: LayoutProblem) -> Iterator[tuple[Family, int, list[list[Ch
 class _Layouts:
     """The model: a row a line, a method a constraint; x[f][s] has a binary for each choice of stage s of degrees f."""
 
-    def __init__(self, run: Run, model: Rows, choices: list[tuple[Family, int, list[list[Choice]]]]) -> None:
+    def __init__(self, run: Run, model: PlainRows, choices: list[tuple[LayoutFamily, int, list[list[Choice]]]]) -> None:
         self.model, self.problem, self.choices = model, run.problem, choices
         self.x = [
             [[model.binary("x", f, s, w) for w in range(len(stage))] for s, stage in enumerate(stages)]
@@ -148,7 +148,7 @@ class _Layouts:
             total += [slowest, end]
         model.minimise(add_up(total), self._plan)
 
-    def _path(self, way: Family, stages: list[list[Choice]], x: list[list[Any]]) -> None:
+    def _path(self, way: LayoutFamily, stages: list[list[Choice]], x: list[list[Any]]) -> None:
         """Let each chunk begin where the one before ends."""
         p = len(stages)
         for j in range(p * way.virtual - 1):

@@ -19,7 +19,7 @@ from gangplan.instances.layout.transformer import Transformer
 from gangplan.instances.verify import TOLERANCE, verify
 from gangplan.instances.verify.layout import misfits
 
-from .family import Family, Segment
+from .family import LayoutFamily, Segment
 
 MOST = 200_000
 """Ways to split a problem worth looking at."""
@@ -39,7 +39,7 @@ def optimum(problem: LayoutProblem) -> float | None:
     return best if best < inf else None
 
 
-def ways(problem: LayoutProblem) -> Iterator[Family]:
+def ways(problem: LayoutProblem) -> Iterator[LayoutFamily]:
     """Yield every combination of degrees that the verifier takes."""
     model, counts, count = problem.model, [pool.count for pool in problem.pools], len(problem.model.chain())
     experts = max(1, getattr(model, "experts", 0))
@@ -59,20 +59,20 @@ def ways(problem: LayoutProblem) -> Iterator[Family]:
             shares = [n for n in range(1, experts + 1) if experts % n == 0]
             for e, b, v in product(shares, sizes, range(1, count // p + 1)):
                 for order in permutations(used):
-                    way = Family(tuple(Segment(k, tensor[k], stages[k]) for k in order), d, c, e, b, v)
+                    way = LayoutFamily(tuple(Segment(k, tensor[k], stages[k]) for k in order), d, c, e, b, v)
                     if misfits(problem, way.plan([1] * (p * v - 1) + [count - p * v + 1], [0] * p, [0] * p)):
                         break
                     cuts = (False, True) if problem.zero_bubble and p > 1 and v == 1 else (False,)
                     yield from (way._replace(zero=zero, zero_bubble=cut) for zero in range(4) for cut in cuts)
 
 
-def _cuts(count: int, way: Family) -> Iterator[list[int]]:
+def _cuts(count: int, way: LayoutFamily) -> Iterator[list[int]]:
     """Yield the blocks of each chunk, all ways."""
     for ends in combinations(range(1, count), way.stages * way.virtual - 1):
         yield np.diff([0, *ends, count]).tolist()
 
 
-def _seconds(problem: LayoutProblem, way: Family, blocks: list[int]) -> float:
+def _seconds(problem: LayoutProblem, way: LayoutFamily, blocks: list[int]) -> float:
     """Return the least seconds of a step with given degrees and chunks, infinite if it does not fit."""
     p = way.stages
     layers = [sum(blocks[s::p]) - (s == 0) - (s == (len(blocks) - 1) % p) for s in range(p)]

@@ -20,7 +20,7 @@ from gangplan.instances.verify import verify
 from gangplan.instances.verify.layout import misfits
 
 from ..run import Run
-from .family import Family, Segment
+from .family import LayoutFamily, Segment
 from .space import Space, divisors
 from .split import stage_tables
 
@@ -30,7 +30,7 @@ _STEPS, _HOT, _COLD = 4000, 0.3, 0.003
 """Moves of annealing, and its first and its last temperature: what of a step it may lose with a chance of 1 / e."""
 
 
-def even(space: Space, family: Family) -> LayoutPlan | None:
+def even(space: Space, family: LayoutFamily) -> LayoutPlan | None:
     """Return the layout of a family of one pool with equal layers, `None` if it has none or that does not fit.
 
     Embedding and head count as layers if that divides them all, else they are in the first and last chunk besides.
@@ -55,7 +55,7 @@ def even(space: Space, family: Family) -> LayoutPlan | None:
     return family.plan(blocks, [int(row.selective[0]) for row in rows], [int(row.full[0]) for row in rows])
 
 
-def _price(run: Run, space: Space, family: Family, by: str) -> float:
+def _price(run: Run, space: Space, family: LayoutFamily, by: str) -> float:
     """Offer the even layout of a family; return its seconds."""
     plan = even(space, family)
     seconds = None if plan is None else verify(run.problem, plan).objective
@@ -91,7 +91,7 @@ def megatron_rule(run: Run, space: Space) -> None:
             return
 
 
-def _by_rule(problem: LayoutProblem) -> Iterator[list[Family]]:
+def _by_rule(problem: LayoutProblem) -> Iterator[list[LayoutFamily]]:
     """Yield families from little model parallelism to much, those that differ in their micro-batch together."""
     k, model = _pool(problem), problem.model
     pool, layers, computed = problem.pools[k], len(model.chain()) - 2, isinstance(model, Transformer)
@@ -108,7 +108,7 @@ def _by_rule(problem: LayoutProblem) -> Iterator[list[Family]]:
             turns = p > 1 and problem.batch // (d * b) % p == 0 and computed
             equal = [v for n in (layers, layers + 2) if turns and n % p == 0 for v in divisors(n // p)]
             v = max(v for v in (1, *equal) if v * p <= layers)
-            found.append(Family((Segment(k, t, p),), d, c, e, b, v, 1))
+            found.append(LayoutFamily((Segment(k, t, p),), d, c, e, b, v, 1))
         yield found
 
 
@@ -123,7 +123,7 @@ def equal_layers(run: Run, space: Space) -> None:
             d = 1 << ((pool.count // (t * c * p)).bit_length() - 1)
             if run.stopped:
                 return
-            _price(run, space, Family((Segment(k, t, p),), d, c, e, b, 1, zero), "equal_layers")
+            _price(run, space, LayoutFamily((Segment(k, t, p),), d, c, e, b, 1, zero), "equal_layers")
 
 
 def annealing(run: Run, space: Space) -> None:
@@ -135,7 +135,7 @@ def annealing(run: Run, space: Space) -> None:
         return
     now = [int(plan.tensor[0]), len(plan.pool)]
     now += [plan.data, plan.context, plan.expert, plan.micro_batch, plan.virtual, plan.zero]
-    price = lru_cache(None)(lambda *x: _price(run, space, Family((Segment(k, *x[:2]),), *x[2:]), "annealing"))
+    price = lru_cache(None)(lambda *x: _price(run, space, LayoutFamily((Segment(k, *x[:2]),), *x[2:]), "annealing"))
     value = float(run.objective or inf)
     for step in range(_STEPS):
         if run.stopped:

@@ -12,7 +12,7 @@ from gangplan.instances.layout.flags import again
 from gangplan.instances.layout.problem import LayoutPlan
 
 from ..run import Run
-from .family import Combination, Family
+from .family import Combination, LayoutFamily
 from .nearest import nearest
 from .rivals import megatron_rule
 from .space import Space
@@ -33,7 +33,7 @@ best layout the framework does not run."""
 
 def dive(run: Run, space: Space) -> None:
     """Offer the best layout of the most promising families of the most promising combinations."""
-    unequal, tries = list[tuple[float, Family]](), _MORE if space.framework else _TRIES
+    unequal, tries = list[tuple[float, LayoutFamily]](), _MORE if space.framework else _TRIES
     for _, x in space.nodes(lambda: run.stopped)[:_DIVES]:
         if run.stopped:
             break
@@ -65,7 +65,7 @@ def branch(run: Run, space: Space) -> None:
         if isinstance(x, Combination):
             for least, family in space.families(x, best):
                 heappush(heap, (max(least, bound), next(number), family))
-        elif isinstance(x, Family):
+        elif isinstance(x, LayoutFamily):
             plan, value = split(space, x, best)
             if plan is not None and not _offered(run, space, plan):
                 heappush(heap, (max(value * _SAFE, bound), next(number), (x,)))

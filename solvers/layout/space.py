@@ -27,7 +27,7 @@ from gangplan.instances.verify import TOLERANCE
 from gangplan.instances.verify.layout import undivided
 
 from ..run import never
-from .family import Combination, Family, Segment
+from .family import Combination, LayoutFamily, Segment
 from .shapes import intervals, scattered
 from .wish import ANY, Wish
 
@@ -138,11 +138,11 @@ class Space:
         rate = self._sums([c.seconds()[0] for c in costs if c is not None]).stages(replicas)
         return float(self.problem.batch / (x.micro_batch * rate))
 
-    def families(self, x: Combination, below: float) -> list[tuple[float, Family]]:
+    def families(self, x: Combination, below: float) -> list[tuple[float, LayoutFamily]]:
         """Return the families of a combination whose bound is below some seconds, with it."""
         used = [k for k, t in enumerate(x.tensor) if t]
         wish, framework = self.wish, self.framework
-        found: list[tuple[float, Family]] = []
+        found: list[tuple[float, LayoutFamily]] = []
         for d in divisors(self.problem.batch // x.micro_batch):
             m = self.problem.batch // (d * x.micro_batch)
             ranks = [x.tensor[k] * x.context * d for k in used]
@@ -175,14 +175,14 @@ class Space:
                     each = [(k, x.tensor[k], int(n)) for k, n in zip(used, stages[:, j], strict=True)]
                     for order in permutations(each):
                         segments = tuple(Segment(*part) for part in order)
-                        family = Family(segments, d, x.context, x.expert, x.micro_batch, int(v[i, 0]), zero, cut)
+                        family = LayoutFamily(segments, d, x.context, x.expert, x.micro_batch, int(v[i, 0]), zero, cut)
                         if wish.is_met(family) and (
                             not framework or zero in shares(framework, family.stages, family.context)
                         ):
                             found.append((float(least[i, j]), family))
         return found
 
-    def share(self, x: Combination, family: Family) -> float:
+    def share(self, x: Combination, family: LayoutFamily) -> float:
         """Return the bytes of weights, and all that goes with them, of a GPU if stages have equal parts."""
         pool = family.segments[0].pool
         at = x.degrees(pool, family.data, family.zero)

@@ -22,7 +22,7 @@ from gangplan.instances.layout.problem import LayoutPlan, LayoutProblem
 from gangplan.instances.layout.stage import handovers, stage_memory, stage_reduction, under_way
 from gangplan.instances.verify import TOLERANCE
 
-from .family import Family, Segment
+from .family import LayoutFamily, Segment
 from .shapes import FEW, UNSPREAD, First, Shapes, chunks, column, interleaved, spread
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ _SIZES = 4, 8, 16, 32, 64, 128
 """Blocks of a stage that shapes are kept for."""
 
 
-class Stage(NamedTuple):
+class StageTable(NamedTuple):
     """What each shape costs as one stage, (n + 1,) each; the last is no stage, and infinite."""
 
     seconds: FloatArray
@@ -45,14 +45,14 @@ class Stage(NamedTuple):
 def stage_tables(
     problem: LayoutProblem,
     costs: BlockCosts,
-    family: Family,
+    family: LayoutFamily,
     segment: Segment,
     stages: Sequence[int],
     counts: NDArray[np.int64],
     handed: Sequence[float],
     light: bool = True,
     given: IntArray | None = None,
-) -> list[Stage]:
+) -> list[StageTable]:
     """Return the least seconds of each shape as each of some stages, computing again as little as memory allows.
 
     A micro-batch is exchanged with other stages in `handed` seconds. Norms and functions alone are computed again if
@@ -77,7 +77,7 @@ def stage_tables(
     finish = np.where(np.isfinite(seconds), ends, inf)
     filled = (seconds, inf), (finish, inf), (selective, 0), (full, 0)
     rows = (np.concatenate([x, np.full((len(x), 1), y)], axis=1, dtype=x.dtype) for x, y in filled)
-    return [Stage(*row) for row in zip(*rows, strict=True)]
+    return [StageTable(*row) for row in zip(*rows, strict=True)]
 
 
 def _again(
@@ -107,7 +107,7 @@ def _again(
     return seconds[row, best], lighter[row, best], np.broadcast_to(number, seconds.shape)[row, best]
 
 
-def equal(space: Space, family: Family, below: float) -> tuple[LayoutPlan | None, float]:
+def equal(space: Space, family: LayoutFamily, below: float) -> tuple[LayoutPlan | None, float]:
     """Return the best layout below some seconds that the framework runs, with its seconds: `split` by each number.
 
     Chunks of a stage are as even as can be.
@@ -121,7 +121,7 @@ def equal(space: Space, family: Family, below: float) -> tuple[LayoutPlan | None
 
 
 def split(
-    space: Space, family: Family, below: float = inf, number: int | None = None
+    space: Space, family: LayoutFamily, below: float = inf, number: int | None = None
 ) -> tuple[LayoutPlan | None, float]:
     """Return the best layout of a family that takes less than some seconds, with its seconds.
 
@@ -144,7 +144,7 @@ def split(
         return None, below
     of_stage = [(k, x) for k, x in enumerate(chains) for _ in range(family.segments[k].stages)]
     best, handed = None, handovers([x.handed for _, x in of_stage], v)
-    tables: dict[tuple[Any, ...], tuple[dict[int, Stage], Shapes]] = {}
+    tables: dict[tuple[Any, ...], tuple[dict[int, StageTable], Shapes]] = {}
     for first in spread(kinds, p, v) if v > 1 else (UNSPREAD,):
         rows, left = [], count
         for stage, (k, chain) in enumerate(of_stage):
@@ -186,7 +186,7 @@ def _layers(counts: NDArray[np.int64], stage: int, stages: int, virtual: int, fi
 
 
 def _best(
-    rows: list[tuple[Stage, Shapes]], weight: float, share: float, below: float
+    rows: list[tuple[StageTable, Shapes]], weight: float, share: float, below: float
 ) -> tuple[list[int], list[int], float] | None:
     """Return the sizes and shapes of the best stages and its seconds, `None` if these are not below what is asked for.
 

@@ -9,7 +9,7 @@ from gangplan.instances.errors import InstanceError, unknown
 from gangplan.instances.layout.problem import LayoutProblem
 from gangplan.instances.verify.layout import misfits
 
-from .family import Combination, Family, Segment
+from .family import Combination, LayoutFamily, Segment
 from .shapes import chunks
 
 
@@ -30,7 +30,7 @@ class Wish(NamedTuple):
         given = (self.CP, x.context), (self.EP, x.expert), (self.MB, x.micro_batch)
         return all(a in (None, b) for a, b in given) and all(t in (0, self.TP or t) for t in x.tensor)
 
-    def is_met(self, x: Family) -> bool:
+    def is_met(self, x: LayoutFamily) -> bool:
         """Return whether the layouts of a family, of a combination that is allowed, are meant."""
         given = (self.PP, x.stages), (self.VP, x.virtual), (self.DP, x.data), (self.ZERO, x.zero)
         return all(a in (None, b) for a, b in given)
@@ -67,7 +67,7 @@ def contradiction(problem: LayoutProblem, wanted: Wish) -> InstanceError:
         return InstanceError("explain", f"{wanted}: the model has {count} blocks, embedding and head included")
     degrees: Any = *(x or 1 for x in (wanted.DP, wanted.CP, wanted.EP, wanted.MB)), v
     degrees += (1 if wanted.ZERO is None else wanted.ZERO,)
-    family = Family((Segment(0, wanted.TP or 1, p),), *degrees)
+    family = LayoutFamily((Segment(0, wanted.TP or 1, p),), *degrees)
     sizes = [count // p + (s < count % p) for s in range(p)]
     words = misfits(problem, family.plan(chunks(sizes, v), [0] * p, [0] * p))
     open_ = "the degrees that are left open cannot be chosen so that it works"

@@ -12,7 +12,7 @@ from gangplan.instances.arrays import BoolArray, FloatArray, IntArray
 
 from ..cpsat_solver import cpsat_solver, minimise
 from ..run import Run, watched
-from .sizes import Covers, Sizes
+from .sizes import CoverCuts, Sizes
 
 T = TypeVar("T")
 
@@ -30,7 +30,7 @@ class DeviceModel:
     y: list[dict[int, Any]]
     z: Any
 
-    def __init__(self, run: Run, covers: Covers, ceiling: float, top: int, group_of: IntArray) -> None:
+    def __init__(self, run: Run, covers: CoverCuts, ceiling: float, top: int, group_of: IntArray) -> None:
         self.run, self.covers, self.group_of, self.top = run, covers, group_of, top
         self.model, self.ceiling = cp_model.CpModel(), run.objective if run.objective is not None else ceiling
         self.scale = top / self.ceiling if self.ceiling > 0 else 1.0

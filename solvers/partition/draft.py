@@ -83,7 +83,7 @@ def _placements(problem: GraphProblem) -> Iterator[IntArray]:
     graph, cluster = problem.graph, problem.cluster
     time, limit, present = problem.time(), problem.capacity(), np.unique(cluster.type_of)
     total = time.sum(axis=1)
-    blocks = _Blocks(problem, time)
+    blocks = _RankedBlocks(problem, time)
     if isinstance(problem, PartitionProblem):
         fastest = float(time[present].min(axis=0).sum())
         for share in (1.1, 1.5, 2.0):
@@ -116,7 +116,7 @@ def _upto(rank: NDArray[np.int64], amount: NDArray[Any]) -> FloatArray:
     return np.concatenate([[0.0], np.cumsum(sums(rank, amount, len(rank)))])
 
 
-class _Blocks:
+class _RankedBlocks:
     def __init__(self, problem: GraphProblem, time: FloatArray) -> None:
         graph, self.problem = problem.graph, problem
         self.rank = rank = _ranks(graph)

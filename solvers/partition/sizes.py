@@ -124,7 +124,7 @@ def in_units(amounts: FloatArray, room: float) -> tuple[NDArray[np.int64], int]:
 
 
 @dataclass
-class Covers:
+class CoverCuts:
     """Groups that do not go together, learnt from the plans of a model that the verifier refused.
 
     `found`: bytes of a device, and groups that no device of at most so many holds together.
@@ -153,14 +153,14 @@ class Covers:
         return (groups for bytes_, groups in self.found if limit <= bytes_)
 
 
-def refine(run: Run, name: str, build: Callable[[Covers], M], solve: Callable[[M], None]) -> None:
+def refine(run: Run, name: str, build: Callable[[CoverCuts], M], solve: Callable[[M], None]) -> None:
     """Solve a model of `run`'s problem, and again while it was too coarse to tell, or let too much into memory.
 
     Args:
         build: makes the model, its numbers as fine as the best plan is good.
         solve: looks for plans in it and raises the bound.
     """
-    covers = Covers()
+    covers = CoverCuts()
     for _ in attempts(run, np.inf, covers.found):
         with run.phase(f"{name} model"):
             model = build(covers)

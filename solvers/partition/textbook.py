@@ -12,9 +12,9 @@ import numpy as np
 from gangplan.instances import GraphProblem, precedence
 from gangplan.instances.arrays import FloatArray, IntArray
 
-from ..plain import Rows, add_up
+from ..plain import PlainRows, add_up
 from ..run import Run
-from .sizes import Covers, Sizes, whole
+from .sizes import CoverCuts, Sizes, whole
 
 P = TypeVar("P")
 
@@ -48,7 +48,7 @@ class Textbook:
     sizes: list[Sizes]
     limits: FloatArray
     op_of: IntArray
-    covers: Covers = field(default_factory=Covers)
+    covers: CoverCuts = field(default_factory=CoverCuts)
 
     @classmethod
     def of(cls, problem: GraphProblem) -> Textbook:
@@ -99,12 +99,12 @@ class Textbook:
         """Seconds of all ops, each where it takes longest."""
         return sum(max((row[v] for row in self.time if isfinite(row[v])), default=0.0) for v in self.ops)
 
-    def units(self, model: Rows) -> tuple[list[list[Any]], list[Any]]:
+    def units(self, model: PlainRows) -> tuple[list[list[Any]], list[Any]]:
         """Return times and costs as numbers of a model, 0 where a type does not run an op."""
         times = [[model.units(x) if isfinite(x) else 0 for x in row] for row in self.time]
         return times, [model.units(x) for x in self.cost]
 
-    def assign(self, model: Rows, x: Sequence[Mapping[int, Any]]) -> None:
+    def assign(self, model: PlainRows, x: Sequence[Mapping[int, Any]]) -> None:
         """Add (A) every op is on one device, x[v][d], and colocated ops on the same."""
         model.letter("A")
         for row in x:
@@ -113,7 +113,7 @@ class Textbook:
             for d in x[v]:
                 model.equal(x[v][d], x[w][d])
 
-    def hold(self, model: Rows, kind: int, here: Sequence[Any], *given: Any, barred: str = "A") -> None:
+    def hold(self, model: PlainRows, kind: int, here: Sequence[Any], *given: Any, barred: str = "A") -> None:
         """Add (M) that the ops that are here fit on a device of a type, and by letter `barred` that it runs them.
 
         It need not if one of `given` is 0.

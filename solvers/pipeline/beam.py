@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from math import ceil, inf
 
-from gangplan.instances.certificates.orders import Search
+from gangplan.instances.certificates.orders import OrderSearch
 from gangplan.instances.certificates.windows import PLACE, effort
 
 from ..run import Run
@@ -13,7 +13,7 @@ from ..run import Run
 TRIES = [(width, places) for width in (1, 8, 256, 8192) for places in ((0, 0, 0), (1, 0, 2))[: 1 + (width <= 8)]]
 """Beginnings of as many passes each that are kept, and which kinds go first; where few are, B is also tried."""
 _FIT = 5_000_000
-"""Pairs of passes up to which heads and tails are those of `Windows`: a second."""
+"""Pairs of passes up to which heads and tails are those of `WindowsCertificate`: a second."""
 _BEGIN = 5e-5
 """Seconds for each pass before a search can look at the clock."""
 _FEW = 2000
@@ -35,7 +35,7 @@ def beam(run: Run, prepared: object = None, tries: int | None = None) -> None:
 
     if problem.n_passes > max(_FEW, run.remaining() / _BEGIN):
         return
-    search = Search(problem, fit=effort(problem) <= _FIT and not run.stopped)
+    search = OrderSearch(problem, fit=effort(problem) <= _FIT and not run.stopped)
     if problem.barrier:
         run.raise_bound(float(search.least * search.tick) * (1 - problem.n_passes * float(PLACE)), "beam")
     for width, search.places in TRIES[:tries]:

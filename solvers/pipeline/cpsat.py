@@ -27,14 +27,14 @@ def cpsat(run: Run, prepared: object = None) -> None:
     """Minimise the seconds of a step, from the best plan known."""
     with run.phase("cpsat model"):
         every = run.problem.passes()
-        model = _Model(run.problem, run.objective or float(every.seconds.sum() + every.lag.sum()))
+        model = _PassModel(run.problem, run.objective or float(every.seconds.sum() + every.lag.sum()))
         if run.plan is not None:
             model.hint(run.problem, run.plan)
     if not run.stopped:
         minimise(run, cpsat_solver(run), model.cp, model.ticks / (1 - _ROUND), model.plan)
 
 
-class _Model:
+class _PassModel:
     """The model; a variable is the start of a pass, in ticks."""
 
     def __init__(self, problem: PipelineProblem, worst: float) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gangplan.instances.certificates.windows import MOST, PLACE, Windows, effort, starved
+from gangplan.instances.certificates.windows import MOST, PLACE, WindowsCertificate, effort, starved
 from gangplan.instances.lazy import on_demand
 
 from ..method import CPSAT, Method, Suite, plain_methods, without_plan
@@ -38,7 +38,7 @@ def _prepare(run: Run) -> Run:
 def _bounds(run: Run, prepared: object = None) -> None:
     """Raise the bound that certificates of windows prove."""
     if effort(run.problem) <= min(MOST, _A_SECOND * run.remaining()):
-        run.raise_bound(float(Windows(MOST).proved(run.problem)), "bounds")
+        run.raise_bound(float(WindowsCertificate(MOST).proved(run.problem)), "bounds")
 
 
 def _draft(run: Run, prepared: object = None) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 from gangplan.instances.pipeline import PipelinePlan, PipelineProblem
 from gangplan.instances.verify import TOLERANCE
 
-from ..plain import ABOVE_ONE, TICKS, Formulation, New, Rows, Variable, add_up, both, refine
+from ..plain import ABOVE_ONE, TICKS, Formulation, New, PlainRows, Variable, add_up, both, refine
 from ..run import Run
 
 FORMULATION = Formulation(
@@ -81,7 +81,7 @@ def _solve(run: Run, by: str, new: New) -> None:
 plain_cpsat, plain_milp = both(_solve)
 
 
-def _state(problem: PipelineProblem, model: Rows, worst: float) -> None:
+def _state(problem: PipelineProblem, model: PlainRows, worst: float) -> None:
     """State the model for steps of at most `worst` seconds, and minimise it."""
     found, z = problem.passes(), model.amount(worst / model.unit, "Z")
     # without a barrier all devices start while the first one is at work

@@ -140,7 +140,7 @@ def zb_v(problem: PipelineProblem) -> Orders:
     return orders
 
 
-class Published(NamedTuple):
+class PublishedSchedule(NamedTuple):
     """A schedule as its paper has it.
 
     Attributes:
@@ -156,12 +156,12 @@ class Published(NamedTuple):
 
 
 PUBLISHED = {
-    "GPipe": Published(gpipe, True, lambda p, v, f, b, w: (p - 1) * (f + b + w) if v == 1 else np.nan),
-    "1F1B": Published(one_forward_one_backward, True, lambda p, v, f, b, w: (p - 1) * (f + b + w)),
-    "interleaved 1F1B": Published(interleaved, True, lambda p, v, f, b, w: (p - 1) * (f + b + w) / v),
-    "ZB-H1": Published(zb_h1, False, lambda p, v, f, b, w: (p - 1) * (f + b - w)),
-    "ZB-H2": Published(zb_h2, False, lambda p, v, f, b, w: (p - 1) * (f + b - 2 * w)),
-    "ZB-V": Published(zb_v, False, lambda p, v, f, b, w: 0.0 if f == b == w else np.nan),
+    "GPipe": PublishedSchedule(gpipe, True, lambda p, v, f, b, w: (p - 1) * (f + b + w) if v == 1 else np.nan),
+    "1F1B": PublishedSchedule(one_forward_one_backward, True, lambda p, v, f, b, w: (p - 1) * (f + b + w)),
+    "interleaved 1F1B": PublishedSchedule(interleaved, True, lambda p, v, f, b, w: (p - 1) * (f + b + w) / v),
+    "ZB-H1": PublishedSchedule(zb_h1, False, lambda p, v, f, b, w: (p - 1) * (f + b - w)),
+    "ZB-H2": PublishedSchedule(zb_h2, False, lambda p, v, f, b, w: (p - 1) * (f + b - 2 * w)),
+    "ZB-V": PublishedSchedule(zb_v, False, lambda p, v, f, b, w: 0.0 if f == b == w else np.nan),
 }
 """By their names."""
 

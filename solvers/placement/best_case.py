@@ -11,7 +11,7 @@ from gangplan.instances.arrays import FloatArray
 from gangplan.instances.placement.rate import pair_seconds, pairs, ring_bytes
 
 from .build import stays
-from .prepare import Batch, Indices
+from .prepare import Indices, PreparedBatch
 from .state import PlacementState
 
 
@@ -41,7 +41,7 @@ class Reach:
 class BestCase:
     """Floors of steps and costs, kept by kind of gang: a thousand jobs are of few kinds."""
 
-    def __init__(self, batch: Batch) -> None:
+    def __init__(self, batch: PreparedBatch) -> None:
         self.batch = batch
         self._reach: dict[bytes, Reach] = {}
         self._costs: dict[object, float] = {}

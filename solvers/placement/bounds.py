@@ -14,11 +14,11 @@ from gangplan.instances.verify.placement import Fragmentation
 from .best_case import BestCase
 from .build import start, stays
 from .gpu_assignment import undecided
-from .prepare import Batch
+from .prepare import PreparedBatch
 from .state import PlacementState
 
 
-def impossible(batch: Batch) -> str | None:
+def impossible(batch: PreparedBatch) -> str | None:
     """Return why there is no placement, in words, or `None` if no reason is easy to see."""
     state = PlacementState(batch)
     for j, rows in batch.pinned.items():
@@ -29,7 +29,7 @@ def impossible(batch: Batch) -> str | None:
     return _one(batch, state) or _together(batch)
 
 
-def _one(batch: Batch, state: PlacementState) -> str | None:
+def _one(batch: PreparedBatch, state: PlacementState) -> str | None:
     """Return a job that fits nowhere beside those that are pinned."""
     kinds: set[object] = set()  # thousands of jobs are of few kinds
     for j, job in enumerate(batch.jobs):
@@ -53,7 +53,7 @@ def _one(batch: Batch, state: PlacementState) -> str | None:
     return None
 
 
-def _together(batch: Batch) -> str | None:
+def _together(batch: PreparedBatch) -> str | None:
     """Return a resource that is short for the jobs that are confined to the same nodes."""
     fleet = batch.problem.fleet
     count = np.bincount(batch.kind, minlength=len(batch.sample))
@@ -81,13 +81,13 @@ _LARGEST = 2_000_000
 """Nodes times GPUs of a fleet whose left-over GPUs are counted one by one."""
 
 
-def left_over(batch: Batch) -> float:
+def left_over(batch: PreparedBatch) -> float:
     """Return a bound on the expected fragments of all nodes, in GPUs."""
     measure = Fragmentation(batch.problem)
     return max(_stranded(batch, measure), _whole(batch, measure))
 
 
-def _stranded(batch: Batch, measure: Fragmentation) -> float:
+def _stranded(batch: PreparedBatch, measure: Fragmentation) -> float:
     """Return what is left, once the jobs fill them, of nodes that a kind of task cannot use even if they are empty."""
     fleet = batch.problem.fleet
     gpus, usable = fleet.gpus[batch.sample], np.asarray(fleet.usable)[batch.sample]
@@ -104,7 +104,7 @@ def _stranded(batch: Batch, measure: Fragmentation) -> float:
     return total
 
 
-def _whole(batch: Batch, measure: Fragmentation) -> float:
+def _whole(batch: PreparedBatch, measure: Fragmentation) -> float:
     """Return the least fragments of any numbers of idle GPUs of the nodes that add up to what must be left idle.
 
     A dynamic programme over the nodes; 0 if the fleet is large. Cores and memory are taken to be all there, and GPUs
@@ -134,12 +134,12 @@ def _whole(batch: Batch, measure: Fragmentation) -> float:
     return float(least[max(0, gpus - most) : gpus - fewest + 1].min())
 
 
-def _all(batch: Batch, node: int) -> tuple[float, float, float]:
+def _all(batch: PreparedBatch, node: int) -> tuple[float, float, float]:
     cpu, memory, nic = batch.amounts[:, node].tolist()
     return cpu, memory, nic
 
 
-def bound(batch: Batch, *, brief: bool = False) -> tuple[float, str]:
+def bound(batch: PreparedBatch, *, brief: bool = False) -> tuple[float, str]:
     """Return a bound on the goal that costs little and what proves it; `brief`: running jobs as if placed at best."""
     best = BestCase(batch)
     floor = np.array([best.floor(j) if brief else best.cost(j) for j in range(len(batch.jobs))])

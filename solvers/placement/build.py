@@ -13,7 +13,7 @@ from ..run import Run
 from .classic import nearest_by_size
 from .gpu_assignment import rows_of
 from .policies import Offer, Policy, best_fit, empty_nodes, least_interference, nearest, serve, take, topology
-from .prepare import Batch, Rows
+from .prepare import PreparedBatch, Rows
 from .state import PlacementState
 
 
@@ -70,7 +70,7 @@ _LOOK = 0.4
 """What the verifier takes, in terms of the time in which the plan was made."""
 
 
-def build(run: Run, batch: Batch, policies: Sequence[Policy], by: str) -> PlacementState | None:
+def build(run: Run, batch: PreparedBatch, policies: Sequence[Policy], by: str) -> PlacementState | None:
     """Place every job by the best of `policies`, offer the plan, and return it; `None` if some gang found no place.
 
     Jobs that run come first, at their place; then those with the least choice and the largest; a gang that finds no
@@ -108,7 +108,7 @@ def build(run: Run, batch: Batch, policies: Sequence[Policy], by: str) -> Placem
     return None
 
 
-def first(run: Run, batch: Batch) -> PlacementState | None:
+def first(run: Run, batch: PreparedBatch) -> PlacementState | None:
     """Return the placement of the best plan there is, or that of the best of some policies, offered."""
     if run.plan is not None:
         state = PlacementState(batch)
@@ -122,7 +122,7 @@ def first(run: Run, batch: Batch) -> PlacementState | None:
     return best[1] if best else build(run, batch, (topology, best_fit, least_interference, nearest), "topology")
 
 
-def start(batch: Batch, stay: bool = True) -> PlacementState:
+def start(batch: PreparedBatch, stay: bool = True) -> PlacementState:
     """Return the placement of the jobs that run and can stay: those pinned and, if they are to, those that may move."""
     state = PlacementState(batch)
     movable = [(j, rows) for j, (rows, _) in batch.standing.items()] if stay else []
@@ -162,7 +162,7 @@ def cheapest(state: PlacementState, j: int, policies: Sequence[Policy], before: 
     state.settle()
 
 
-def order_of(batch: Batch) -> list[int]:
+def order_of(batch: PreparedBatch) -> list[int]:
     """Return the jobs: those that must be placed first, of these the ones that need whole nodes, then the largest."""
 
     def key(j: int) -> tuple[object, ...]:

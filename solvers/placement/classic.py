@@ -20,7 +20,7 @@ from .online.policies import GpuClustering, GpuPacking, Weighed, aligned
 from .online.policy import Scored
 from .online.state import GPU, MOST, Hardware, Long, Need, cores, fitting, kind_of, need
 from .policies import Offer, Policy, around, take
-from .prepare import Batch, Indices
+from .prepare import Indices, PreparedBatch
 from .state import PlacementState
 
 _LAST = 1e9
@@ -122,7 +122,7 @@ def pack(offer: Offer, degree: int) -> dict[int, int]:
 class NodesView(Hardware):
     """Nodes as policies for single tasks see them, `online.state.Slots` of one node each, read from a placement."""
 
-    def __init__(self, batch: Batch) -> None:
+    def __init__(self, batch: PreparedBatch) -> None:
         fleet = batch.problem.fleet
         super().__init__(fleet)
         self.hardware = self.node_hardware
@@ -159,9 +159,9 @@ class NodesView(Hardware):
             self.marks[node] |= 1 << kind_of(wanted)
 
 
-def scored(make: Callable[[Batch], Scored]) -> Policy:
+def scored(make: Callable[[PreparedBatch], Scored]) -> Policy:
     """Return the policy for gangs that gives each worker the node with the least score, of one `make` a batch."""
-    known: WeakKeyDictionary[Batch, tuple[NodesView, Scored]] = WeakKeyDictionary()
+    known: WeakKeyDictionary[PreparedBatch, tuple[NodesView, Scored]] = WeakKeyDictionary()
 
     def policy(offer: Offer, degree: int) -> dict[int, int]:
         state, room = offer.state, offer.room
@@ -195,7 +195,7 @@ def _need(worker: Demand) -> Need:
     return need(Task(replace(worker, nic=0.0)))
 
 
-def _mix(batch: Batch) -> TaskMix:
+def _mix(batch: PreparedBatch) -> TaskMix:
     expected = batch.problem.expected()
     needs = tuple(need(Task(replace(x.task.demand, nic=0.0), x.task.gpu_types)) for x in expected)
     return TaskMix(needs, np.array([x.share for x in expected]))

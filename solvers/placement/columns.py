@@ -20,7 +20,7 @@ from gangplan.instances.arrays import FloatArray, IntArray
 from ..highs import new_highs
 from ..run import Run
 from .options import Kinship, Options, Pricing, families, options_of
-from .prepare import Batch, Indices, Rows
+from .prepare import Indices, PreparedBatch, Rows
 
 
 class DualPrices(NamedTuple):
@@ -54,7 +54,7 @@ class Master:
     pays its value. `high`: what a gang that is left out costs where that is not allowed.
     """
 
-    def __init__(self, batch: Batch, kin: Kinship, nodes: Indices, high: float) -> None:
+    def __init__(self, batch: PreparedBatch, kin: Kinship, nodes: Indices, high: float) -> None:
         self.batch, self.kin, self.nodes = batch, kin, nodes
         self.lp = new_highs(output_flag=False, threads=1)
         self.degree = [batch.jobs[j].workers[0] for j in kin.lead]
@@ -163,7 +163,7 @@ class Columns:
         bound: the best bound so far, constant costs included, in that unit.
     """
 
-    def __init__(self, run: Run, batch: Batch) -> None:
+    def __init__(self, run: Run, batch: PreparedBatch) -> None:
         self.run, self.batch = run, _rescaled(batch)
         batch = self.batch
         self.kin: Kinship = families(batch)
@@ -300,8 +300,8 @@ class Columns:
         return found
 
 
-def _rescaled(batch: Batch) -> Batch:
-    """Return the batch with costs in its own unit, `Batch.unit`, which it keeps."""
+def _rescaled(batch: PreparedBatch) -> PreparedBatch:
+    """Return the batch with costs in its own unit, `PreparedBatch.unit`, which it keeps."""
     unit = batch.unit
     if unit == 1:
         return batch
@@ -314,7 +314,7 @@ def _rescaled(batch: Batch) -> Batch:
     return found
 
 
-def merged_kinds(batch: Batch) -> IntArray:
+def merged_kinds(batch: PreparedBatch) -> IntArray:
     """Return for each kind the first one that is no different to these jobs: labels that nobody asks for."""
     fleet = batch.problem.fleet
     seen: dict[object, int] = {}

@@ -9,7 +9,7 @@ import numpy as np
 from gangplan.instances.arrays import FloatArray
 from gangplan.instances.placement.rate import pair_seconds, pairs, ring_bytes
 
-from .prepare import Batch, Rows
+from .prepare import PreparedBatch, Rows
 
 
 class Costs:
@@ -26,7 +26,7 @@ class Costs:
         fragment: expected fragments of each node, if they are the goal.
     """
 
-    def __init__(self, batch: Batch, fragment: FloatArray | None = None) -> None:
+    def __init__(self, batch: PreparedBatch, fragment: FloatArray | None = None) -> None:
         self.batch, self.rows = batch, [Rows() for _ in batch.jobs]
         self.at: defaultdict[int, Rows] = defaultdict(dict)
         self.meets: dict[int, dict[int, set[int]]] = {}
@@ -212,7 +212,7 @@ class Costs:
         return worst
 
 
-def most_communication(batch: Batch) -> float:
+def most_communication(batch: PreparedBatch) -> float:
     """Return no less than the communication of any placement: all pairs of GPUs where that takes longest."""
     inside, across = pair_seconds(batch.problem.fleet)
     gpus = batch.each * np.array([job.workers[-1] for job in batch.jobs])

@@ -25,7 +25,7 @@ from .cpsat_cost import Cost
 from .cpsat_model import FINE, AssignmentModel, at_least
 from .gpu_assignment import as_plan, rows_of
 from .policies import best_fit, least_interference, topology
-from .prepare import Batch, Rows
+from .prepare import PreparedBatch, Rows
 
 _LARGEST = 1 << 44
 """Units of the most that a placement can cost."""
@@ -178,7 +178,7 @@ _COMPLETION = 2.0
 """Seconds to find the value of every variable of a plan that is known."""
 
 
-def cpsat(run: Run, batch: Batch) -> None:
+def cpsat(run: Run, batch: PreparedBatch) -> None:
     """Minimise the goal with CP-SAT; offers plans as they come, raises the bound."""
     if run.plan is None:
         build(run, batch, (topology, best_fit, least_interference), "cpsat")
@@ -202,12 +202,12 @@ def cpsat(run: Run, batch: Batch) -> None:
         minimise(run, cpsat_solver(run), plan.model, cost.units, partial(_plan, run, batch, plan))
 
 
-def slack(batch: Batch) -> int:
+def slack(batch: PreparedBatch) -> int:
     """Return by how many units rounding may have made a plan look cheaper than it is."""
     return 16 * len(batch.jobs) * (2 + len(batch.bandwidth))
 
 
-def hint(run: Run, batch: Batch, plan: AssignmentModel) -> None:
+def hint(run: Run, batch: PreparedBatch, plan: AssignmentModel) -> None:
     """Give the model the value of every variable of the run's plan to start from."""
     rows, packing = _read(batch, run.plan)
     fixed = plan.model.clone()
@@ -234,7 +234,7 @@ def _fixing(plan: AssignmentModel, rows: list[Rows], packing: Any) -> list[tuple
     return found
 
 
-def _read(batch: Batch, plan: PlacementPlan) -> tuple[list[Rows], dict[int, list[dict[int, int]]]]:
+def _read(batch: PreparedBatch, plan: PlacementPlan) -> tuple[list[Rows], dict[int, list[dict[int, int]]]]:
     cards: dict[int, dict[int, dict[int, int]]] = {}
     for r, g in zip(plan.grant_row.tolist(), plan.grant_gpu.tolist(), strict=True):
         j, n = int(plan.job[r]), int(plan.node[r])
@@ -244,7 +244,7 @@ def _read(batch: Batch, plan: PlacementPlan) -> tuple[list[Rows], dict[int, list
     return rows_of(batch, plan), {n: list(held.values()) for n, held in cards.items()}
 
 
-def _plan(run: Run, batch: Batch, plan: AssignmentModel, value: Any) -> PlacementPlan | None:
+def _plan(run: Run, batch: PreparedBatch, plan: AssignmentModel, value: Any) -> PlacementPlan | None:
     found = as_plan(batch, plan.rows(value), lambda n: plan.packing(value, n))
     # rows of cores and bytes are rounded: what only they allow is no plan
     return found if verify(run.problem, found).ok else None

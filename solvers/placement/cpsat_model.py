@@ -8,7 +8,7 @@ import numpy as np
 from ortools.sat.python import cp_model
 
 from ..partition.sizes import in_units, most
-from .prepare import Batch, Rows
+from .prepare import PreparedBatch, Rows
 
 FINE = 1 << 20
 """Units of a GPU, where shares of one are added up."""
@@ -43,7 +43,7 @@ class AssignmentModel:
         whole: whole[n]: GPUs of n that are taken as a whole. used: used[n][g]: GPU g of n has tasks that need a share.
     """
 
-    def __init__(self, batch: Batch) -> None:
+    def __init__(self, batch: PreparedBatch) -> None:
         self.batch, self.model = batch, cp_model.CpModel()
         jobs = range(len(batch.jobs))
         self.size = [{k: self.model.new_bool_var("") for k in job.workers} for job in batch.jobs]

@@ -250,9 +250,7 @@ def _job(rng: np.random.Generator, i: int) -> GangJob:
 def _reserving(rng: np.random.Generator, job: GangJob, nic: float) -> GangJob:
     worker, server = (float(rng.choice([0.0, 0.25, 0.4, 0.6])) * nic for _ in range(2))
     return replace(
-        job,
-        worker=replace(job.worker, nic=worker),
-        server=replace(job.server, nic=server if job.servers else 0.0),
+        job, worker=replace(job.worker, nic=worker), server=replace(job.server, nic=server if job.servers else 0.0)
     )
 
 

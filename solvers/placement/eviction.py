@@ -99,7 +99,7 @@ def cheapest_eviction(occupancy: Occupancy, need: Long, workers: int, *, time_li
         time_limit: seconds, set-up included: a set and a bound are there by then.
     """
     until = time.perf_counter() + time_limit
-    nodes = _Nodes.of(occupancy, need, workers)
+    nodes = _UsefulNodes.of(occupancy, need, workers)
     if not len(nodes.most):
         return None
     covers = nodes.covers(whole=len(nodes.node) <= FEW)
@@ -140,7 +140,7 @@ def _bounds(slope: FloatArray, domain: Long, workers: int) -> FloatArray:
 
 
 @dataclass(frozen=True, slots=True)
-class _Nodes:
+class _UsefulNodes:
     """The nodes that are of use to a gang, by domain, and the parts of gangs that may leave them, by node.
 
     Attributes:
@@ -161,7 +161,7 @@ class _Nodes:
     cost: FloatArray
 
     @classmethod
-    def of(cls, of: Occupancy, need: Long, workers: int) -> _Nodes:
+    def of(cls, of: Occupancy, need: Long, workers: int) -> _UsefulNodes:
         """Leave out nodes without room even if all leave who may, domains without enough, and parts in nobody's way."""
         asked = need > 0
         free, used, need = of.free[asked], of.used[asked], need[asked]
@@ -185,7 +185,7 @@ class _Nodes:
             of.cost,
         )  # fmt: skip
 
-    def only(self, rows: Long, stays: BoolArray, gone: BoolArray) -> _Nodes:
+    def only(self, rows: Long, stays: BoolArray, gone: BoolArray) -> _UsefulNodes:
         """Return some of the nodes, ascending, once some gangs have left and others are known to stay."""
         left, part = gone[self.job], np.flatnonzero(~(gone | stays)[self.job])
         most, m = self.most.copy(), len(self.most)
@@ -196,7 +196,7 @@ class _Nodes:
         at = np.full(m, -1)
         at[rows] = np.arange(len(rows))
         part = part[at[self.node[part]] >= 0]
-        return _Nodes(
+        return _UsefulNodes(
             free[:, rows], most[rows], self.domain[rows], self.need, self.job[part], at[self.node[part]],
             self.used[:, part], self.blocks[part], self.cost,
         )  # fmt: skip
@@ -240,7 +240,7 @@ class _Domain:
     """
 
     def __init__(
-        self, nodes: _Nodes, workers: int, best: tuple[Long, float] | None, bound: float, until: float,
+        self, nodes: _UsefulNodes, workers: int, best: tuple[Long, float] | None, bound: float, until: float,
         depth: int = 0,
     ) -> None:  # fmt: skip
         self._nodes, self._workers, self._until, self._depth = nodes, workers, until, depth

@@ -14,7 +14,7 @@ from gangplan.instances.depth_first import walk
 from gangplan.instances.placement import PlacementPlan
 from gangplan.instances.verify import TOLERANCE
 
-from .prepare import Batch, Rows
+from .prepare import PreparedBatch, Rows
 
 Item = tuple[int, float, int]
 """A job whose tasks need a share of a GPU: (job, share, tasks)."""
@@ -45,7 +45,7 @@ def pack(items: Sequence[Item], gpus: int, dislike: Callable[[int, int], float])
         return None
     if _many(items):
         return _line_up(items, gpus, tight=False) or _line_up(items, gpus, tight=True)
-    return _Packing(items, gpus, dislike).best
+    return _SharePacking(items, gpus, dislike).best
 
 
 def _many(items: Sequence[Item]) -> bool:
@@ -67,7 +67,7 @@ def _line_up(items: Sequence[Item], gpus: int, *, tight: bool) -> list[dict[int,
     return held
 
 
-class _Packing:
+class _SharePacking:
     def __init__(self, items: Sequence[Item], gpus: int, dislike: Callable[[int, int], float]) -> None:
         self.tasks = [
             (share, job) for job, share, count in sorted(items, key=lambda x: (-x[1], x[0])) for _ in range(count)
@@ -125,7 +125,7 @@ def undecided(items: Sequence[Item], gpus: int) -> bool:
         return False
     if _many(items):
         return pack(items, gpus, lambda a, b: 0.0) is None
-    search = _Packing(items, max(0, gpus), lambda a, b: 0.0)
+    search = _SharePacking(items, max(0, gpus), lambda a, b: 0.0)
     return search.best is None and search.steps > 10 * _STEPS
 
 
@@ -138,7 +138,7 @@ def meeting(held: Sequence[dict[int, int]]) -> dict[int, set[int]]:
     return dict(cards)
 
 
-def plan_of(batch: Batch, rows: Sequence[Rows]) -> PlacementPlan | None:
+def plan_of(batch: PreparedBatch, rows: Sequence[Rows]) -> PlacementPlan | None:
     """Return the plan of these rows with GPUs handed out, `None` if the shares on some node do not fit."""
     shared: dict[int, list[dict[int, int]]] = {}
     if ((batch.share < 1) & (batch.each > 0)).any():
@@ -158,7 +158,7 @@ def plan_of(batch: Batch, rows: Sequence[Rows]) -> PlacementPlan | None:
     return as_plan(batch, rows, lambda node: shared[node])
 
 
-def dislike(batch: Batch, one: int, two: int) -> float:
+def dislike(batch: PreparedBatch, one: int, two: int) -> float:
     """Return what it costs two jobs to share a GPU rather than a host, alone and at best."""
     speeds, total = batch.problem.speeds, 0.0
     for j, other in ((one, two), (two, one)):
@@ -167,7 +167,7 @@ def dislike(batch: Batch, one: int, two: int) -> float:
     return total
 
 
-def rows_of(batch: Batch, plan: PlacementPlan) -> list[Rows]:
+def rows_of(batch: PreparedBatch, plan: PlacementPlan) -> list[Rows]:
     """Return the rows of each job in a plan."""
     rows: list[Rows] = [{} for _ in batch.jobs]
     for j, node, w, p in zip(*(x.tolist() for x in (plan.job, plan.node, plan.workers, plan.servers)), strict=True):
@@ -175,7 +175,7 @@ def rows_of(batch: Batch, plan: PlacementPlan) -> list[Rows]:
     return rows
 
 
-def as_plan(batch: Batch, rows: Sequence[Rows], shared: Callable[[int], list[dict[int, int]]]) -> PlacementPlan:
+def as_plan(batch: PreparedBatch, rows: Sequence[Rows], shared: Callable[[int], list[dict[int, int]]]) -> PlacementPlan:
     """Return the plan of these rows: shares on the first GPUs of a node, as `shared` packs them, then whole ones."""
     flat = [(node, j, w, p) for j, row in enumerate(rows) for node, (w, p) in row.items()]
     flat.sort()

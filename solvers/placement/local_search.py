@@ -11,7 +11,7 @@ from .best_case import BestCase
 from .build import build, cheapest, first, order_of, start
 from .gpu_assignment import plan_of, rows_of
 from .policies import WIDE, Policy, best_fit, empty_nodes, least_interference, nearest, quiet_nodes, topology
-from .prepare import INSERTED, Batch, Rows
+from .prepare import INSERTED, PreparedBatch, Rows
 from .quick import FIRST_FIT
 from .ruin_recreate.engine import RuinRecreate
 
@@ -27,12 +27,12 @@ _LAST = 1.2
 """Time kept for the last look at the plan by the verifier, in terms of the one before."""
 
 
-def local_search(run: Run, batch: Batch, most: int | None = None) -> None:
+def local_search(run: Run, batch: PreparedBatch, most: int | None = None) -> None:
     """Improve the best plan, or one made by insertion, by ruin and recreate; each search begins with the best so far.
 
     `most` rounds in all, by default until they gain nothing; see `gangplan.solvers.placement.ruin_recreate.search`.
     """
-    search = _Search(run, batch)
+    search = _BatchSearch(run, batch)
     search.begin()
     jobs, left = len(batch.jobs), np.inf if most is None else most
     rounds, stall, seed = SHORT * jobs, 0, run.seed
@@ -50,8 +50,8 @@ def local_search(run: Run, batch: Batch, most: int | None = None) -> None:
         run.stop_reason = "time limit"
 
 
-class _Search:
-    def __init__(self, run: Run, batch: Batch) -> None:
+class _BatchSearch:
+    def __init__(self, run: Run, batch: PreparedBatch) -> None:
         self.run, self.batch = run, batch
         self.rows: list[Rows] = []
         self.cost, self.look = float("inf"), 0.0

@@ -14,7 +14,7 @@ from .bounds import bound, impossible
 from .build import build
 from .classic import dot_prod, fgd, gpu_clustering, gpu_packing, load_balance, nearest_by_size, nearest_to_centre, pack
 from .policies import Policy, best_fit, first_fit, least_interference, nearest, topology
-from .prepare import INSERTED, Batch, suits_bounds, suits_cpsat, suits_local_search, suits_patterns
+from .prepare import INSERTED, PreparedBatch, suits_bounds, suits_cpsat, suits_local_search, suits_patterns
 from .quick import quick
 
 if TYPE_CHECKING:
@@ -48,10 +48,10 @@ _POLICY, _INSERTION = 20.0, 7.0
 """What a policy takes to place a large batch, and compiled insertion, in terms of the time to prepare it."""
 
 
-def _prepare(run: Run) -> Batch:
+def _prepare(run: Run) -> PreparedBatch:
     """Look at the batch; where nothing better would be done in time, offer a plan at once."""
     began = run.seconds()
-    batch = Batch(run.problem)
+    batch = PreparedBatch(run.problem)
     left = run.remaining() / max(1e-9, run.seconds() - began)
     inserts = batch.n_nodes <= INSERTED
     at_once = left < _INSERTION if inserts else left < _POLICY or len(batch.jobs) * batch.n_nodes > _LARGE
@@ -66,19 +66,19 @@ def _prepare(run: Run) -> Batch:
     return batch
 
 
-def _proved_impossible(run: Run, batch: Batch) -> bool:
+def _proved_impossible(run: Run, batch: PreparedBatch) -> bool:
     if (reason := impossible(batch)) is not None:
         run.prove_infeasible("sums", reason)
     return run.infeasible
 
 
-def _draft(run: Run, batch: Batch | None) -> None:
+def _draft(run: Run, batch: PreparedBatch | None) -> None:
     if batch is not None and not _proved_impossible(run, batch):
         quick(run, batch)
 
 
 def _one_by_one(name: str, policy: Policy) -> Callable[[Run, Any], None]:
-    def place_all(run: Run, batch: Batch) -> None:
+    def place_all(run: Run, batch: PreparedBatch) -> None:
         build(run, batch, [policy], name)
 
     return place_all

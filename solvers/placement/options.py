@@ -26,7 +26,7 @@ from gangplan.instances.verify import TOLERANCE
 from ..processes import interruptible
 from ..run import Run
 from .best_case import BestCase
-from .prepare import Batch, Indices
+from .prepare import Indices, PreparedBatch
 from .pricing import PricedKind, PricingSearch, search
 from .state import PlacementState
 
@@ -52,7 +52,7 @@ class Kinship:
         return [jobs[0] for jobs in self.members]
 
 
-def families(batch: Batch) -> Kinship:
+def families(batch: PreparedBatch) -> Kinship:
     """Return the families of the jobs."""
     found: dict[object, list[int]] = {}
     for j, job in enumerate(batch.jobs):
@@ -121,7 +121,7 @@ class Options:
         return float(self.cost(index, self.slower(chosen, host), int(self.split[index].sum())).sum())
 
 
-def options_of(batch: Batch, kin: Kinship, kind: int) -> Options:
+def options_of(batch: PreparedBatch, kin: Kinship, kind: int) -> Options:
     """Return the options on a node of `kind`."""
     rows = list[OptionRow]()
     for f, j in enumerate(kin.lead):
@@ -134,7 +134,7 @@ def options_of(batch: Batch, kin: Kinship, kind: int) -> Options:
     return _fitting(_columns(batch, kind, rows))
 
 
-def relaxed_options(batch: Batch, families: Sequence[Sequence[int]], kind: int) -> Options:
+def relaxed_options(batch: PreparedBatch, families: Sequence[Sequence[int]], kind: int) -> Options:
     """Return options for families of jobs that differ in how they synchronise, each at its least for any of the family.
 
     Servers are wherever that is best for the gang, and take no room. GPUs are counted in parts of one, `parts_of`; of a
@@ -164,7 +164,7 @@ def relaxed_options(batch: Batch, families: Sequence[Sequence[int]], kind: int) 
     return replace(options, gpus=options.workers * worker[options.family], room=(gpus * parts, cpu, memory))
 
 
-def parts_of(batch: Batch) -> int:
+def parts_of(batch: PreparedBatch) -> int:
     """Return in how many parts of a GPU the shares of one that jobs take are counted."""
     shares = np.unique(batch.share[batch.each > 0])
     return next((n for n in range(1, _PARTS) if np.allclose(shares * n, np.round(shares * n), atol=TOLERANCE)), _PARTS)
@@ -218,7 +218,7 @@ def joined(first: Options, second: Options) -> Options:
 class Pricing:
     """Searches the patterns of a kind of node, many times at other prices."""
 
-    def __init__(self, batch: Batch, many: Indices, apart: BoolArray, options: Options) -> None:
+    def __init__(self, batch: PreparedBatch, many: Indices, apart: BoolArray, options: Options) -> None:
         """Take a kind of node; `apart`: families that cannot meet on a node, bool (f, f)."""
         self.options = options
         table = np.stack(
@@ -289,7 +289,7 @@ class OptionRow(NamedTuple):
     adds: bool
 
 
-def _columns(batch: Batch, kind: int, rows: list[OptionRow]) -> Options:
+def _columns(batch: PreparedBatch, kind: int, rows: list[OptionRow]) -> Options:
     table, node = np.array(rows, dtype=np.float64).reshape(-1, len(OptionRow._fields)).T, int(batch.sample[kind])
     family, j, degree, workers, servers = table[:5].astype(np.int64)
     cpu, memory = workers * batch.worker[:2, j] + servers * batch.server[:2, j]
@@ -303,7 +303,7 @@ def _columns(batch: Batch, kind: int, rows: list[OptionRow]) -> Options:
     )  # fmt: skip
 
 
-def _sync(batch: Batch, j: int, kind: int, degree: int, a: int, p: int) -> tuple[float, float]:
+def _sync(batch: PreparedBatch, j: int, kind: int, degree: int, a: int, p: int) -> tuple[float, float]:
     """Return the seconds inside the node and those for each gang on its NIC, both as little as they can be."""
     job, size = batch.jobs[j], float(batch.gradient[j])
     link, nic, split = batch.link[int(batch.sample[kind])], batch.bandwidth[0], a < degree or p < batch.jobs[j].servers
@@ -316,7 +316,7 @@ def _sync(batch: Batch, j: int, kind: int, degree: int, a: int, p: int) -> tuple
     return moved / link if a > 1 else 0.0, moved / nic if split else 0.0
 
 
-def _phases(batch: Batch, j: int, degree: int, size: float) -> float:
+def _phases(batch: PreparedBatch, j: int, degree: int, size: float) -> float:
     """Return the bytes of the phases that a split gang sends through NICs at least; two of n and m no less than n m."""
     room = int(batch.room[j].max(initial=1))
     return ring_bytes(max(2, -(-degree // max(1, room))), size)

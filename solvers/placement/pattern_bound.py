@@ -25,7 +25,6 @@ slows others down, and its gang is on the NIC.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import replace
 from math import log
 
@@ -40,7 +39,7 @@ from .best_case import BestCase
 from .build import start
 from .columns import merged_kinds
 from .options import Options, Pricing, joined, parts_of, relaxed_options, staying, within
-from .prepare import Batch, Indices
+from .prepare import Indices, PreparedBatch
 from .state import PlacementState
 
 _STEPS = 2_000_000
@@ -58,7 +57,7 @@ class NodeKind:
         plain: whether nobody who stays is on it.
     """
 
-    def __init__(self, batch: Batch, many: Indices, options: Options, nodes: int, gpus: int) -> None:
+    def __init__(self, batch: PreparedBatch, many: Indices, options: Options, nodes: int, gpus: int) -> None:
         self.nodes, self.gpus, self.options = nodes, gpus, options
         self.alone = options.cost(slice(None))
         self.repeated = len(options.rate) > _REPEATED
@@ -70,14 +69,14 @@ class NodeKind:
         self.plain, self._held, self._base = True, 0, 0.0
         self._search_in(batch, self._many, options)
 
-    def hold(self, batch: Batch, held: Options) -> None:
+    def hold(self, batch: PreparedBatch, held: Options) -> None:
         """Let jobs stay on it."""
         self.plain, self._held = False, len(held.rate)
         every = joined(self.options, replace(held, family=held.family + len(self._many)))
         self._base = held.pattern_cost(tuple(range(self._held)), batch.host)
         self._search_in(batch, np.append(self._many, np.ones(self._held, dtype=self._many.dtype)), every)
 
-    def _search_in(self, batch: Batch, many: Indices, options: Options) -> None:
+    def _search_in(self, batch: PreparedBatch, many: Indices, options: Options) -> None:
         self.pricing = Pricing(batch, many, np.zeros((len(many), len(many)), dtype=bool), options)
 
     def shares(self, chosen: tuple[int, ...]) -> dict[int, float]:
@@ -116,7 +115,7 @@ class NodeKind:
         return np.sort(order[np.concatenate([[True], rank[1:] < least[:-1]])])
 
 
-def kinds_of(batch: Batch, families: Sequence[Sequence[int]], state: PlacementState, *, known: bool) -> list[NodeKind]:
+def kinds_of(batch: PreparedBatch, families: list[list[int]], state: PlacementState, *, known: bool) -> list[NodeKind]:
     """Return the kinds of nodes that may hold a job of the families.
 
     `known`: whether it counts who stays on a node, which is then a kind of its own; else how many GPUs they leave.
@@ -166,7 +165,7 @@ Patterns = tuple[FloatArray, Indices]
 """Costs and options."""
 
 
-def bounds(run: Run, batch: Batch) -> None:
+def bounds(run: Run, batch: PreparedBatch) -> None:
     """Raise the bound by patterns of nodes."""
     relaxation = PatternBound(run, batch)
     if relaxation.families:
@@ -176,7 +175,7 @@ def bounds(run: Run, batch: Batch) -> None:
 class PatternBound:
     """The linear programme over patterns of families, and its prices. `bound`: the best bound so far."""
 
-    def __init__(self, run: Run, batch: Batch) -> None:
+    def __init__(self, run: Run, batch: PreparedBatch) -> None:
         self.run, self.batch, self.bound = run, batch, -np.inf
         best = BestCase(batch)
         self.families = _families(batch, best)
@@ -356,7 +355,7 @@ class PatternBound:
         return True
 
 
-def _families(batch: Batch, best: BestCase) -> list[list[int]]:
+def _families(batch: PreparedBatch, best: BestCase) -> list[list[int]]:
     found: dict[object, list[int]] = {}
     most = batch.room.max(axis=1)
     scale = batch.weight * batch.best

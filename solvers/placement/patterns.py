@@ -15,7 +15,7 @@ from ..run import Run
 from .columns import Columns, Pattern
 from .gpu_assignment import as_plan, rows_of
 from .pattern_model import UNITS, PatternModel
-from .prepare import Batch, Rows
+from .prepare import PreparedBatch, Rows
 from .state import PlacementState
 
 _NODES = 32
@@ -141,7 +141,7 @@ _FIRST = 0.0025
 """The first margin as a share of the bound; each is twice the one before."""
 
 
-def patterns(run: Run, batch: Batch) -> None:
+def patterns(run: Run, batch: PreparedBatch) -> None:
     """Raise the bound by column generation, then choose among all patterns whose reduced cost is within the gap.
 
     A plan that beats the best one uses no pattern with a reduced cost beyond the gap; if all within a smaller margin

@@ -17,7 +17,7 @@ from gangplan.instances.placement import PlacementPlan, PlacementProblem, Runnin
 from gangplan.instances.placement.rate import model_of, ring_bytes
 
 from ..partition.sizes import most
-from ..plain import ABOVE_ONE, New, Rows, add_up, both, refine
+from ..plain import ABOVE_ONE, New, PlainRows, add_up, both, refine
 from ..run import Run
 from .formulation import FORMULATION  # noqa: F401  # where others look for it
 from .plain_goals import Seen, most_cost, prices, slower, total
@@ -52,7 +52,7 @@ class Gangs:
     cost. A second of a step of j costs price[j]. Binaries may be 1 for nothing, where that only costs.
     """
 
-    def __init__(self, run: Run, model: Rows, seen: Seen) -> None:
+    def __init__(self, run: Run, model: PlainRows, seen: Seen) -> None:
         self.model, self.run, self.unit, self.seen, problem = model, run, model.unit, seen, run.problem
         self.problem: PlacementProblem = problem
         self.jobs, fleet = problem.jobs, problem.fleet

@@ -47,7 +47,7 @@ def _parts(group: IntArray, members: Indices) -> list[Indices]:
     return [np.asarray(part, dtype=np.int64) for part in np.split(members[order], cuts)]
 
 
-class Batch:
+class PreparedBatch:
     """What all methods of a solve share; J jobs, m nodes, q kinds of nodes, L levels.
 
     Attributes:
@@ -206,22 +206,22 @@ _WORKERS = 500
 """Of all jobs, as far as one node holds them: with more, no search for columns ends within a minute."""
 
 
-def suits_cpsat(batch: Batch) -> bool:
+def suits_cpsat(batch: PreparedBatch) -> bool:
     """Return whether a model with every pair of jobs on every node is of a size worth building."""
     return len(batch.jobs) ** 2 * batch.n_nodes <= _CPSAT
 
 
-def suits_local_search(batch: Batch) -> bool:
+def suits_local_search(batch: PreparedBatch) -> bool:
     """Return whether the cluster is small enough to look at all of it for each gang."""
     return batch.n_nodes <= _LARGE
 
 
-def suits_bounds(batch: Batch) -> bool:
+def suits_bounds(batch: PreparedBatch) -> bool:
     """Return whether patterns of nodes say more than what each job costs at least: for slowdown."""
     return batch.problem.goal == "slowdown"
 
 
-def suits_patterns(batch: Batch) -> bool:
+def suits_patterns(batch: PreparedBatch) -> bool:
     """Return whether patterns say all there is: slowdown, rigid gangs of whole GPUs, none running, NICs plain."""
     return (
         batch.problem.goal == "slowdown"

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ..native import Sorting
 
 if not cython.compiled:
-    from ..native import Flags, Flags2, Float, Floats, Floats2, Int, Ints, Ints2
+    from ..native import Flags, Float, Floats, Int
 
 DEEPEST = declare(Int, 32)
 """Options of a pattern at most; a deeper search is not complete."""
@@ -33,13 +33,6 @@ class PricedKind:
         many: jobs of each family, (f,).
         room: GPUs, cores and bytes, (3,).
     """
-
-    table: Floats2
-    marks: Ints2
-    host: Floats2
-    apart: Flags2
-    many: Ints
-    room: Floats
 
     def __init__(
         self,
@@ -78,25 +71,6 @@ class PricingSearch:
             model's compute, (K,).
     """
 
-    following: Ints2
-    gains: Floats2
-    listed: Ints
-    next: Ints
-    meeting: Floats2
-    free: Floats
-    chosen: Ints
-    slower: Floats2
-    gangs: Ints
-    value: Floats
-    left: Floats2
-    option: Ints
-    least: Floats
-    gain: Sorting
-    filled: Floats
-    more: Floats
-    suffers: Floats
-    harm: Floats
-
     def __init__(self, options: Int, families: Int, models: Int) -> None:
         depths = DEEPEST + 1
         self.following, self.option = np.zeros((depths, options), np.int64), np.zeros(options, np.int64)
@@ -112,11 +86,6 @@ class PricingSearch:
 @cclass
 class FoundPatterns:
     """Patterns, as many as there is room for: reduced costs, costs, (m,), and options, -1 behind the last, (m, D)."""
-
-    count: Int
-    reduced: Floats
-    cost: Floats
-    options: Ints2
 
     def __init__(self, most: Int) -> None:
         self.count, self.options = 0, np.full((most, DEEPEST), -1)

@@ -13,7 +13,7 @@ from gangplan.instances.verify import TOLERANCE
 from ..run import Run
 from .build import order_of
 from .gpu_assignment import as_plan
-from .prepare import Batch, Rows
+from .prepare import PreparedBatch, Rows
 
 FIRST_FIT = "first_fit"
 Need = list[list[float]]
@@ -22,11 +22,11 @@ _TRIES = 3
 """Orders of the jobs that are tried, from the second on with shares beside others even where GPUs are idle."""
 
 
-def quick(run: Run, batch: Batch) -> None:
+def quick(run: Run, batch: PreparedBatch) -> None:
     """Offer the plan that first fit finds, if it finds one: whatever the clock says, since it is the only one."""
     order = order_of(batch)
     for attempt in range(_TRIES):
-        nodes = _Nodes(batch, dense=attempt > 0)
+        nodes = _FreeNodes(batch, dense=attempt > 0)
         if not all(nodes.rows[j] for j in batch.pinned):
             return
         failed = next((j for j in order if not nodes.place(j) and batch.jobs[j].value is None), None)
@@ -39,10 +39,10 @@ def quick(run: Run, batch: Batch) -> None:
         order.insert(0, failed)
 
 
-class _Nodes:
+class _FreeNodes:
     """What is free on each node, which only gets less; a GPU holds `together` workers of one job."""
 
-    def __init__(self, batch: Batch, *, dense: bool) -> None:
+    def __init__(self, batch: PreparedBatch, *, dense: bool) -> None:
         self.batch, self.dense = batch, dense
         fleet = batch.problem.fleet
         self.gpus = fleet.gpus.tolist()

@@ -13,7 +13,7 @@ from gangplan.instances.verify.placement import Fragmentation
 
 from .costs import Costs
 from .gpu_assignment import as_plan, dislike, fewest, meeting, pack
-from .prepare import Batch, Rows, fits, gpu_room
+from .prepare import PreparedBatch, Rows, fits, gpu_room
 
 
 class PlacementState:
@@ -31,7 +31,7 @@ class PlacementState:
         fragment: expected fragments of each node, float64 (m,); 0 unless they are the goal.
     """
 
-    def __init__(self, batch: Batch) -> None:
+    def __init__(self, batch: PreparedBatch) -> None:
         self.batch = batch
         fleet, jobs = batch.problem.fleet, batch.jobs
         self.free_gpu = fleet.gpus.astype(float)

@@ -9,7 +9,7 @@ import numpy as np
 from gangplan.instances.arrays import FloatArray
 
 from .prepare import PreparedJobs
-from .price_kernels import flows
+from .run_kernels import flows
 
 
 def bound(p: PreparedJobs) -> tuple[float, str]:

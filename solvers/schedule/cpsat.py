@@ -26,7 +26,7 @@ def cpsat(run: Run, p: PreparedJobs) -> None:
     """Minimise the goal; with a plan known, start from it."""
     with run.phase("cpsat model"):
         try:
-            model = Model(p, np.inf if run.objective is None else run.objective, lambda: run.stopped)
+            model = OptionModel(p, np.inf if run.objective is None else run.objective, lambda: run.stopped)
             model.hint(run)
         except OutOfTimeError:
             return
@@ -42,7 +42,7 @@ class OutOfTimeError(Exception):
     """A model is not built to its end."""
 
 
-class Model:
+class OptionModel:
     """x[o]: option o runs; s[o]: when, in ticks; out[j]: job j is left out, `None` if it must run; see `Scale`."""
 
     def __init__(self, p: PreparedJobs, most: float = np.inf, stopped: Callable[[], bool] = lambda: False) -> None:

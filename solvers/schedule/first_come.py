@@ -21,7 +21,7 @@ def first_come(p: PreparedJobs) -> tuple[Ints, FloatArray, Ints] | None:
     A job waits until its GPUs are free, and all behind it wait too. It takes the option that holds fewest GPU-seconds,
     its own wait included; if that ends too late, the one that is over first; then it is left out.
     """
-    room = _Room(p)
+    room = _FirstComeRoom(p)
     cost = p.gpus * p.seconds + p.total / 8 * p.seconds
     option, start = np.full(p.n, -1), np.zeros(p.n)
     rows: list[tuple[int, int, int]] = []
@@ -47,7 +47,7 @@ def first_come(p: PreparedJobs) -> tuple[Ints, FloatArray, Ints] | None:
     return option, start, np.array(rows, dtype=np.int64).reshape(-1, 3).T
 
 
-class _Room:
+class _FirstComeRoom:
     """What is free now, and what runs, by its end; jobs are taken in the order of their starts."""
 
     def __init__(self, p: PreparedJobs) -> None:

@@ -12,9 +12,10 @@ import numpy as np
 from gangplan.instances.arrays import FloatArray
 
 from ..run import Run
+from .annealing import ListWalk, anneal, restart
 from .classic import base
 from .decode import Decoder, list_of, made_of
-from .kernels import Data, ListWalk, Room, Schedule, anneal, restart
+from .kernels import Data, Room, Schedule
 from .prepare import PreparedJobs
 
 _FIRST, _LAST = 0.01, 0.0004
@@ -35,7 +36,7 @@ def local_search(run: Run, p: PreparedJobs) -> None:
     """Anneal from the best plan known, again and again until nothing better is found."""
     if run.stopped or run.plan is None or p.n * p.n * p.nodes > _MOST:
         return
-    rng, search = np.random.default_rng(run.seed), _Search(run, p)
+    rng, search = np.random.default_rng(run.seed), _ListSearch(run, p)
     best, steps, stall, rate = search.restart(), _STEPS, 0, 0.0
     while best < np.inf and not search.late() and stall < _STALL:
         before, i, started = best, 0, time.perf_counter()
@@ -54,7 +55,7 @@ def local_search(run: Run, p: PreparedJobs) -> None:
         steps *= 2
 
 
-class _Search:
+class _ListSearch:
     def __init__(self, run: Run, p: PreparedJobs) -> None:
         self._run, self._p, self._decoder = run, p, Decoder(p)
         starts = [list_of(p, run.plan.degree, run.plan.start)]

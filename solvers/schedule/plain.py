@@ -14,7 +14,8 @@ import numpy as np
 
 from gangplan.instances.schedule import SchedulePlan
 
-from ..plain import CAP, ROWS, TICKS, Formulation, Rows, Solve, Variable, add_up, by_cpsat, by_highs, float_rows, refine
+from .. import plain
+from ..plain import CAP, ROWS, TICKS, Formulation, Solve, Variable, add_up, by_cpsat, by_highs, float_rows, refine
 from ..run import Run, watched
 from .enumeration import Place, places
 from .grain import Scale, down, tick_of
@@ -80,7 +81,7 @@ def plain_cpsat(run: Run, prepared: object = None, minimise: Solve = by_cpsat) -
         run.note("plain_cpsat left out: there are too many ways to run the jobs")
         return
     scale = Scale(p)
-    model = Rows(ShiftedRun(run, p), TICKS * scale.unit, minimise)
+    model = plain.PlainRows(ShiftedRun(run, p), TICKS * scale.unit, minimise)
     model.constant = scale.constant
     s, c, out, cost = [], [], [], []
     model.letter("R")

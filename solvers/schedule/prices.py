@@ -21,7 +21,8 @@ from gangplan.instances.arrays import FloatArray
 from ..run import Run
 from .kernels import Data
 from .prepare import PreparedJobs
-from .price_kernels import Grid, answer, cheapest
+from .price_kernels import Grid
+from .run_kernels import answer, cheapest
 
 Levels = tuple[tuple[int, int], ...]
 LEVELS: Levels = (48, 40), (96, 120), (192, 240)
@@ -80,7 +81,7 @@ def ascend(
         step = (end - zero) / intervals or 1.0
         middle = np.asarray(zero + step * (np.arange(intervals) + 0.5), dtype=np.float64)
         first = _about(run, p, middle) if best is None else _at(best.grid, middle)
-        found = _Level(run, p, Grid(first, zero, step), best).ascend(tell, most, often)
+        found = _PriceLevel(run, p, Grid(first, zero, step), best).ascend(tell, most, often)
         best = found if best is None or found.bound > best.bound else best
         priced = np.flatnonzero(best.grid.pi > 1e-9 * best.grid.pi.max(initial=0.0))
         if not len(priced):
@@ -106,7 +107,7 @@ def _about(run: Run, p: PreparedJobs, at: FloatArray) -> FloatArray:
     return np.array(left) / p.total
 
 
-class _Level:
+class _PriceLevel:
     def __init__(self, run: Run, p: PreparedJobs, first: Grid, before: BestPrices | None) -> None:
         self._run, self._p, self._data, self.grid = run, p, Data(p), first
         self._cost, self._at = np.zeros(len(p.gpus)), np.zeros(len(p.gpus))

@@ -20,8 +20,9 @@ from .decode import Decoder
 from .grain import resolution, rounded_up, suits_starts
 from .kernels import Data
 from .prepare import CHEAPEST, EARLIEST, LEFT_OUT, Ints, PreparedJobs
-from .price_kernels import at_least, cheapest, dominated, extend
+from .price_kernels import at_least, dominated, extend
 from .prices import FINER, LEVELS, OFTEN, BestPrices, Levels, ascend
+from .run_kernels import cheapest
 
 _WIDTHS = (10, 100, 1_000, 10_000, 100_000, 300_000)
 """Beginnings kept side by side, one search after the other."""
@@ -180,7 +181,7 @@ class StartSearch:
         cheapest(self._grid, self._data, p.total, cost, at)
         self._least = np.minimum(p.least(cost, np.inf), p.price)
         self._fine = self._grid.step * len(self._grid.pi) / (_POINTS - 1) or 1.0
-        points = self._grid.zero + self._fine * np.arange(_POINTS)
+        points = np.asarray(self._grid.zero + self._fine * np.arange(_POINTS), np.float64)
         self._rest = np.zeros((p.n, _POINTS))
         given = self._grid, self._data, self._least, p.price - self._least, points, self._fine
         for j in range(0, p.n, _JOBS):

@@ -6,7 +6,7 @@ import numpy as np
 
 from gangplan.instances.workload import Workload
 
-from .price_kernels import flows
+from .run_kernels import flows
 
 
 def mean_jct_bound(workload: Workload, gpus: int) -> float:

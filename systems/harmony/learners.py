@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from gangplan.instances.arrays import FloatArray
 from gangplan.learned.policy.weights import Tensors
-from gangplan.learned.training.actor_critic import ActorCritic, Lesson
+from gangplan.learned.training.actor_critic import ActorCritic, Experience
 from gangplan.learned.training.checkpoint import prefixed, under
 from gangplan.learned.training.imitation import Imitation
 from gangplan.learned.training.interference.models import SpeedPredictor
@@ -77,7 +77,7 @@ def labelled(settings: HarmonySettings, model: SpeedPredictor | None, seed: int)
     return rows, masks, actions
 
 
-class Training(Trainer[HarmonySettings]):
+class HarmonyTraining(Trainer[HarmonySettings]):
     """Imitation of a rule and actor-critic, both paid by one reward model."""
 
     make, values = policy_network, partial(FeedForward, outputs=1)
@@ -142,7 +142,7 @@ class Replaying(ActorCritic):
     Without a reward model the true cluster pays, in no more intervals than made the log.
     """
 
-    def __init__(self, training: Training, network: nn.Module) -> None:
+    def __init__(self, training: HarmonyTraining, network: nn.Module) -> None:
         super().__init__(training, network)
         self.model, self.seed, self._kept = training.model, training.seed, list[Seen]()
         self._left = len(make_log(self.settings, self.seed).now) if self.model is None else -1
@@ -190,7 +190,7 @@ class Replaying(ActorCritic):
             parts.append(seen)
         return Seen(*(torch.cat(x) for x in zip(*parts, strict=True))) if parts else None
 
-    def lesson(self, played: Seen) -> Lesson:
+    def lesson(self, played: Seen) -> Experience:
         """Return targets of V-trace, and the gradient of the policy: each action by its ratio up to 1."""
         pieces = list(zip(*(x.split(self.MINIBATCH) for x in played), strict=True))
         with torch.no_grad():
@@ -219,4 +219,4 @@ class Replaying(ActorCritic):
             return -gain - self.settings.entropy * entropy, {"entropy": float(entropy.detach())}
 
         paid = float(played.reward.sum() / (played.discount != 1).sum())
-        return Lesson(len(target), error, len(free), loss, {"paid": paid})
+        return Experience(len(target), error, len(free), loss, {"paid": paid})

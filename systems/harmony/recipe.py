@@ -133,7 +133,7 @@ RECIPE = Recipe(
     about="which task of which waiting job goes to which server, where jobs slow one another down",
     config=HarmonySettings,
     stages=staged(
-        f"{__package__}.learners:Training",
+        f"{__package__}.learners:HarmonyTraining",
         lambda of: [
             StageSpec("imitation", of.imitation_updates, of.imitation_updates // 4),
             StageSpec("rl", of.rl_updates, of.validate_every),

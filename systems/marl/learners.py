@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from gangplan.instances.arrays import FloatArray
-from gangplan.learned.training.actor_critic import ActorCritic, Lesson
+from gangplan.learned.training.actor_critic import ActorCritic, Experience
 from gangplan.learned.training.imitation import Imitation
 from gangplan.learned.training.interference.models import SpeedPredictor
 from gangplan.learned.training.ppo import CLIP, advantages
@@ -57,7 +57,7 @@ PAY = 0.1
 """Value of a reward of 1."""
 
 
-class Training(Trainer[MarlSettings]):
+class MarlTraining(Trainer[MarlSettings]):
     """Rounds of imitation and PPO, paid by one reward model a case."""
 
     make, values = Actor, CentralCritic
@@ -113,7 +113,7 @@ class AgentsLearner(ActorCritic):
 
     CRITIC_MINIBATCH, MINIBATCH = 16, 128
 
-    training: Training
+    training: MarlTraining
     network: Actor
     critic: CentralCritic
 
@@ -129,7 +129,7 @@ class AgentsLearner(ActorCritic):
         play(lanes, paying, self.network, self.rng)
         return lanes
 
-    def lesson(self, played: Sequence[PlayedLane]) -> Lesson:
+    def lesson(self, played: Sequence[PlayedLane]) -> Experience:
         """Return intervals, which the critic learns, and steps, in which agents decide at the same time."""
         advantage, target = self.estimates([lane.played for lane in played])
         intervals = [x for lane in played for x in lane.played]
@@ -151,7 +151,7 @@ class AgentsLearner(ActorCritic):
             return self._loss([step for step, _ in part], torch.from_numpy((given - mean) / spread).float())
 
         figures = {"jct": mean_jct(played), "decisions": float(sum(len(step.seen) for step, _ in steps))}
-        return Lesson(len(intervals), error, len(steps), loss, figures)
+        return Experience(len(intervals), error, len(steps), loss, figures)
 
     def estimates(self, played: Sequence[Sequence[PlayedInterval]]) -> tuple[list[FloatArray], list[FloatArray]]:
         """Return advantages and targets of each agent in each interval."""

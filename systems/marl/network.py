@@ -16,7 +16,7 @@ from torch_geometric.nn import SAGEConv
 
 from gangplan.learned.training.ragged import segment_log_softmax
 
-from .observe import EXTRAS, STATE, AgentDecision, Plan, widths
+from .observe import EXTRAS, STATE, AgentDecision, RackHierarchy, widths
 from .recipe import MarlSettings
 
 
@@ -65,7 +65,7 @@ def racks_of(shapes: Sequence[tuple[np.ndarray, np.ndarray]], groups: np.ndarray
     """Return racks as one graph.
 
     Args:
-        shapes: of each rack, see `Plan.inside`.
+        shapes: of each rack, see `RackHierarchy.inside`.
         groups: of all racks, (G, F).
     """
     sizes = np.array([[len(a), len(b), int(b.max()) + 1] for a, b in shapes])
@@ -77,7 +77,7 @@ def racks_of(shapes: Sequence[tuple[np.ndarray, np.ndarray]], groups: np.ndarray
     return Racks(given, tuple(torch.from_numpy(x) for x in (socket, server, rack[2])), torch.from_numpy(rack[0]))
 
 
-def asked_of(plans: Sequence[Plan], seen: Sequence[AgentDecision], first: Sequence[int]) -> Asked:
+def asked_of(plans: Sequence[RackHierarchy], seen: Sequence[AgentDecision], first: Sequence[int]) -> Asked:
     """Return decisions as one batch.
 
     Args:

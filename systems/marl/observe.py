@@ -29,7 +29,7 @@ def widths(types: int) -> tuple[int, int]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Plan:
+class RackHierarchy:
     """The hierarchy of one data centre whose racks are agents.
 
     Attributes:
@@ -43,7 +43,7 @@ class Plan:
     speed: tuple[float, float, float]
 
 
-def plan_of(env: Environment) -> Plan:
+def plan_of(env: Environment) -> RackHierarchy:
     """Return the hierarchy of an environment's fleet, in which every rack is an agent."""
     topology, of = env.case.fleet.topology, owners(env.case.fleet)
     names = [level.name for level in topology.levels]
@@ -57,7 +57,7 @@ def plan_of(env: Environment) -> Plan:
     above = min(rack + 1, len(names) - 1)
     first = np.unique(of, return_index=True)[1]
     speed = [float(np.log(topology.levels[x].bandwidth / NIC)) for x in (rack, above, len(names) - 1)]
-    return Plan(tuple(inside), topology.group[above, first].astype(np.int64), (speed[0], speed[1], speed[2]))
+    return RackHierarchy(tuple(inside), topology.group[above, first].astype(np.int64), (speed[0], speed[1], speed[2]))
 
 
 class AgentDecision(NamedTuple):

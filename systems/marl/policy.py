@@ -22,7 +22,7 @@ from ..interference.environment import Environment
 from ..interference.greedy import Greedy, Rows
 from ..interference.market import Market
 from .network import Actor, Asked, asked_of, racks_of
-from .observe import AgentDecision, AgentSight, Plan, Row
+from .observe import AgentDecision, AgentSight, RackHierarchy, Row
 from .recipe import NAME, MarlSettings
 
 SAME = 0.02
@@ -91,7 +91,7 @@ class JointStep(NamedTuple):
         right: what the teacher would do, of each decision; empty without one.
     """
 
-    plan: Plan
+    plan: RackHierarchy
     racks: np.ndarray
     state: Row
     seen: list[AgentDecision]
@@ -112,7 +112,7 @@ class PlayedInterval:
         reward: of each agent, the shares of their epochs that its jobs did; float64 (agents,).
     """
 
-    plan: Plan
+    plan: RackHierarchy
     racks: np.ndarray
     extras: Row
     steps: list[JointStep] = field(default_factory=list)

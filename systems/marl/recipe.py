@@ -102,7 +102,7 @@ RECIPE = Recipe(
     about="where agents that own racks place tasks, and to whom they pass jobs on",
     config=MarlSettings,
     stages=staged(
-        f"{__package__}.learners:Training",
+        f"{__package__}.learners:MarlTraining",
         lambda of: [
             *(StageSpec(f"imitation-{i}", of.imitation_updates, of.imitation_updates // 4) for i in range(of.rounds)),
             StageSpec("rl", of.rl_updates, of.validate_every),

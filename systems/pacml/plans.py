@@ -26,7 +26,7 @@ _SPARE = 8
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Plan:
+class BlockPlan:
     """A block for each job.
 
     Attributes:
@@ -43,7 +43,7 @@ class Plan:
         return None if block < 0 else Acceptance(int(state.blocks.degree[block]), block)
 
 
-def search(case: ArrivalCase, *, width: int = 200, by_horizon: bool = False, seed: int = 0) -> Plan:
+def search(case: ArrivalCase, *, width: int = 200, by_horizon: bool = False, seed: int = 0) -> BlockPlan:
     """Plan a case.
 
     Args:
@@ -87,7 +87,7 @@ def search(case: ArrivalCase, *, width: int = 200, by_horizon: bool = False, see
     found, at = np.full(n, -1, dtype=np.int32), best
     for i in range(n - 1, -1, -1):
         found[i], at = trail[i][1][at], trail[i][0][at]
-    return Plan(found, int(done[best]))
+    return BlockPlan(found, int(done[best]))
 
 
 def _best(score: FloatArray, count: int) -> tuple[IntArray, IntArray]:
@@ -100,7 +100,7 @@ def _best(score: FloatArray, count: int) -> tuple[IntArray, IntArray]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Clairvoyant:
+class ClairvoyantPlan:
     """What is known of the least blocking rate of a case.
 
     Attributes:
@@ -114,7 +114,7 @@ class Clairvoyant:
     outcome: RampOutcome
 
 
-class _Runs(NamedTuple):
+class _JobRuns(NamedTuple):
     """Ways to run a job, one a row: which job, at what degree, on how many servers, held until which arrival."""
 
     job: Long
@@ -125,7 +125,7 @@ class _Runs(NamedTuple):
 
 def clairvoyant(
     case: ArrivalCase, *, time_limit: float = 60.0, width: int = 200, by_horizon: bool = False
-) -> Clairvoyant:
+) -> ClairvoyantPlan:
     """Bound the blocking of a case from below, and look for a schedule.
 
     Jobs start as they arrive. Choose for each at most one degree with an acceptable completion time, that of the
@@ -142,14 +142,14 @@ def clairvoyant(
     outcome = simulate(case, search(case, width=width, by_horizon=by_horizon))
     runs, n = _runs(case, by_horizon), case.n_jobs
     if not len(runs.job):
-        return Clairvoyant(1.0, 1.0, outcome)
+        return ClairvoyantPlan(1.0, 1.0, outcome)
     lp = bound = 1 - np.floor(_most(case, runs, None) + 1e-6) / n
     if time_limit:
         bound = max(lp, 1 - np.floor(_most(case, runs, time_limit) + 1e-6) / n)
-    return Clairvoyant(float(bound), float(lp), outcome)
+    return ClairvoyantPlan(float(bound), float(lp), outcome)
 
 
-def _runs(case: ArrivalCase, by_horizon: bool) -> _Runs:
+def _runs(case: ArrivalCase, by_horizon: bool) -> _JobRuns:
     blocks, limit = case.blocks, case.limit
     of_degree = np.array([degree for degree, _ in blocks.shapes])
     fastest = np.full((len(case.types), len(blocks.degrees)), np.inf)
@@ -162,10 +162,10 @@ def _runs(case: ArrivalCase, by_horizon: bool) -> _Runs:
         good &= end <= case.horizon
     job, degree = np.nonzero(good)
     until = np.searchsorted(case.submit, end[job, degree])
-    return _Runs(job, degree, np.array(blocks.degrees)[degree], np.maximum(until, job + 1))
+    return _JobRuns(job, degree, np.array(blocks.degrees)[degree], np.maximum(until, job + 1))
 
 
-def _most(case: ArrivalCase, runs: _Runs, time_limit: float | None) -> float:
+def _most(case: ArrivalCase, runs: _JobRuns, time_limit: float | None) -> float:
     """Return how many can be accepted at most; by the LP if there is no limit."""
     from gangplan.solvers.highs import loaded
 

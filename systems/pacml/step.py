@@ -56,13 +56,13 @@ def training_step(
     known = (servers >= 0) & (servers < topology.n_devices)
     require(known, servers, "servers", f"is not one of the {topology.n_devices} servers")
     cost = delays(split, servers, topology)
-    start, finish = _Run(split, servers, cost, OP_SECONDS[units]).times()
+    start, finish = _ServerRun(split, servers, cost, OP_SECONDS[units]).times()
     for times in (start, finish):
         times.setflags(write=False)
     return TrainingStep(float((finish + cost.sync).max()), start, finish)
 
 
-class _Run:
+class _ServerRun:
     """The state of the simulation: what each server runs, and what waits."""
 
     def __init__(self, split: SplitGraph, servers: IntArray, cost: Delays, scale: float) -> None:

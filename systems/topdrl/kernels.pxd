@@ -1,5 +1,5 @@
 from gangplan.simulator.gangs.allocate cimport choose
-from gangplan.simulator.gangs.arrays cimport ARRIVED, NOW, RUNNING, WAITING, Cluster, Jobs, State
+from gangplan.simulator.gangs.arrays cimport ARRIVED, NOW, RUNNING, WAITING, GpuRacks, Jobs, State
 from gangplan.simulator.gangs.listing cimport Listing, decode, sort_in
 from gangplan.simulator.gangs.step cimport (
     begin_job, communication, pass_time, rate, remaining, restore, total, total_jct,
@@ -33,11 +33,11 @@ cdef class Scoring:
     cdef Float shadow
     cdef Int spare
 
-cdef Float _score(Jobs jobs, Cluster cluster, Int job, Scoring s, bint fits) noexcept nogil
+cdef Float _score(Jobs jobs, GpuRacks cluster, Int job, Scoring s, bint fits) noexcept nogil
 cdef void _reserve(Jobs jobs, State state, Scoring s, Int need) noexcept nogil
 cdef void _go_on(
-    Jobs jobs, Cluster cluster, State state, Int choice, Int allocator, Ints take, Float hold, Flags mask, Floats paid
+    Jobs jobs, GpuRacks cluster, State state, Int choice, Int allocator, Ints take, Float hold, Flags mask, Floats paid
 ) noexcept nogil
 cdef bint _offer(Jobs jobs, State state, Flags mask) noexcept nogil
-cdef bint _wait(Jobs jobs, Cluster cluster, State state, Float hold, Floats paid) noexcept nogil
+cdef bint _wait(Jobs jobs, GpuRacks cluster, State state, Float hold, Floats paid) noexcept nogil
 cdef Int _steps(Float seconds, Float step, Int most) noexcept nogil

@@ -14,7 +14,7 @@ from gangplan.solvers.native import Random
 
 if not cython.compiled:
     from gangplan.simulator.gangs.allocate import choose
-    from gangplan.simulator.gangs.arrays import ARRIVED, NOW, RUNNING, WAITING, Cluster, Jobs, State
+    from gangplan.simulator.gangs.arrays import ARRIVED, NOW, RUNNING, WAITING, GpuRacks, Jobs, State
     from gangplan.simulator.gangs.listing import Listing, decode, sort_in
     from gangplan.simulator.gangs.step import (
         begin_job,
@@ -71,7 +71,7 @@ class Scoring:
         self.shadow, self.spare = NEVER, 0
 
 
-def _score(jobs: Jobs, cluster: Cluster, job: Int, s: Scoring, fits: bint) -> Float:
+def _score(jobs: Jobs, cluster: GpuRacks, job: Int, s: Scoring, fits: bint) -> Float:
     """Return the score of a job that would get `take`, if it fits."""
     length: Float = jobs.expected[job]
     gpus: Float = jobs.gpus[job]
@@ -83,7 +83,7 @@ def _score(jobs: Jobs, cluster: Cluster, job: Int, s: Scoring, fits: bint) -> Fl
     return score
 
 
-def write_keys(jobs: Jobs, cluster: Cluster, s: Scoring, key: Floats) -> None:
+def write_keys(jobs: Jobs, cluster: GpuRacks, s: Scoring, key: Floats) -> None:
     """Write the score of each job that does not depend on its place, float64 (n,)."""
     if len(key) != len(jobs.submit) or len(s.noise) != len(key):
         raise ValueError(f"{len(key)} keys and {len(s.noise)} numbers are not of {len(jobs.submit)} jobs")
@@ -92,7 +92,7 @@ def write_keys(jobs: Jobs, cluster: Cluster, s: Scoring, key: Floats) -> None:
 
 
 def run(  # noqa: PLR0912, one loop read from top to bottom
-    jobs: Jobs, cluster: Cluster, state: State, s: Scoring, discipline: Int, allocator: Int
+    jobs: Jobs, cluster: GpuRacks, state: State, s: Scoring, discipline: Int, allocator: Int
 ) -> int:
     """Run from `state` to the end, see `gangplan.systems.topdrl.rules.Rule`; return how many jobs were started."""
     state.require(jobs, cluster)
@@ -166,7 +166,7 @@ def _reserve(jobs: Jobs, state: State, s: Scoring, need: Int) -> None:
 
 
 def anneal(  # noqa: PLR0912, a change after the other
-    jobs: Jobs, cluster: Cluster, state: State, scratch: State, of: Listing, best: Listing, costs: Floats2,
+    jobs: Jobs, cluster: GpuRacks, state: State, scratch: State, of: Listing, best: Listing, costs: Floats2,
     low: Int, high: Int, turns: Int, hot: Float, cold: Float, seed: Int,
 ) -> float:  # fmt: skip
     """Change what a list says of jobs `low` to `high`, and leave the best list in `best`; return its sum of JCTs.
@@ -229,7 +229,7 @@ def anneal(  # noqa: PLR0912, a change after the other
 
 
 def try_each(
-    jobs: Jobs, cluster: Cluster, state: State, scratch: State, of: Listing, job: Ints, take: Ints2, value: Floats
+    jobs: Jobs, cluster: GpuRacks, state: State, scratch: State, of: Listing, job: Ints, take: Ints2, value: Floats
 ) -> None:
     """Write the value of each candidate (a job that starts on `take`, `WAIT`, or `AS_THE_RULE`), then by the list."""
     _require(jobs, cluster, state, scratch, of)
@@ -256,7 +256,7 @@ def try_each(
             value[c] = total_jct(jobs, scratch)
 
 
-def _require(jobs: Jobs, cluster: Cluster, state: State, scratch: State, of: Listing) -> None:
+def _require(jobs: Jobs, cluster: GpuRacks, state: State, scratch: State, of: Listing) -> None:
     """Raise `ValueError` if a list or a state, or room for another, is not of these jobs and this cluster."""
     state.require(jobs, cluster)
     sizes = len(state.start), len(state.free), len(state.holder), len(state.held)
@@ -267,7 +267,7 @@ def _require(jobs: Jobs, cluster: Cluster, state: State, scratch: State, of: Lis
 
 
 def play(
-    episodes: list[tuple[Jobs, State]], cluster: Cluster, choice: Ints, allocator: Ints, take: Ints2, hold: Float,
+    episodes: list[tuple[Jobs, State]], cluster: GpuRacks, choice: Ints, allocator: Ints, take: Ints2, hold: Float,
     mask: Flags2, paid: Floats2,
 ) -> None:  # fmt: skip
     """Do in each episode what was chosen, nothing where that is -1, and go on to the next decision."""
@@ -286,7 +286,7 @@ def play(
 
 
 def _go_on(
-    jobs: Jobs, cluster: Cluster, state: State, choice: Int, allocator: Int, take: Ints, hold: Float, mask: Flags,
+    jobs: Jobs, cluster: GpuRacks, state: State, choice: Int, allocator: Int, take: Ints, hold: Float, mask: Flags,
     paid: Floats,
 ) -> None:  # fmt: skip
     """Act in an episode, and pass time until a job in a slot fits or all is over."""
@@ -316,7 +316,7 @@ def _offer(jobs: Jobs, state: State, mask: Flags) -> bool:
     return found
 
 
-def _wait(jobs: Jobs, cluster: Cluster, state: State, hold: Float, paid: Floats) -> bool:
+def _wait(jobs: Jobs, cluster: GpuRacks, state: State, hold: Float, paid: Floats) -> bool:
     """Go on to the next instant, and pay for the time by each of `REWARDS`; return whether there is one."""
     before: Float = state.clock[NOW]
     waiting: Int = state.count[WAITING]

@@ -11,12 +11,12 @@ import numpy as np
 
 from gangplan.instances.arrays import Checked, FloatArray
 from gangplan.simulator.gangs.allocate import ALLOCATORS
-from gangplan.simulator.gangs.arrays import NOW, Cluster, Jobs, State, first_jobs
+from gangplan.simulator.gangs.arrays import NOW, GpuRacks, Jobs, State, first_jobs
 from gangplan.simulator.gangs.listing import Listing, run_list
 from gangplan.simulator.gangs.step import least_cost, total_jct
 
 from .kernels import anneal
-from .rules import DISCIPLINES, SCORES, Patient, Rule, rule
+from .rules import DISCIPLINES, SCORES, Rule, TopdrlPatient, rule
 from .simulate import Finishes
 
 WINDOW, STEP, TAIL = 40, 10, 20
@@ -42,7 +42,7 @@ class Oracle(Checked):
     Attributes:
         turns: lists that are tried, for each job.
         seconds: of the search, at most.
-        policies: to begin with, by default `grid` and `Patient`.
+        policies: to begin with, by default `grid` and `TopdrlPatient`.
         seed: of the search.
     """
 
@@ -51,15 +51,15 @@ class Oracle(Checked):
     policies: Sequence[Finishes] = ()
     seed: int = 0
 
-    def finish(self, jobs: Jobs, cluster: Cluster, state: State) -> None:
+    def finish(self, jobs: Jobs, cluster: GpuRacks, state: State) -> None:
         """Run from a state to the end, where all jobs have a start and a finish."""
         deadline = time.perf_counter() + self.seconds
         known, n = jobs.replace(expected=jobs.work), len(jobs.submit)
         ends, lists = [], [_closest(np.arange(float(n)))]
-        for policy in self.policies or (*grid(), Patient()):
+        for policy in self.policies or (*grid(), TopdrlPatient()):
             ends.append(state.copy())
             policy.finish(known, cluster, ends[-1])
-            if isinstance(policy, Rule | Patient) and (plan := policy.listing(known, cluster)) is not None:
+            if isinstance(policy, Rule | TopdrlPatient) and (plan := policy.listing(known, cluster)) is not None:
                 lists.append(plan)
         lists += [_closest(end.start) for end in ends]
         plan = min(lists, key=lambda of: total_jct(jobs, _decoded(jobs, cluster, state, of)))
@@ -69,7 +69,7 @@ class Oracle(Checked):
         for name, x in min(ends, key=lambda end: total_jct(jobs, end)).arrays().items():
             state.arrays()[name][:] = x
 
-    def _improve(self, jobs: Jobs, cluster: Cluster, state: State, plan: Listing, deadline: float) -> None:
+    def _improve(self, jobs: Jobs, cluster: GpuRacks, state: State, plan: Listing, deadline: float) -> None:
         """Anneal a window after the other."""
         n, rng = len(jobs.submit), np.random.default_rng(self.seed)
         plan.key[:] = np.argsort(np.argsort(plan.key, kind="stable"), kind="stable")
@@ -88,7 +88,7 @@ class Oracle(Checked):
             )  # fmt: skip
 
 
-def _decoded(jobs: Jobs, cluster: Cluster, state: State, of: Listing) -> State:
+def _decoded(jobs: Jobs, cluster: GpuRacks, state: State, of: Listing) -> State:
     done = state.copy()
     run_list(jobs, cluster, done, of, np.inf)
     return done
@@ -101,7 +101,7 @@ def _closest(key: FloatArray) -> Listing:
     return Listing(key.copy(), by, np.full(n, np.inf), np.ones(n, dtype=np.int64))
 
 
-def _worth(cluster: Cluster) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
+def _worth(cluster: GpuRacks) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
     """Return communication costs that a gang may wait for: any, its least, and one node more; float64 (GPUs + 1, 4)."""
     least = least_cost(cluster) * (1 + 1e-9) + 1e-12
     more = least + cluster.weight[1] - cluster.weight[0]

@@ -14,7 +14,7 @@ from gangplan.simulator.gangs.allocate import ALLOCATORS, Close
 
 from .oracle import Oracle
 from .rollout import Rollout
-from .rules import DISCIPLINES, SCORES, Patient, rule
+from .rules import DISCIPLINES, SCORES, TopdrlPatient, rule
 from .simulate import Finishes
 from .suites import ClusterSuite
 
@@ -23,7 +23,7 @@ PUBLISHED = ("fcfs", "sjf", "ljf", "random", "tetris", "smallest")
 UNGUARDED = "-unguarded"
 OTHERS: dict[str, Callable[[int], Finishes | EngineScheduler]] = {
     "oracle": lambda seed: Oracle(seed=seed),
-    "patient": lambda seed: Patient(),
+    "patient": lambda seed: TopdrlPatient(),
     "rollout": lambda seed: Rollout(seed=seed),
     "srtf": lambda seed: EngineScheduler((POLICIES["srtf"](), Close()), "overtake"),
 }

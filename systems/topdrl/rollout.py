@@ -10,15 +10,15 @@ from numpy.typing import NDArray
 
 from gangplan.instances.arrays import Checked, FloatArray, limited
 from gangplan.simulator.gangs.allocate import ALLOCATORS, allocate
-from gangplan.simulator.gangs.arrays import ARRIVED, NOW, RUNNING, WAITING, Cluster, Jobs, State, begin
+from gangplan.simulator.gangs.arrays import ARRIVED, NOW, RUNNING, WAITING, GpuRacks, Jobs, State, begin
 from gangplan.simulator.gangs.step import advance, start
 
 from .kernels import AS_THE_RULE, WAIT, try_each
-from .rules import Patient
+from .rules import TopdrlPatient
 
 
 def future(
-    jobs: Jobs, cluster: Cluster, state: State, rng: np.random.Generator, *, ahead: int
+    jobs: Jobs, cluster: GpuRacks, state: State, rng: np.random.Generator, *, ahead: int
 ) -> tuple[Jobs, State, Whole]:
     """Return the jobs that are present with `ahead` more, their state, and which jobs the present ones are.
 
@@ -89,13 +89,13 @@ class Rollout(Checked):
         seed: of the futures.
     """
 
-    base: Patient = field(default_factory=Patient)
+    base: TopdrlPatient = field(default_factory=TopdrlPatient)
     futures: int = limited(32, positive=True)
     ahead: int = 10
     width: int = limited(20, positive=True)
     seed: int = 0
 
-    def finish(self, jobs: Jobs, cluster: Cluster, state: State) -> None:
+    def finish(self, jobs: Jobs, cluster: GpuRacks, state: State) -> None:
         """Run from a state to the end, where all jobs have a start and a finish."""
         rng = np.random.default_rng(self.seed)
         while True:
@@ -116,7 +116,7 @@ class Rollout(Checked):
         best = int(gain.argmax())
         return best if gain[best] > 0 else found.base
 
-    def values(self, jobs: Jobs, cluster: Cluster, state: State, rng: np.random.Generator) -> Candidates:
+    def values(self, jobs: Jobs, cluster: GpuRacks, state: State, rng: np.random.Generator) -> Candidates:
         """Return all candidates of an instant with their values; if there is none but to wait, that has value 0."""
         at, by, take = self._candidates(jobs, cluster, state)
         value = np.zeros((len(at) + 1, self.futures))
@@ -132,7 +132,7 @@ class Rollout(Checked):
         same = np.flatnonzero((value[:-1] == value[-1]).all(axis=1))
         return Candidates(at, by, take, value[:-1], int(same[0]) if len(same) else len(at) - 1)
 
-    def _candidates(self, jobs: Jobs, cluster: Cluster, state: State) -> tuple[Whole, Whole, Whole]:
+    def _candidates(self, jobs: Jobs, cluster: GpuRacks, state: State) -> tuple[Whole, Whole, Whole]:
         """Return places in the queue, allocators, and GPUs of nodes."""
         waiting, idle = int(state.count[WAITING]), int(state.free.sum())
         order = np.argsort(self.base.listing(jobs, cluster).key[state.queue[:waiting]], kind="stable").tolist()

@@ -9,10 +9,10 @@ import numpy as np
 
 from gangplan.instances.arrays import FloatArray, check_fields, limited, require_choice, require_number
 from gangplan.simulator.gangs.allocate import ALLOCATORS, CLOSEST
-from gangplan.simulator.gangs.arrays import Cluster, Jobs, State
+from gangplan.simulator.gangs.arrays import GpuRacks, Jobs, State
 from gangplan.simulator.gangs.listing import Listing, run_list
 from gangplan.simulator.gangs.step import least_cost
-from gangplan.solvers.placement.online.patient import Patient as Waiting
+from gangplan.solvers.placement.online.patient import Patient
 
 from .kernels import LOG_SLOWDOWN, Scoring, run, write_keys
 
@@ -46,7 +46,7 @@ class Rule:
             require_number(abs(value), f"weights[{name}]")
         check_fields(self)
 
-    def finish(self, jobs: Jobs, cluster: Cluster, state: State) -> None:
+    def finish(self, jobs: Jobs, cluster: GpuRacks, state: State) -> None:
         """Run from a state to the end, where all jobs have a start and a finish."""
         of = DISCIPLINES.index(self.discipline), ALLOCATORS.index(self.allocator)
         run(jobs, cluster, state, self._scoring(len(jobs.submit), len(cluster.rack)), *of)
@@ -60,7 +60,7 @@ class Rule:
         """Return what compiled code scores n jobs by."""
         return Scoring(self.vector(), np.random.default_rng(self.seed).random(n), nodes)
 
-    def listing(self, jobs: Jobs, cluster: Cluster) -> Listing | None:
+    def listing(self, jobs: Jobs, cluster: GpuRacks) -> Listing | None:
         """Return the list that decodes to what it does; None if it backfills, or its score depends on the place."""
         n = len(jobs.submit)
         if self.discipline == "easy" or self.vector()[LOG_SLOWDOWN] != 0:
@@ -97,16 +97,16 @@ def rule(name: str, discipline: str = "", allocator: str = "closest", seed: int 
 
 
 @dataclass(frozen=True, slots=True)
-class Patient(Waiting):
+class TopdrlPatient(Patient):
     """The rule that waits for close GPUs, on TopDRL's ground: a job gets the closest ones."""
 
     allocator: ClassVar[str] = "closest"
 
-    def finish(self, jobs: Jobs, cluster: Cluster, state: State) -> None:
+    def finish(self, jobs: Jobs, cluster: GpuRacks, state: State) -> None:
         """Run from a state to the end, where all jobs have a start and a finish."""
         run_list(jobs, cluster, state, self.listing(jobs, cluster), np.inf)
 
-    def listing(self, jobs: Jobs, cluster: Cluster) -> Listing:
+    def listing(self, jobs: Jobs, cluster: GpuRacks) -> Listing:
         """Return the rule as a list of these jobs."""
         least = 1 + jobs.intensity * least_cost(cluster)[jobs.gpus]
         key = np.log(np.maximum(jobs.expected, 1e-9)) + self.gpus * np.log(jobs.gpus) + self.slowdown * np.log(least)

@@ -11,7 +11,7 @@ from gangplan.instances.placement import Fleet
 from gangplan.instances.placement.proximity import Proximity
 from gangplan.instances.workload import Workload
 from gangplan.simulator.check import assert_sound, check
-from gangplan.simulator.gangs.arrays import Cluster, Jobs, State, begin, cluster_of, jobs_of, order_of
+from gangplan.simulator.gangs.arrays import GpuRacks, Jobs, State, begin, cluster_of, jobs_of, order_of
 from gangplan.simulator.gangs.step import at_best
 from gangplan.simulator.outcome import Outcome
 from gangplan.solvers.schedule.workload_bounds import mean_jct_bound
@@ -20,7 +20,7 @@ from gangplan.solvers.schedule.workload_bounds import mean_jct_bound
 class Finishes(Protocol):
     """Decides from a state on."""
 
-    def finish(self, jobs: Jobs, cluster: Cluster, state: State) -> None:
+    def finish(self, jobs: Jobs, cluster: GpuRacks, state: State) -> None:
         """Run from a state to the end, where all jobs have a start and a finish."""
 
 
@@ -51,7 +51,7 @@ def simulate(
 
 
 def outcome_of(
-    workload: Workload, fleet: Fleet, proximity: Proximity, jobs: Jobs, cluster: Cluster, state: State
+    workload: Workload, fleet: Fleet, proximity: Proximity, jobs: Jobs, cluster: GpuRacks, state: State
 ) -> Outcome:
     """Return the schedule of a run that is over, checked without the compiled code."""
     order = order_of(workload)

@@ -93,7 +93,7 @@ def test_reported(name: str) -> None:
     assert gangplan.solve(problem, time_limit=60.0, workers=1).status == ("INFEASIBLE" if best is None else "OPTIMAL")
     assert (best is None) == (name in ("just beyond the tolerance", "windows that just do not"))
     for method in PROVERS[problem.objective]:
-        assert statuses(problem, best, method, 3.0) == [], method
+        assert statuses(problem, best, method, 1.0) == [], method
 
 
 @pytest.mark.parametrize("method", PROVERS["throughput"])
@@ -109,7 +109,7 @@ def test_a_knapsack_that_is_not_filled(method: str) -> None:
     # with 15, 11, 8, 4, 1 of 392: 5880, 5659, 5830, 5609, 5780. So 15 * 392 + 4 * 1347 - 5880 = 5388 are left out.
     seconds = [392.0] * 15 + [1347.0] * 4
     jobs = tuple(MoldableJob(f"j{i}", (1,), (s,), deadline=6000.0, value=s) for i, s in enumerate(seconds))
-    assert statuses(ScheduleProblem(jobs, Pool(1), "blocked"), 5388.0, method, 3.0) == []
+    assert statuses(ScheduleProblem(jobs, Pool(1), "blocked"), 5388.0, method, 1.0) == []
 
 
 def test_the_order_of_jobs_changes_nothing() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.durations import STUDY, tasks
 from benchmarks.durations_tables import KNOWLEDGE, OURS, RULES, STOPPING, hindsight, percent, ratios, rivals
-from benchmarks.durations_traces import CASES, TEST, TUNING, _window
+from benchmarks.durations_traces import CASES, LAST, TEST, TUNING, _window
 from benchmarks.found import Found
 from benchmarks.rows import Row, Task
 from benchmarks.study import Options
@@ -15,14 +15,14 @@ from gangplan.instances.workload import Workload
 
 
 def test_windows_are_apart() -> None:
-    """No job is in two windows, those for tuning come before those for testing, and the last sixth is in none."""
+    """No job is in two windows, and those for tuning come before those for testing."""
     n = 120
     work = Workload(tuple(map(str, range(n))), np.arange(n)[::-1] * 1.0, np.ones(n, dtype=int), np.ones(n))
-    submits = {w: _window(work, np.arange(n), w).submit.tolist() for w in (*TUNING, *TEST)}
+    submits = {w: _window(work, np.arange(n), w).submit.tolist() for w in (*TUNING, *TEST, LAST)}
     every = [time for times in submits.values() for time in times]
     assert len(every) == len({*every})
-    assert max(submits[TUNING[-1]]) < 60 <= min(submits[TEST[0]]) and max(every) == 109
-    assert [len(submits[w]) for w in (*TUNING, *TEST)] == [10] * 8  # every other of 20, and all of 10
+    assert max(submits[TUNING[-1]]) < 60 <= min(submits[TEST[0]]) and max(every) == 119
+    assert [len(submits[w]) for w in (*TUNING, *TEST, LAST)] == [10] * 9  # every other of 20, and all of 10
 
 
 def test_nothing_of_ours_is_run_on_windows_for_tuning() -> None:
@@ -30,8 +30,8 @@ def test_nothing_of_ours_is_run_on_windows_for_tuning() -> None:
     every = [*tasks(Options())]
     assert len(every) == len({*every})
     ours = {task for task in every if task.policy not in (*RULES, *STOPPING)}
-    assert {task.seed for task in ours} == {*TEST}
-    assert len([task for task in ours if task.policy in OURS]) == 2 * len(CASES) * len(KNOWLEDGE) * len(TEST)
+    assert {task.seed for task in ours} == {*TEST, LAST}
+    assert len([task for task in ours if task.policy in OURS]) == 2 * len(CASES) * len(KNOWLEDGE) * (len(TEST) + 1)
 
 
 def found(ours: float) -> Found:

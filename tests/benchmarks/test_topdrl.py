@@ -48,8 +48,7 @@ def test_gaps_are_of_proved_windows() -> None:
 
 def test_scheduler_is_played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its rows stand beside ours: where nobody is due and no guard compares, they have the same means."""
-    for module in ("gangplan.learned.online.policy", "gangplan.scheduler.policies.network"):
-        monkeypatch.setattr(f"{module}.Guard", lambda *of, guarded: Guard(*of, guarded=False))
+    monkeypatch.setattr("gangplan.learned.online.policy.Guard", lambda *of, guarded: Guard(*of, guarded=False))
     path = tmp_path / "rows.csv"
     STUDY.run(Options(("small",), ("scheduler-patient", "scheduler-gnn", "patient", "gnn"), seeds=1, rows=path))
     found = Found(read(path), STUDY.alike)

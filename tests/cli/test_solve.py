@@ -107,17 +107,17 @@ def test_no_time(problem: Path, cli: Any) -> None:
 def hard(tmp_path: Path) -> Path:
     """Return the file of a problem that takes long."""
     path = tmp_path / "hard.json"
-    path.write_text(dump(generate("layered", ops=300, layers=10, degree=3, devices=7, variant="free", seed=5)))
+    path.write_text(dump(generate("layered", ops=150, layers=10, degree=3, devices=7, variant="free", seed=5)))
     return path
 
 
 def test_time_limit(hard: Path, spent: Callable[[], float]) -> None:
     """The limit covers the whole process: start, reading, solving, printing."""
-    call = [*COMMAND, "solve", hard, "--json", "--time-limit", "4", "--workers", "2"]
+    call = [*COMMAND, "solve", hard, "--json", "--time-limit", "2", "--workers", "2"]
     done = subprocess.run(call, capture_output=True, text=True, check=True)
     found = json.loads(done.stdout)
     assert found["stop_reason"] == "time limit"
-    assert spent() <= 2 * (4 * 1.05 + 4)  # of two workers, imports included
+    assert spent() <= 2 * (2 * 1.05 + 4)  # of two workers, imports included
 
 
 @pytest.mark.usefixtures("listens_to_ctrl_c")
@@ -174,7 +174,7 @@ def test_writes_through_links_and_devices(tmp_path: Path) -> None:
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the age of a process is known on Linux")
 def test_the_wall_counts_from_the_start_of_the_process(problem: Path) -> None:
     """What a process has waited before the command begins is part of the wall time, as a person sees it."""
-    code = "import sys, time; time.sleep(3); from gangplan.cli import main; sys.exit(main())"
+    code = "import sys, time; time.sleep(1); from gangplan.cli import main; sys.exit(main())"
     command = [sys.executable, "-c", code, "solve", problem, "--json", "--method", "pipedream"]
     found = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-    assert found["wall_seconds"] > found["phases"]["read"] >= 3
+    assert found["wall_seconds"] > found["phases"]["read"] >= 1

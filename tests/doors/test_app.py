@@ -68,7 +68,7 @@ def test_a_long_solve_is_followed_and_cancelled(client: TestClient) -> None:
 
 def test_progress_comes_while_it_runs(client: TestClient) -> None:
     """Each event has a number, from which a reader that was cut off goes on."""
-    where = solved(client, problem=HARD, time_limit=6, wait=0).headers["location"]
+    where = solved(client, problem=HARD, time_limit=3, wait=0).headers["location"]
     with client.stream("GET", f"{where}/progress") as stream:
         lines = list(stream.iter_lines())
     numbers = [int(line[4:]) for line in lines if line.startswith("id: ")]

@@ -57,7 +57,7 @@ def test_interrupt(method: str) -> None:
     try:
         assert child.stdout is not None
         assert child.stdout.readline() == "plan\n"
-        at_work = cpu_seconds(child.pid) + 3.0  # a first plan comes first; then the method itself is at work
+        at_work = cpu_seconds(child.pid) + 2.0  # a first plan comes first; then the method itself is at work
         while child.poll() is None and cpu_seconds(child.pid) < at_work:
             time.sleep(0.05)
         os.kill(child.pid, signal.SIGINT)

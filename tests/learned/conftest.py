@@ -19,7 +19,7 @@ from gangplan.learned.online.guard import EVERYTHING, RULES
 from gangplan.learned.online.policy import GnnPolicy
 from gangplan.learned.online.schema import SCHEMA
 from gangplan.learned.online.settings import GnnSettings
-from gangplan.simulator.gangs.arrays import Cluster, Jobs, State, begin, cluster_of, jobs_of
+from gangplan.simulator.gangs.arrays import GpuRacks, Jobs, State, begin, cluster_of, jobs_of
 from gangplan.simulator.gangs.formula import PATIENT
 from gangplan.simulator.gangs.mixes import TRAINING, VALIDATION, Mix
 from gangplan.simulator.gangs.traffic import TRAIN, VALIDATE, Episode
@@ -38,7 +38,7 @@ class World(NamedTuple):
     """A cluster, jobs, how things are, and room to work in."""
 
     jobs: Jobs
-    cluster: Cluster
+    cluster: GpuRacks
     state: State
     s: CandidateScratch
 

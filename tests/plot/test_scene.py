@@ -51,7 +51,7 @@ def picture(name: str) -> Scene:
             SOLVED[name] = gangplan.plot(simulate(work, 1, 2, consolidate=True), name="<b>x")
         else:
             problem = PROBLEMS[name]
-            result = gangplan.solve(problem, time_limit=2, workers=1)
+            result = gangplan.solve(problem, time_limit=20 if name == "layout" else 0.3, workers=1)
             SOLVED[name] = gangplan.plot(problem, result, name="<b>x")
     return SOLVED[name]
 
@@ -199,7 +199,7 @@ def test_nothing_overlaps(name: str) -> None:
 def test_save(tmp_path: Path) -> None:
     """A picture is written as it is made or later, and a notebook shows it."""
     path = tmp_path / "x.svg"
-    result = gangplan.solve(GRAPH, time_limit=2, workers=1)
+    result = gangplan.solve(GRAPH, time_limit=0.3, workers=1)
     drawn = gangplan.plot(GRAPH, result, path, panel="load")
     assert b"<svg" in path.read_bytes()
     assert str(result.status) in drawn.subtitle

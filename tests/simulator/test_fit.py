@@ -196,28 +196,28 @@ def test_wrong_nodes_are_refused(other: Any) -> None:
 def test_wrong_sizes_are_refused() -> None:
     """Whoever calls with jobs, nodes or rows that there are not is told, and nothing is read or written."""
     two, three, ones, one = np.arange(2), np.arange(3), np.ones(3), np.ones((1, 1), bool)
-    held, reservation = fit.Held(three, 0 * three, two, two), fit.Reservation(nodes(), three)
+    held, reservation = fit.Held(three, 0 * three, two, two), fit.EasyShadow(nodes(), three)
     for job in (-1, 3):
         for call in (
             lambda job: nodes().place(job, 1),
             lambda job: nodes().room(job, False),
             lambda job: nodes().change(held, job, 1),
             lambda job: reservation.reserve(job, two, ones, nodes(), held),
-            lambda job: kernels.Shares(np.ones((2, 4))).find(job, 1, 0.5, nodes()),
+            lambda job: kernels.FreeShares(np.ones((2, 4))).find(job, 1, 0.5, nodes()),
         ):
             with pytest.raises((IndexError, ValueError)):
                 call(job)
     for wrong in (
         lambda: nodes().change(fit.Held(two, two, two, two), 0, 1),
         lambda: fit.Held(two, three, two, two),
-        lambda: fit.Reservation(nodes(), two),
+        lambda: fit.EasyShadow(nodes(), two),
         lambda: reservation.reserve(0, two, np.ones(2), nodes(), held),
         lambda: fit.next_claim(three, 0, np.ones(2), three, two, nodes(), held, nodes()),
         lambda: fit.next_spare(three, 0, 0.0, nodes(free=np.ones((1, 3)), whole=np.ones((1, 3)), ok=one), reservation),
         lambda: fit.occupants(two, held, np.ones(2), 0.0, 2),
-        lambda: kernels.Shares(np.ones((3, 4))).find(0, 1, 0.5, nodes()),
-        lambda: kernels.Calendar(nodes(), 0.0, 1, two, np.ones(2), np.ones(2), three, two, three),
-        lambda: kernels.Calendar(nodes(), 0.0, 1, two, np.ones(2), np.ones(2), three, two, two).reserve(two),
+        lambda: kernels.FreeShares(np.ones((3, 4))).find(0, 1, 0.5, nodes()),
+        lambda: kernels.FreeProfile(nodes(), 0.0, 1, two, np.ones(2), np.ones(2), three, two, three),
+        lambda: kernels.FreeProfile(nodes(), 0.0, 1, two, np.ones(2), np.ones(2), three, two, two).reserve(two),
     ):
         with pytest.raises((IndexError, ValueError)):
             wrong()

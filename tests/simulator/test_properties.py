@@ -18,7 +18,7 @@ from gangplan.simulator.trace import simulate as simulate_fast
 
 from ..seeds import examples
 
-JOBS = 2_000_000
+JOBS = 500_000
 
 
 def erlang_c(servers: int, load: float) -> float:

@@ -9,7 +9,7 @@ import pytest
 from gangplan.instances import PartitionPlan
 from gangplan.solvers import Run
 from gangplan.solvers.check import check_solver
-from gangplan.solvers.partition.throughput.methods import METHODS, Method, Reduced
+from gangplan.solvers.partition.throughput.methods import METHODS, Method, ReducedThroughput
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -18,26 +18,26 @@ def test_every_method_keeps_the_contract(name: str) -> None:
     check_solver(METHODS[name])
 
 
-def _too_good(run: Run, reduced: Reduced) -> None:
+def _too_good(run: Run, reduced: ReducedThroughput) -> None:
     METHODS["pipeline"].run(run, reduced)
     if run.objective is not None:
         run.objective /= 2
 
 
-def _bound_too_high(run: Run, reduced: Reduced) -> None:
+def _bound_too_high(run: Run, reduced: ReducedThroughput) -> None:
     run.raise_bound(float(reduced.own.work.sum()) * 100 + 1, "liar")
 
 
-def _never_feasible(run: Run, reduced: Reduced) -> None:
+def _never_feasible(run: Run, reduced: ReducedThroughput) -> None:
     run.prove_infeasible()
 
 
-def _deaf(run: Run, reduced: Reduced) -> None:
+def _deaf(run: Run, reduced: ReducedThroughput) -> None:
     run.stop_reason, run.deadline = None, float("inf")
     METHODS["pipedream"].run(run, reduced)
 
 
-def _infeasible(run: Run, reduced: Reduced) -> None:
+def _infeasible(run: Run, reduced: ReducedThroughput) -> None:
     n = run.problem.graph.n_ops
     run.offer(PartitionPlan(run.problem.graph.names, [run.problem.cluster.n_devices - 1] * n, [0] * n), "everything")
 
@@ -45,7 +45,7 @@ def _infeasible(run: Run, reduced: Reduced) -> None:
 class _Moody:
     calls = 0
 
-    def __call__(self, run: Run, reduced: Reduced) -> None:
+    def __call__(self, run: Run, reduced: ReducedThroughput) -> None:
         self.calls += 1
         METHODS["local_search" if self.calls % 2 else "pipedream"].run(run, reduced)
 

@@ -70,7 +70,9 @@ def test_learns_until_nothing_is_left_to_learn() -> None:
 def test_rows(engine: str) -> None:
     """A row holds if its conditions do: to have x at 9 takes a condition of x <= 3 that does not."""
     run = Run(small("throughput"), time_limit=5)
-    model = plain.Rows(run, 1.0, plain.by_cpsat) if engine == "cpsat" else plain.float_rows(run, 1.0, plain.by_highs)
+    model = (
+        plain.PlainRows(run, 1.0, plain.by_cpsat) if engine == "cpsat" else plain.float_rows(run, 1.0, plain.by_highs)
+    )
     x, a, b, c = model.count(9, "x"), *(model.binary(name) for name in "abc")
     model.row(x, 3, a, b)
     model.row(1, a)
@@ -84,7 +86,7 @@ def test_rows(engine: str) -> None:
 def test_rows_that_say_nothing() -> None:
     """CP-SAT gets no row that holds for want of terms, HiGHS all; one that never holds forbids its condition."""
     run, kept = Run(small("throughput"), time_limit=5), list[int]()
-    for begin in (plain.Rows, plain.float_rows):
+    for begin in (plain.PlainRows, plain.float_rows):
         model = begin(run, 1.0, lambda rows, plan: kept.append(len(rows.entries)))
         a = model.binary("a")
         model.equal(0 * a, 0)
@@ -92,7 +94,7 @@ def test_rows_that_say_nothing() -> None:
         model.minimise(-1 * a, lambda value: None)
     assert kept == [1, 2]
     values: list[float] = []
-    for begin, solve_rows in ((plain.Rows, plain.by_cpsat), (plain.float_rows, plain.by_highs)):
+    for begin, solve_rows in ((plain.PlainRows, plain.by_cpsat), (plain.float_rows, plain.by_highs)):
         model = begin(run, 1.0, solve_rows)
         a = model.binary("a")
         model.row(1, 0, a)

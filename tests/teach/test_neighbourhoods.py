@@ -12,7 +12,7 @@ from gangplan.solvers import Run
 from gangplan.solvers.method import suite
 from gangplan.solvers.placement.build import order_of
 from gangplan.solvers.placement.build import start as running_jobs
-from gangplan.solvers.placement.prepare import Batch
+from gangplan.solvers.placement.prepare import PreparedBatch
 from gangplan.solvers.placement.ruin_recreate.engine import RuinRecreate
 
 
@@ -29,7 +29,7 @@ def test_the_trap_is_left() -> None:
 def test_steps_are_rounds_of_the_search(seed: int) -> None:
     """The best of the steps is what the compiled search finds in as many rounds, each drawn by itself."""
     problem = suite("placement").random_problem(seed, "")
-    batch = Batch(problem)
+    batch = PreparedBatch(problem)
     engine = RuinRecreate(batch)
     engine._step = 1
     running = running_jobs(batch).rows

@@ -13,9 +13,9 @@ from gangplan.instances.placement import Fleet, GangJob, PlacementProblem, Speed
 from gangplan.solvers import Run
 from gangplan.solvers.method import suite
 from gangplan.solvers.placement.columns import Columns
-from gangplan.solvers.placement.prepare import Batch, suits_patterns
+from gangplan.solvers.placement.prepare import PreparedBatch, suits_patterns
 
-SUITED = [s for s in range(60) if suits_patterns(Batch(suite("placement").random_problem(s, "")))]
+SUITED = [s for s in range(60) if suits_patterns(PreparedBatch(suite("placement").random_problem(s, "")))]
 
 
 @pytest.mark.parametrize("seed", SUITED[:8])

@@ -66,8 +66,7 @@ class SlurmRounds:
         wake, stops = self.core.scheduler.wake, []
         if self._open or (wake is not None and wake <= self.now):
             decision = self._tell("decide", deadline=DEADLINE)["answer"]
-            self._open, stops = decision["more"], decision["stops"]
-            self._silent = True
+            self._open, self._silent, stops = decision["more"], True, decision["stops"]
         self._stop(stops, view)
         done = self._apply(view)
         if self._silent and self.mark is not None:
@@ -193,10 +192,8 @@ class SlurmRounds:
         """Have a job that Slurm does not start give back its nodes, and wait before it is tried again."""
         if (job.id in self._released or not job.held) and not self._hold(job):
             return
-        refusal = SlurmRefusal.next(
-            self._refused.get(job.id) or SlurmRefusal.read(job.row["comment"]), reason, self.now
-        )
-        self._refused[job.id] = refusal
+        known = self._refused.get(job.id) or SlurmRefusal.read(job.row["comment"])
+        self._refused[job.id] = refusal = SlurmRefusal.next(known, reason, self.now)
         self._tell("withdraw", job=name)
         self._note(job.id, str(refusal), job)
 

@@ -12,7 +12,7 @@ import pulp
 
 from gangplan.instances.intake import read_text
 from gangplan.solvers import Run
-from gangplan.solvers.plain import Rows, Values
+from gangplan.solvers.plain import PlainRows, Values
 
 from .plain import GAP, conclude, textbook
 
@@ -24,7 +24,7 @@ def solve(run: Run) -> None:
     textbook(run, "plain_milp")(run, minimise=_minimise)
 
 
-def _minimise(rows: Rows, plan: Callable[[Values], Any]) -> None:
+def _minimise(rows: PlainRows, plan: Callable[[Values], Any]) -> None:
     """Minimise in a process of its own; only its log has the bound of a solve cut short."""
     run, lp = rows.run, pulp.LpProblem("plain", pulp.LpMinimize)
     if run.stopped:

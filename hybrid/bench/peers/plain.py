@@ -11,7 +11,7 @@ from typing import Any
 from gangplan.solvers import Run
 from gangplan.solvers.highs import Answer, answer, bounded
 from gangplan.solvers.method import suite
-from gangplan.solvers.plain import Rows, Values
+from gangplan.solvers.plain import PlainRows, Values
 
 GAP = 1e-7
 """Relative gap at which solvers stop."""
@@ -32,12 +32,12 @@ def textbook(run: Run, name: str) -> Callable[..., None]:
     return suite(run.problem.objective).methods[name].function
 
 
-def _by_highs(rows: Rows, plan: Callable[[Values], Any]) -> None:
+def _by_highs(rows: PlainRows, plan: Callable[[Values], Any]) -> None:
     if not rows.run.stopped:
         conclude(rows, plan, answer(rows, mip_rel_gap=GAP), "plain-highs")
 
 
-def conclude(rows: Rows, plan: Callable[[Values], Any], found: Answer, by: str) -> None:
+def conclude(rows: PlainRows, plan: Callable[[Values], Any], found: Answer, by: str) -> None:
     """Offer the plan and the bound of a solver's answer."""
     if bounded(rows, plan, found, by):
         rows.run.raise_bound(found[1] * rows.unit, by)

@@ -1,4 +1,1 @@
-"""Models of how fast jobs run beside one another: `models.fit`, `judge.judge`.
-
-docs/speeds.md says what they are and how well they predict what they have not seen.
-"""
+"""Models of how fast jobs run beside one another (`models.fit`) and their judge (`judge.judge`): docs/speeds.md."""

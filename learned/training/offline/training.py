@@ -65,7 +65,7 @@ def pairwise(odds: Tensor, shares: Tensor) -> Tensor:
     return nn.functional.binary_cross_entropy_with_logits(odds[two] + torch.logit(mean), shares[two].to(odds.dtype))
 
 
-class Training(Trainer[OfflineSettings]):
+class OfflineTraining(Trainer[OfflineSettings]):
     """The problems of a policy that scores items, and its stages."""
 
     def __init__(self, objective: str, settings: OfflineSettings, seed: int) -> None:
@@ -172,5 +172,5 @@ class Training(Trainer[OfflineSettings]):
         return Imitation(network, draw, self.validate, rate=rate, updates=updates, seed=self.seed, average=0.98)
 
 
-throughput = partial(Training, "throughput")
-placement = partial(Training, "placement")
+throughput = partial(OfflineTraining, "throughput")
+placement = partial(OfflineTraining, "placement")

@@ -16,7 +16,7 @@ import numpy as np
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import FloatArray
 from gangplan.instances.published import DATA
-from gangplan.simulator.gangs.formula import HOLD, PATIENT, TERMS, finish, words
+from gangplan.simulator.gangs.formula import HOLD, PATIENT, TERMS, words
 from gangplan.simulator.gangs.mixes import TRAINING, VALIDATION
 from gangplan.simulator.gangs.traffic import TRAIN, VALIDATE, Traffic, grounds
 from gangplan.simulator.metrics import interval
@@ -56,12 +56,7 @@ class Runs:
 
     def means(self, weights: FloatArray) -> FloatArray:
         """Return the mean JCT by a formula, seconds, float64 (grounds, seeds)."""
-        found = []
-        for run in self._cases:
-            state = run.begin()
-            finish(run.jobs, run.cluster, state, weights)
-            found.append(run.mean_jct(state))
-        return np.array(found).reshape(len(self.names), self._seeds)
+        return np.array([run.by(weights) for run in self._cases]).reshape(len(self.names), self._seeds)
 
     def logs(self, weights: FloatArray) -> FloatArray:
         """Return the mean logarithm of the mean JCT over that by `Patient`, of each ground, float64 (grounds,)."""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gangplan.instances.arrays import FloatArray
-from gangplan.simulator.gangs.arrays import ARRIVED, NOW, RUNNING, WAITING, Cluster, Jobs, State, begin
+from gangplan.simulator.gangs.arrays import ARRIVED, NOW, RUNNING, WAITING, GpuRacks, Jobs, State, begin
 from gangplan.simulator.gangs.exact import best_end, worth
 from gangplan.simulator.gangs.formula import Formula, finish, key_of, look_at
 from gangplan.simulator.gangs.step import advance, start
@@ -35,7 +35,7 @@ def needed(s: CandidateScratch, tried: Index) -> int:
 
 
 def weigh_exactly(
-    jobs: Jobs, cluster: Cluster, state: State, pool: Jobs, s: CandidateScratch, rule: FloatArray, tried: Index,
+    jobs: Jobs, cluster: GpuRacks, state: State, pool: Jobs, s: CandidateScratch, rule: FloatArray, tried: Index,
     ahead: int, seed: int, value: FloatArray, *, seconds: float = SECONDS, sure: bool = True,
 ) -> None:  # fmt: skip
     """Write what the JCTs sum up to with each candidate tried and the best plan for what follows, proved by CP-SAT.
@@ -70,7 +70,7 @@ def weigh_exactly(
             value[c, future] = worth(some, end, price)
 
 
-def _nodes(cluster: Cluster, jobs: Jobs, state: State, taken: np.ndarray) -> Index:
+def _nodes(cluster: GpuRacks, jobs: Jobs, state: State, taken: np.ndarray) -> Index:
     """Return the nodes of a window: those that are taken, one where a job ends next, then those idle or freed next."""
     if state.count[RUNNING] > 0:
         taken[cluster.node[state.held[jobs.first[state.running[0]]]]] = True
@@ -82,13 +82,13 @@ def _nodes(cluster: Cluster, jobs: Jobs, state: State, taken: np.ndarray) -> Ind
 
 
 def _cut(
-    jobs: Jobs, cluster: Cluster, state: State, nodes: Index, kept: set[int], key: FloatArray
-) -> tuple[Jobs, Cluster, State, dict[int, int]]:
+    jobs: Jobs, cluster: GpuRacks, state: State, nodes: Index, kept: set[int], key: FloatArray
+) -> tuple[Jobs, GpuRacks, State, dict[int, int]]:
     """Return a window of a future, and who is who there of the jobs that wait: those `kept`, and the first by a key."""
     rack, size = np.unique(cluster.rack[nodes], return_inverse=True)[1], np.diff(cluster.first)[nodes]
     gpu = np.flatnonzero(np.isin(cluster.node, nodes))
     heads, first = np.flatnonzero(np.diff(rack, prepend=-1)), np.append(0, np.cumsum(size))
-    place = Cluster(
+    place = GpuRacks(
         rack, np.append(heads, len(nodes)), first, cluster.weight, np.repeat(np.arange(len(nodes)), size)
     )  # fmt: skip
     fits = jobs.gpus <= size.sum()

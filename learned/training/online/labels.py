@@ -10,7 +10,7 @@ from warnings import catch_warnings, simplefilter
 import numpy as np
 from numpy.typing import NDArray
 
-from gangplan.simulator.gangs.arrays import ARRIVED, RUNNING, WAITING, Cluster, Jobs, State
+from gangplan.simulator.gangs.arrays import ARRIVED, RUNNING, WAITING, GpuRacks, Jobs, State
 from gangplan.simulator.gangs.formula import FORMULAS
 from gangplan.simulator.gangs.mixes import TRAINING
 from gangplan.simulator.gangs.step import advance, start
@@ -66,22 +66,18 @@ def kept(graph: Graph) -> Graph:
     return Graph(graph.x[:nodes].copy(), graph.kind.copy(), *ends, graph.relation.copy())
 
 
-def label_episode(
-    given: Episode, settings: GnnSettings, net: CompiledNetwork, seed: int, depth: int = 0, futures: int = 0
-) -> Iterator[DecisionLabel]:
+def label_episode(given: Episode, settings: GnnSettings, net: CompiledNetwork, seed: int) -> Iterator[DecisionLabel]:
     """Play an episode, and yield the decisions of it that are labelled.
 
     Args:
         given: what is played.
         settings: how many candidates are tried, and how.
-        net: the student: it corrects the rule, and goes on in futures.
+        net: the student, which corrects the rule.
         seed: of what is drawn.
-        depth: decisions of the student in each future.
-        futures: in which candidates are tried, by default as many as the settings say.
     """
     rng = np.random.default_rng(seed)
     jobs, cluster, pool = given.jobs, given.cluster, given.pool
-    state, s, other, rule = given.begin(), CandidateScratch(cluster), CandidateScratch(cluster), FORMULAS[settings.rule]
+    state, s, rule = given.begin(), CandidateScratch(cluster), FORMULAS[settings.rule]
     share, go_on = KEPT * min(JOBS / (len(jobs.submit) - int(state.count[ARRIVED])), 1.0), True
     while go_on:
         k = observe(jobs, cluster, state, s, net, rule, False)
@@ -97,28 +93,21 @@ def label_episode(
             most = FEWEST if exactly else max(int(fewer * settings.tries), FEWEST)
             tried = np.argsort(-rated - STRAY * rng.normal(size=k), kind="stable")[:most]
             tried = np.unique(np.append(tried[rated[tried] > NEVER], best))
-            if exactly and needed(s, tried) > MOST:
-                go_on = take(jobs, cluster, state, s, best)
-                continue
-            played = SOLVED if exactly else max(int(fewer * (futures or settings.futures)), FEWEST)
-            value, ahead = np.zeros((len(tried), played)), min(max(settings.ahead, live // 2), FARTHEST)
-            at = jobs, cluster, state, pool, s
-            if exactly:
-                weigh_exactly(*at, rule, tried, ahead, int(rng.integers(1 << 31)), value, seconds=SECONDS)
-            else:
-                weigh(*at, other, net, rule, tried, ahead, depth, int(rng.integers(1 << 31)), value)
+            played = SOLVED if exactly else max(int(fewer * settings.futures), FEWEST)
+            value, ahead = np.full((len(tried), played), np.nan), min(max(settings.ahead, live // 2), FARTHEST)
+            if not exactly or needed(s, tried) <= MOST:
+                of = jobs, cluster, state, pool, s, rule, tried, ahead, int(rng.integers(1 << 31)), value
+                weigh_exactly(*of, seconds=SECONDS) if exactly else weigh(*of)
             value = value[:, ~np.isnan(value[0])]
-            if value.size == 0:
-                go_on = take(jobs, cluster, state, s, best)
-                continue
-            mean = value.mean(axis=1)
-            yield DecisionLabel(kept(s.graph), tried, ((mean - mean.min()) / s.mean).astype(np.float32), exactly)
-            if rng.random() >= STUDENTS:
-                best = int(tried[np.argmin(mean)])
+            if value.size:
+                mean = value.mean(axis=1)
+                yield DecisionLabel(kept(s.graph), tried, ((mean - mean.min()) / s.mean).astype(np.float32), exactly)
+                if rng.random() >= STUDENTS:
+                    best = int(tried[np.argmin(mean)])
         go_on = take(jobs, cluster, state, s, best)
 
 
-def take(jobs: Jobs, cluster: Cluster, state: State, s: CandidateScratch, i: int) -> bool:
+def take(jobs: Jobs, cluster: GpuRacks, state: State, s: CandidateScratch, i: int) -> bool:
     """Do what a candidate says; return whether there is more to come."""
     if s.place[i] == WAIT:
         return bool(advance(jobs, cluster, state))
@@ -126,21 +115,17 @@ def take(jobs: Jobs, cluster: Cluster, state: State, s: CandidateScratch, i: int
     return True
 
 
-def _some(
-    draw: Draw, number: int, settings: GnnSettings, net: CompiledNetwork, depth: int, futures: int
-) -> list[DecisionLabel]:
-    given = draw(number, JOBS, TRAINING)
-    return list(label_episode(given, settings, net, number, depth, futures))
+def _some(draw: Draw, number: int, settings: GnnSettings, net: CompiledNetwork) -> list[DecisionLabel]:
+    return list(label_episode(draw(number, JOBS, TRAINING), settings, net, number))
 
 
 def make_labels(
-    settings: GnnSettings, net: CompiledNetwork, seed: int, count: int, *,
-    depth: int = 0, futures: int = 0, first: int = 0, draw: Draw = episode,
-) -> list[DecisionLabel]:  # fmt: skip
+    settings: GnnSettings, net: CompiledNetwork, seed: int, count: int, *, first: int = 0, draw: Draw = episode
+) -> list[DecisionLabel]:
     """Return so many labels, made in processes by joblib, whose backend the caller may choose.
 
     Args:
-        settings, net, depth, futures: see `label_episode`.
+        settings, net: see `label_episode`.
         seed: of the training.
         count: of decisions.
         first: number of the first episode.
@@ -150,7 +135,7 @@ def make_labels(
 
     labels, number = list[DecisionLabel](), EPISODES * seed + first
     parts: Any = Parallel(n_jobs=-1, return_as="generator")(
-        delayed(_some)(draw, n, settings, net, depth, futures) for n in range(number, number + EPISODES // 2)
+        delayed(_some)(draw, n, settings, net) for n in range(number, number + EPISODES // 2)
     )
     for part in parts:
         labels += part

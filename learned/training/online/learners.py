@@ -1,26 +1,24 @@
-"""What trains the graph policy: imitation of what every candidate comes to, again with itself in the futures."""
+"""What trains the graph policy: imitation of what every candidate comes to, then reinforcement."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property, partial
+from math import log
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch_geometric.data import HeteroData
 
-from gangplan.instances.arrays import FloatArray
+from gangplan.instances.arrays import offsets
 from gangplan.instances.errors import InstanceError
-from gangplan.simulator.gangs.formula import FORMULAS, PATIENT, finish
+from gangplan.simulator.gangs.formula import FORMULAS
 from gangplan.simulator.gangs.mixes import VALIDATION
-from gangplan.simulator.gangs.traffic import ANY, TRAIN, VALIDATE, Draw, Episode, episode, grounds
+from gangplan.simulator.gangs.traffic import ANY, TRAIN, VALIDATE, Draw, episode, grounds
 
-from ...graph.compiled import widened
-from ...online.candidates import CandidateScratch
-from ...online.episodes import BOUND, play
+from ...online.episodes import BOUND
 from ...online.features import BY_RULE
-from ...online.guard import EVERYTHING
 from ...online.schema import SCHEMA
 from ...online.settings import GnnSettings
 from ...policy.weights import find, load
@@ -30,7 +28,7 @@ from ..ragged import expected_regret, segment_log_softmax
 from ..trainer import Trainer, start
 from .labels import DecisionLabel, make_labels
 from .own import OwnCluster
-from .reinforced import GPUS, Reinforced
+from .reinforced import GPUS, Reinforced, pays
 
 AVERAGED, LASTING = 0.995, 0.95
 """Of the average of the weights, that is left after an update of imitation and of reinforcement."""
@@ -63,7 +61,7 @@ class Lessons:
         little, the rule stays. Regrets enter linearly, so that their noise averages out over decisions.
         """
         batch = self.packed.batch(chosen)
-        first = np.append(0, np.cumsum(np.diff(self.packed.first(SCHEMA.scored))[chosen]))
+        first = offsets(np.diff(self.packed.first[SCHEMA.scored])[chosen])
         rows = torch.from_numpy(np.concatenate([first[i] + self._tried[d] for i, d in enumerate(chosen)]))
         index = torch.from_numpy(np.repeat(np.arange(len(chosen)), [len(self._tried[d]) for d in chosen]))
         beyond = torch.from_numpy(np.concatenate([self._beyond[d] for d in chosen]))
@@ -88,33 +86,26 @@ class Judged:
         rule: that is corrected.
     """
 
-    def __init__(self, seeds: int, draw: Draw = episode, rule: FloatArray = PATIENT) -> None:
-        self._rule = rule
-        self._cases: list[tuple[Episode, CandidateScratch, float]] = []
-        for number in range(seeds * len(grounds(VALIDATE))):
-            given = draw(number, JUDGED, VALIDATION)
-            scratch, state = CandidateScratch(given.cluster), given.begin()
-            finish(given.jobs, given.cluster, state, rule)
-            self._cases.append((given, scratch, given.mean_jct(state)))
+    def __init__(self, seeds: int, draw: Draw = episode, rule: str = "patient") -> None:
+        runs = [draw(number, JUDGED, VALIDATION) for number in range(seeds * len(grounds(VALIDATE)))]
+        self._rule, self._cases = rule, [(run, log(run.by(FORMULAS[rule]))) for run in runs]
 
     def judge(self, network: GraphNetwork) -> dict[str, float]:
         """Return the mean JCT over that by the rule, of each ground, and their geometric mean as ``score``."""
-        weights, ratios = network.compiled(), dict[str, list[float]]()
-        for given, scratch, base in self._cases:
-            state = given.begin()
-            play(given.jobs, given.cluster, state, scratch, weights, self._rule, True, EVERYTHING, EVERYTHING)
-            ratios.setdefault(given.ground, []).append(given.mean_jct(state) / base)
-        found = {kind: float(np.exp(np.mean(np.log(values)))) for kind, values in ratios.items()}
+        weights, logs = network.compiled(), dict[str, list[float]]()
+        for run, base in self._cases:
+            logs.setdefault(run.ground, []).append(pays(run, weights, self._rule) - base)
+        found = {kind: float(np.exp(np.mean(values))) for kind, values in logs.items()}
         return {"score": float(np.exp(np.mean(np.log(list(found.values()))))), **found}
 
 
-class Training(Trainer[GnnSettings]):
-    """Imitation of exact plans, of rollouts by the rule, of rollouts by the network itself; then reinforcement."""
+class GnnTraining(Trainer[GnnSettings]):
+    """Imitation of exact plans, of rollouts by the rule; then reinforcement."""
 
     def __init__(self, settings: GnnSettings, seed: int) -> None:
         super().__init__(settings, seed)
         self._draw = self._draw_of(ANY)
-        self._judged = Judged(settings.validation_seeds, self._draw, FORMULAS[settings.rule])
+        self._judged = Judged(settings.validation_seeds, self._draw, settings.rule)
 
     def _draw_of(self, gpus: range) -> Draw:
         """Return what draws episodes: of one's own cluster, or of the grounds with so many GPUs, as settings say."""
@@ -130,9 +121,7 @@ class Training(Trainer[GnnSettings]):
         of = self.settings
         network = GraphNetwork(SCHEMA, of.width, of.rounds, messages=of.messages, ranged=True)
         if of.start:
-            wanted = {name: tuple(x.shape) for name, x in network.state_dict().items()}
-            arrays = {name: x.numpy() for name, x in load(find(of.start))[0].items()}
-            network.load_state_dict({name: torch.from_numpy(x) for name, x in widened(arrays, wanted).items()})
+            network.load_state_dict(load(find(of.start))[0])
         return network
 
     def validate(self, network: GraphNetwork) -> dict[str, float]:
@@ -158,27 +147,17 @@ class Training(Trainer[GnnSettings]):
         played = make_labels(of, network.compiled(), self.seed, count, draw=self._draw)
         return self._imitation(network, Lessons(played), of.rate, of.updates)
 
-    def iterated(self, network: GraphNetwork) -> Imitation:
-        """Return what trains it on labels of decisions that it comes to, and whose futures it plays itself."""
-        of = self.settings
-        given = of, network.compiled(), self.seed, of.iterated
-        lessons = Lessons(
-            make_labels(*given, depth=of.depth, futures=of.iterated_futures, first=50_000, draw=self._draw)
-        )
-        return self._imitation(network, lessons, of.iterated_rate, of.iterated_updates)
-
     def rl(self, network: GraphNetwork) -> Reinforced:
         """Return what trains it by what whole runs pay, from a share of what it corrects so far."""
         of = self.settings
         with torch.no_grad():
             network.last.weight.mul_(of.scale)
         rates = {"rate": of.rl_rate, "updates": of.rl_updates, "seed": self.seed, "average": LASTING}
-        judged = Judged(2 * of.validation_seeds, self._draw, FORMULAS[of.rule])  # RL moves little: more seeds to see it
+        judged = Judged(2 * of.validation_seeds, self._draw, of.rule)  # RL moves little: more seeds to see it
         return Reinforced(network, judged.judge, of, self._draw_of(GPUS), **rates)
 
     def _imitation(self, network: GraphNetwork, lessons: Lessons, rate: float, updates: int) -> Imitation:
         of = self.settings
-
         network.note_ranges(lessons.packed.ranges())
 
         def draw(rng: np.random.Generator) -> Tensor:

@@ -31,7 +31,7 @@ LEARNED, CHOSEN = 0.6, 0.8
 """Until which share of the trace networks learn, and are chosen by."""
 OWN = {
     "start": "gnn", "labels": 12_000, "exact": 0.0, "exact_updates": 0, "updates": 800, "anchor": 0.1, "noise": 0.05,
-    "iterated_updates": 0, "rl_updates": 0,
+    "rl_updates": 0,
 }  # fmt: skip
 """Settings in the place of a configuration's: what ships is corrected on one's own jobs, in minutes."""
 FEWEST = 400
@@ -107,10 +107,7 @@ class OwnCluster:
 
         def means(of: Any) -> FloatArray:
             state = begin(jobs, cluster)
-            if hasattr(of, "finish"):
-                of.finish(jobs, cluster, state)
-            else:
-                finish(jobs, cluster, state, of)
+            of.finish(jobs, cluster, state) if hasattr(of, "finish") else finish(jobs, cluster, state, of)
             last = np.array_split((state.finish - jobs.submit)[int(CHOSEN * n) - n // 2 :], BLOCKS)
             return np.array([x.mean() for x in last])
 

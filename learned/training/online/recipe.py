@@ -23,11 +23,10 @@ RECIPE = Recipe(
     about="which job starts next on a cluster where close GPUs are faster, on which GPUs, or to wait",
     config=GnnSettings,
     stages=staged(
-        f"{__package__}.learners:Training",
+        f"{__package__}.learners:GnnTraining",
         lambda of: [
             StageSpec("exact", of.exact_updates, of.validate_every),
             StageSpec("rollouts", of.updates, of.validate_every),
-            StageSpec("iterated", of.iterated_updates, of.validate_every),
             StageSpec("rl", of.rl_updates, 10),
         ],
     ),

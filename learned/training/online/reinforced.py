@@ -40,11 +40,10 @@ MOMENTUM, SLOWEST = 0.9, 0.1
 """Share of the last step in the next; what the rate goes down to, as a share of the first."""
 
 
-def pays(given: Episode, net: CompiledNetwork, settings: GnnSettings) -> float:
-    """Return the logarithm of the mean JCT of a run in which the network decides."""
+def pays(given: Episode, net: CompiledNetwork, rule: str) -> float:
+    """Return the logarithm of the mean JCT of a run in which the network decides, correcting a rule."""
     state, s = given.begin(), CandidateScratch(given.cluster)
-    of = net, FORMULAS[settings.rule], True, EVERYTHING, EVERYTHING
-    play(given.jobs, given.cluster, state, s, *of)
+    play(given.jobs, given.cluster, state, s, net, FORMULAS[rule], True, EVERYTHING, EVERYTHING)
     return log(given.mean_jct(state))
 
 
@@ -80,7 +79,8 @@ class Reinforced(Averaged):
             runs = [self._draw(first + i, of.rl_jobs, TRAINING) for i in range(RUNS)]
             noise.append([torch.from_numpy(self._rng.normal(size=x.shape)).float() for x in self._moved])
             one, other = (self._beside(noise[-1], sign) for sign in (1, -1))
-            paid.append(float(np.mean([np.clip(pays(x, one, of) - pays(x, other, of), -MOST, MOST) for x in runs])))
+            apart = [pays(x, one, of.rule) - pays(x, other, of.rule) for x in runs]
+            paid.append(float(np.clip(apart, -MOST, MOST).mean()))
         weight = torch.tensor(paid) / (np.sqrt(np.mean(np.square(paid))) + 1e-6) / len(paid)
         rate = self._rate * max(1 - step / self._updates, SLOWEST)
         for i, group in enumerate(self._optimizer.param_groups):

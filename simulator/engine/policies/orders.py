@@ -13,7 +13,7 @@ from gangplan.instances.lazy import OfLast
 
 from ...trace.simulate import ORDERS
 from ..jobs import Long
-from ..policy import View
+from ..policy import EngineView
 
 _SLACK = 1e-9
 
@@ -31,7 +31,7 @@ class Fixed:
         require_choice(name, "name", ORDERS)
         self.name, self._keys = name, OfLast(ORDERS[name])
 
-    def select(self, view: View, jobs: Long) -> FloatArray:
+    def select(self, view: EngineView, jobs: Long) -> FloatArray:
         """Order by the table's figure."""
         return self._keys(view.workload)[jobs]
 
@@ -46,7 +46,7 @@ class SRTF:
     preemptive = True
     steady = True
 
-    def select(self, view: View, jobs: Long) -> FloatArray:
+    def select(self, view: EngineView, jobs: Long) -> FloatArray:
         """Order by the work left."""
         return view.left(jobs)
 
@@ -73,11 +73,11 @@ class Tiresias:
         self.thresholds = np.array(thresholds, dtype=np.float64)
         self._reached = self.thresholds * (1 - _SLACK)  # waking at the very time, rounding may leave a little
 
-    def select(self, view: View, jobs: Long) -> FloatArray:
+    def select(self, view: EngineView, jobs: Long) -> FloatArray:
         """Order by queue."""
         return self._reached.searchsorted(view.attained(jobs), "right").astype(np.float64)
 
-    def wake(self, view: View) -> float:
+    def wake(self, view: EngineView) -> float:
         """Look again when a running job comes to the next queue, if anyone waits."""
         if not len(view.waiting):
             return np.inf
@@ -102,7 +102,7 @@ class DRF:
     def __init__(self) -> None:
         self._known = OfLast(_tenants)
 
-    def select(self, view: View, jobs: Long) -> FloatArray:
+    def select(self, view: EngineView, jobs: Long) -> FloatArray:
         """Order by the dominant share that the tenant has when it is the job's turn."""
         tenants, every = self._known(view)
         held = np.zeros((int(tenants.max()) + 1, every.shape[1]))
@@ -119,7 +119,7 @@ class DRF:
         return share
 
 
-def _tenants(view: View) -> tuple[Long, FloatArray]:
+def _tenants(view: EngineView) -> tuple[Long, FloatArray]:
     """Return the tenant of each job, int64 (n,), and its share of each resource that jobs ask for, float64 (n, R)."""
     work, fleet = view.workload, view.fleet
     pairs = ((work.gpus * np.asarray(work.share), fleet.gpus), (work.cpu, fleet.cpu), (work.memory, fleet.memory))
@@ -139,13 +139,13 @@ class Classes:
         self.steady = isinstance(self._policy, Fixed)
         self._places = OfLast(self._of_all)
 
-    def select(self, view: View, jobs: Long) -> FloatArray:
+    def select(self, view: EngineView, jobs: Long) -> FloatArray:
         """Return the place of each job among all, equal ones of one class having the same."""
         if not self.steady:
             return in_classes(np.asarray(view.workload.priority)[jobs], self._policy.select(view, jobs))
         return self._places(view)[jobs]
 
-    def _of_all(self, view: View) -> FloatArray:
+    def _of_all(self, view: EngineView) -> FloatArray:
         keys = self._policy.select(view, np.arange(view.workload.n_jobs))
         return in_classes(np.asarray(view.workload.priority), keys)
 

@@ -12,7 +12,7 @@ from gangplan.instances.placement import SpeedModel
 from gangplan.instances.workload import Workload
 
 from ..jobs import Long, Rows
-from ..policy import View
+from ..policy import EngineView
 
 _SLACK = 1e-9
 
@@ -32,7 +32,7 @@ class Tetris:
         require_number(mix, "mix")
         self.mix, self._kinds = mix, OfLast(_kinds)
 
-    def select(self, view: View, jobs: Long) -> FloatArray:
+    def select(self, view: EngineView, jobs: Long) -> FloatArray:
         """Order by score."""
         asks, kind_of = self._kinds(view.workload)
         kinds, best = np.unique(kind_of[jobs]), np.zeros(len(asks))
@@ -41,7 +41,7 @@ class Tetris:
         mean = float(work.mean())
         return np.asarray(work * (self.mix * float(align.mean()) / mean if mean else 0.0) - align)
 
-    def place(self, job: int, degree: int, view: View) -> Rows | None:
+    def place(self, job: int, degree: int, view: EngineView) -> Rows | None:
         """Take the node that aligns best; a gang that no single node holds goes where it does by default."""
         if view.shared:
             return view.find(job, degree)
@@ -50,7 +50,7 @@ class Tetris:
         node = int(np.argmax(score))
         return Rows.whole([(node, degree)]) if score[node] > 0 else view.find(job, degree)
 
-    def _aligned(self, view: View, asks: FloatArray) -> FloatArray:
+    def _aligned(self, view: EngineView, asks: FloatArray) -> FloatArray:
         free, fleet = view.spare, view.fleet
         whole = np.stack([fleet.gpus, fleet.cpu, fleet.memory], axis=1)
         fits = (free >= asks).all(axis=1)
@@ -85,14 +85,14 @@ class Gandiva:
         require_number(gain, "gain", positive=True)
         require_number(interval, "interval", positive=True)
         self.gain, self.interval = gain, interval
-        self._view: View | None = None
+        self._view: EngineView | None = None
         self._parted: set[frozenset[int]] = set()
 
-    def select(self, view: View, jobs: Long) -> FloatArray:
+    def select(self, view: EngineView, jobs: Long) -> FloatArray:
         """Order by submit time."""
         return view.workload.submit[jobs]
 
-    def place(self, job: int, degree: int, view: View) -> Rows | None:
+    def place(self, job: int, degree: int, view: EngineView) -> Rows | None:
         """Take free GPUs, else those of the best partner."""
         rows = view.find(job, degree)
         if rows is not None:
@@ -108,7 +108,7 @@ class Gandiva:
                 return rows
         return None
 
-    def preempt(self, view: View) -> Long:
+    def preempt(self, view: EngineView) -> Long:
         """Stop the later submitted of each pair that is to part."""
         if view is not self._view:
             self._view, self._parted = view, set()
@@ -126,11 +126,11 @@ class Gandiva:
                 free -= int(view.degree[job])
         return np.array(stop, dtype=np.int64)
 
-    def wake(self, view: View) -> float:
+    def wake(self, view: EngineView) -> float:
         """Look at the pairs every so often, while there are any."""
         return view.now + self.interval if view.together else np.inf
 
-    def _expected(self, view: View, job: int, mates: Long) -> FloatArray:
+    def _expected(self, view: EngineView, job: int, mates: Long) -> FloatArray:
         if not isinstance(view.speeds, SpeedModel):
             return np.ones(len(mates))
         index = {name: k for k, name in enumerate(view.speeds.models)}
@@ -139,7 +139,7 @@ class Gandiva:
         gpu = view.speeds.gpu
         return np.asarray(1 / (1 + gpu[mine, other]) + 1 / (1 + gpu[other, mine]))
 
-    def _alone(self, view: View, rows: Rows) -> bool:
+    def _alone(self, view: EngineView, rows: Rows) -> bool:
         pairs = zip(rows.node.tolist(), rows.gpu.tolist(), strict=True)
         return all(len(view.holders(node, gpu)) == 1 for node, gpu in pairs)
 
@@ -162,11 +162,11 @@ class Optimus:
     def __init__(self, interval: float = 600.0) -> None:
         require_number(interval, "interval", positive=True)
         self.interval = interval
-        self._view: View | None = None
+        self._view: EngineView | None = None
         self._until = 0.0
         self._target: dict[int, int] = {}
 
-    def preempt(self, view: View) -> Long:
+    def preempt(self, view: EngineView) -> Long:
         """Choose degrees if it is time; stop the running jobs whose degrees change."""
         if view is not self._view:
             self._view, self._until = view, view.now
@@ -182,26 +182,26 @@ class Optimus:
         target = np.array([self._target.get(j, 0) for j in running.tolist()], dtype=np.int64)
         return np.asarray(running[target != view.degree[running]])
 
-    def select(self, view: View, jobs: Long) -> FloatArray:
+    def select(self, view: EngineView, jobs: Long) -> FloatArray:
         """Order by the work left, those that get no GPU last."""
         given = np.array([j in self._target for j in jobs.tolist()], dtype=bool)
         return np.where(given, view.left(jobs), np.inf)
 
-    def degree(self, job: int, view: View) -> int:
+    def degree(self, job: int, view: EngineView) -> int:
         """Return the degree chosen."""
         return self._target.get(job, int(view.options.degrees(job)[0]))
 
-    def place(self, job: int, degree: int, view: View) -> Rows | None:
+    def place(self, job: int, degree: int, view: EngineView) -> Rows | None:
         """Start those that get GPUs."""
         return view.find(job, degree) if job in self._target else None
 
-    def wake(self, view: View) -> float:
+    def wake(self, view: EngineView) -> float:
         """Look again when degrees are to be chosen, if there are jobs."""
         if not len(view.running) and not len(view.waiting):
             return np.inf
         return self._until if self._until > view.now else view.now + self.interval
 
-    def _shares(self, view: View, jobs: Long, free: int) -> dict[int, int]:
+    def _shares(self, view: EngineView, jobs: Long, free: int) -> dict[int, int]:
         left, whole = view.left(jobs), view.workload.duration[jobs]
         share = dict(zip(jobs.tolist(), np.divide(left, whole, out=np.zeros(len(jobs)), where=whole > 0), strict=True))
         chosen: dict[int, int] = {}
@@ -220,7 +220,9 @@ class Optimus:
                 self._offer(gains, view, job, step, share[job])
         return chosen
 
-    def _offer(self, gains: list[tuple[float, int, int, int]], view: View, job: int, step: int, share: float) -> None:
+    def _offer(
+        self, gains: list[tuple[float, int, int, int]], view: EngineView, job: int, step: int, share: float
+    ) -> None:
         """Put the next step of a job's options up, if it helps; `share` of its work is left."""
         degrees, durations = view.options.degrees(job), view.options.durations(job)
         if step + 1 < len(degrees):

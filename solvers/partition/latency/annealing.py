@@ -6,7 +6,7 @@ import numpy as np
 
 from ...run import Run
 from .kernels import LatencyArrays, LatencyState, anneal
-from .reduced import Reduced, offer
+from .reduced import ReducedLatency, offer
 
 _HOT, _COLD = 0.03, 0.0003
 """Temperatures, as shares of the best plan's latency."""
@@ -18,7 +18,7 @@ _STALLED = 6
 """Annealings as long as they get without a better plan, after which this ends."""
 
 
-def local_search(run: Run, r: Reduced) -> None:
+def local_search(run: Run, r: ReducedLatency) -> None:
     """Improve the best plan by simulated annealing; do nothing if there is none."""
     slots = None if run.plan is None or run.stopped else r.slots_of(run.plan)
     if slots is None or run.objective is None:

@@ -7,10 +7,10 @@ import numpy as np
 from gangplan.instances.graph import heaviest_paths
 
 from ..sizes import why_impossible
-from .reduced import Reduced
+from .reduced import ReducedLatency
 
 
-def impossible(r: Reduced) -> str | None:
+def impossible(r: ReducedLatency) -> str | None:
     """Return why no plan exists if that is plain to see, else `None`."""
     runs = np.array([np.isfinite(r.group_time[slot.kind]) for slot in r.slots])
     total = sum(slot.capacity for slot in r.slots)
@@ -24,13 +24,13 @@ def impossible(r: Reduced) -> str | None:
     )
 
 
-def path_bound(r: Reduced) -> float:
+def path_bound(r: ReducedLatency) -> float:
     """Return the longest path with each item as fast as any device runs it, seconds."""
     kinds = sorted({slot.kind for slot in r.slots})
     return max(heaviest_paths(range(r.n_items), r.neighbours[0], r.time[kinds].min(axis=0).tolist())[0])
 
 
-def ceiling(r: Reduced) -> float:
+def ceiling(r: ReducedLatency) -> float:
     """Return more seconds than everything takes one after the other, wherever it runs."""
     finite = np.where(np.isfinite(r.time), r.time, 0.0)
     calls = len(r.callers)

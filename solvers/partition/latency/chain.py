@@ -23,7 +23,7 @@ from gangplan.instances.graph import heaviest_path
 
 from ...run import never
 from ..sizes import most
-from .reduced import Reduced
+from .reduced import ReducedLatency
 
 Index = NDArray[np.int64]
 
@@ -37,7 +37,7 @@ class Chain:
         stopped: whether to leave out what is not needed for a bound.
     """
 
-    r: Reduced
+    r: ReducedLatency
     path: tuple[int, ...]
     stopped: Callable[[], bool] = never
 
@@ -125,6 +125,6 @@ class Chain:
         return total
 
 
-def longest(r: Reduced, weight: FloatArray) -> Chain:
+def longest(r: ReducedLatency, weight: FloatArray) -> Chain:
     """Return the path of the greatest total `weight`, (I,)."""
     return Chain(r, heaviest_path(range(r.n_items), r.neighbours[0], weight.tolist()))

@@ -13,7 +13,7 @@ from ...run import Run, never
 from .bounds import ceiling
 from .call_cut import CallCut
 from .chain import Chain, longest
-from .reduced import Reduced, host_slots, offer
+from .reduced import ReducedLatency, host_slots, offer
 
 _WORK = 2e9
 """Nets times pairs of places that a path may have."""
@@ -21,7 +21,7 @@ _NOTEWORTHY = 1e-3
 """Relative growth of a bound that is worth telling at once."""
 
 
-def chains(r: Reduced, stopped: Callable[[], bool] = never) -> list[Chain]:
+def chains(r: ReducedLatency, stopped: Callable[[], bool] = never) -> list[Chain]:
     """Return paths worth bounding by: the longest on hosts, on accelerators with transfers, and in items."""
     cost = np.zeros(r.n_items)
     for a, _, c in r.nets:
@@ -133,7 +133,7 @@ def _step(before: FloatArray, f: FloatArray, least: FloatArray, host: FloatArray
     return (waited, -1) if waited <= through[i] else (float(through[i]), i)
 
 
-def chain_bound(run: Run, r: Reduced) -> None:
+def chain_bound(run: Run, r: ReducedLatency) -> None:
     """Raise the bound by paths, and offer the plans that the recurrence has in mind if they are plans."""
     for chain in chains(r, lambda: run.stopped):
         if run.stopped:

@@ -21,10 +21,10 @@ from gangplan.instances.graph import components, strong_components
 
 from ...run import never
 from .chain import Index
-from .reduced import Reduced, merged
+from .reduced import ReducedLatency, merged
 
 
-def contract(r: Reduced, stopped: Callable[[], bool] = never) -> Reduced:
+def contract(r: ReducedLatency, stopped: Callable[[], bool] = never) -> ReducedLatency:
     """Return `r` with tied items merged; its plans are the same."""
     hosts = [s for s, slot in enumerate(r.slots) if slot.host]
     tied: BoolArray = r.fits[:, hosts].sum(axis=1) == 0
@@ -39,7 +39,7 @@ def contract(r: Reduced, stopped: Callable[[], bool] = never) -> Reduced:
     return r
 
 
-def _closed(r: Reduced, label: Index) -> Index:
+def _closed(r: ReducedLatency, label: Index) -> Index:
     """Return labels by which what is on a cycle of the labels is one, with the groups it touches."""
     ends = np.array(r.edges, dtype=np.int64).reshape(-1, 2)
     cycle = strong_components(label[ends[:, 0]], label[ends[:, 1]], int(label.max()) + 1)[label]
@@ -55,7 +55,7 @@ def _numbered(label: Index) -> Index:
     return np.asarray(np.unique(label, return_inverse=True)[1], dtype=np.int64).ravel()
 
 
-def _merged(r: Reduced, label: Index) -> Reduced:
+def _merged(r: ReducedLatency, label: Index) -> ReducedLatency:
     first = np.unique(label, return_index=True)[1][_numbered(label)]
     total = row_sums(first, r.time, r.n_items)
     several = first[first != np.arange(r.n_items)]

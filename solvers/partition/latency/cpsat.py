@@ -10,30 +10,30 @@ from gangplan.instances import LatencyPlan
 from ...cpsat_solver import parted
 from ...run import Run
 from ..device_model import DeviceModel
-from ..sizes import Covers, refine, whole
+from ..sizes import CoverCuts, refine, whole
 from .bounds import ceiling
 from .cpsat_hint import Toll, values
-from .reduced import Reduced
+from .reduced import ReducedLatency
 
 _UNITS = 1 << 32
 """What the ceiling of the latency becomes in integers; rounding down keeps the bound a bound."""
 
 
-def cpsat(run: Run, r: Reduced) -> None:
+def cpsat(run: Run, r: ReducedLatency) -> None:
     """Minimise the latency with CP-SAT, warm-started with the best plan; offers plans as they come."""
 
-    def solve(model: Model) -> None:
+    def solve(model: LatencyModel) -> None:
         # one worker may lower times a tick at a time
         model.solve(model.plan, instantiate=False)
 
-    refine(run, "cpsat", lambda covers: Model(r, run, covers), solve)
+    refine(run, "cpsat", lambda covers: LatencyModel(r, run, covers), solve)
 
 
-class Model(DeviceModel):
+class LatencyModel(DeviceModel):
     """A method a constraint; slots are calls, z is the latency, in units."""
 
-    def __init__(self, r: Reduced, run: Run, covers: Covers | None = None) -> None:
-        super().__init__(run, covers if covers is not None else Covers(), ceiling(r), _UNITS, r.group_of_op)
+    def __init__(self, r: ReducedLatency, run: Run, covers: CoverCuts | None = None) -> None:
+        super().__init__(run, covers if covers is not None else CoverCuts(), ceiling(r), _UNITS, r.group_of_op)
         self.r, self.calls = r, range(len(r.callers))
         self.hosts = [s for s, slot in enumerate(r.slots) if slot.host]
         self.kinds = [*r.by_type]

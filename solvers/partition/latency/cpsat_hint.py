@@ -10,10 +10,10 @@ import numpy as np
 
 from gangplan.instances.graph import topological_order
 
-from .reduced import Reduced
+from .reduced import ReducedLatency
 
 if TYPE_CHECKING:
-    from .cpsat import Model
+    from .cpsat import LatencyModel
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Toll:
     every: Any = None
 
 
-def values(m: Model, slots: list[int]) -> Iterator[tuple[Any, int]]:
+def values(m: LatencyModel, slots: list[int]) -> Iterator[tuple[Any, int]]:
     """Yield every variable with its value in the plan that has group g in slot `slots[g]`."""
     r = m.r
     where = positions(r, slots)
@@ -55,7 +55,9 @@ def values(m: Model, slots: list[int]) -> Iterator[tuple[Any, int]]:
     yield from _times(m, slots, call, load, where)
 
 
-def _times(m: Model, slots: list[int], call: list[int], load: list[int], where: Positions) -> Iterator[tuple[Any, int]]:
+def _times(
+    m: LatencyModel, slots: list[int], call: list[int], load: list[int], where: Positions
+) -> Iterator[tuple[Any, int]]:
     r = m.r
     before, _ = r.neighbours
     start = [0] * len(load)
@@ -94,7 +96,7 @@ class Positions:
     members: dict[int, list[int]]
 
 
-def positions(r: Reduced, slot: Sequence[int]) -> Positions:
+def positions(r: ReducedLatency, slot: Sequence[int]) -> Positions:
     """Return the line of the plan with group g in slot `slot[g]`.
 
     Calls come in an order in which none waits for a later one; a host item stands right behind the last call

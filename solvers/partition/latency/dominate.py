@@ -30,10 +30,10 @@ from gangplan.instances.graph import grouped
 
 from ...run import never, watched
 from .. import saved
-from .reduced import Reduced, merged
+from .reduced import ReducedLatency, merged
 
 
-def dominate(r: Reduced, stopped: Callable[[], bool] = never) -> Reduced:
+def dominate(r: ReducedLatency, stopped: Callable[[], bool] = never) -> ReducedLatency:
     """Return `r` with dominated items merged; its optimum is the same."""
     while True:
         into, total = _Pass(r, stopped).run()
@@ -43,7 +43,7 @@ def dominate(r: Reduced, stopped: Callable[[], bool] = never) -> Reduced:
 
 
 class _Pass:
-    def __init__(self, r: Reduced, stopped: Callable[[], bool]) -> None:
+    def __init__(self, r: ReducedLatency, stopped: Callable[[], bool]) -> None:
         self.r, self.stopped = r, stopped
         nets = ((consumers | {a}, cost) for a, consumers, cost in watched(r.nets, stopped))
         self.touching = grouped(((v, net) for net in nets for v in net[0]), r.n_items)

@@ -21,7 +21,7 @@ from gangplan.instances.verify import TOLERANCE
 from ...native import Random
 
 if not cython.compiled:
-    from ...native import Float, Floats, Floats2, Int, Ints, Ints2
+    from ...native import Float, Int, Ints
 
 BUNCH = declare(Int, 6)
 """Items next to one another that move at most."""
@@ -53,27 +53,6 @@ class LatencyArrays:
         size, cost: items of each net, and seconds to move it, (N,).
         net_first, net: nets of each item.
     """
-
-    groups: Int
-    items: Int
-    slots: Int
-    kind: Ints
-    host: Ints
-    room: Floats
-    time: Floats2
-    group_time: Floats2
-    memory: Floats
-    group: Ints
-    member_first: Ints
-    member: Ints
-    before_first: Ints
-    before: Ints
-    after_first: Ints
-    after: Ints
-    size: Ints
-    cost: Floats
-    net_first: Ints
-    net: Ints
 
     def __init__(self, r: Any) -> None:
         """Copy the arrays of a problem."""
@@ -112,18 +91,6 @@ class LatencyState:
         queue: calls and items on hosts that wait for nobody, int64 (S + I,).
         top, below: first item of each call, and the next one of each item, int64 (S,) and (I,).
     """
-
-    slot: Ints
-    load = declare(Floats, visibility="readonly")
-    used: Floats
-    inside: Ints2
-    moved: Ints
-    came_from: Ints
-    finish: Floats
-    waits: Ints
-    queue: Ints
-    top: Ints
-    below: Ints
 
     def __init__(self, d: LatencyArrays, slots: list[int]) -> None:
         """Be at a plan; what follows from the plan is counted by whoever goes on."""

@@ -13,7 +13,7 @@ from .. import offer_draft
 from .bounds import impossible, path_bound
 from .contract import contract
 from .dominate import dominate
-from .reduced import Reduced, reduce
+from .reduced import ReducedLatency, reduce
 from .sequence import greedy
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ else:
     referee, tiny = on_demand("gangplan.solvers.partition", "referee tiny")
 
 
-def _prepare(run: Run) -> Reduced:
+def _prepare(run: Run) -> ReducedLatency:
     problem: LatencyProblem = run.problem
     r = contract(reduce(problem, lambda: run.stopped), lambda: run.stopped)
     r = dominate(r, lambda: run.stopped)
@@ -37,7 +37,7 @@ def _prepare(run: Run) -> Reduced:
     return r
 
 
-def _suits_cpsat(r: Reduced) -> bool:
+def _suits_cpsat(r: ReducedLatency) -> bool:
     return (2 * r.n_items + len(r.groups) + len(r.nets)) * len(r.slots) <= 60_000
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from gangplan.instances import LatencyPlan, LatencyProblem
 
-from ...plain import Formulation, New, Rows, Variable, add_up, both, refine
+from ...plain import Formulation, New, PlainRows, Variable, add_up, both, refine
 from ...run import Run
 from ..textbook import Textbook
 
@@ -58,7 +58,7 @@ def _solve(run: Run, by: str, new: New) -> None:
     refine(run, by, rows(run.problem), worst, lambda unit: _model(new(unit), run, by, t), t.covers.found)
 
 
-def _model(model: Rows, run: Run, by: str, t: Textbook) -> None:
+def _model(model: PlainRows, run: Run, by: str, t: Textbook) -> None:
     """Minimise Z: x[v][d] op v on device d, into[d][u], out[d][u] the output of u enters, leaves call d."""
     # of hosts of a type with ample memory one stands for all
     ample = {t.kind.index(i) for i in set(t.kind) if t.host[i] and not t.sizes[i].room}

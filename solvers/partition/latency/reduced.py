@@ -34,7 +34,7 @@ class Slot:
 
 
 @dataclass(frozen=True)
-class Reduced:
+class ReducedLatency:
     """An instance with dominated ops merged; the letters are those of docs/latency.md.
 
     Attributes:
@@ -161,7 +161,7 @@ class Reduced:
         return slots
 
 
-def host_slots(r: Reduced) -> list[int]:
+def host_slots(r: ReducedLatency) -> list[int]:
     """Return for each group the host with memory for all where it is fastest, -1 if none runs it."""
     if not r.pools:
         return [-1] * len(r.groups)
@@ -171,13 +171,13 @@ def host_slots(r: Reduced) -> list[int]:
     return [r.pools[b] if able else -1 for b, able in zip(best.tolist(), runs.tolist(), strict=True)]
 
 
-def offer(run: Run, r: Reduced, slots: list[int], by: str) -> bool:
+def offer(run: Run, r: ReducedLatency, slots: list[int], by: str) -> bool:
     """Offer the plan with group g in slot `slots[g]` if it is one; return whether it is the best."""
     plan = r.plan(slots)
     return verify(run.problem, plan).ok and run.offer(plan, by)
 
 
-def reduce(problem: LatencyProblem, stopped: Callable[[], bool] = never) -> Reduced:
+def reduce(problem: LatencyProblem, stopped: Callable[[], bool] = never) -> ReducedLatency:
     """Return `problem` as items, one an op but for free ops, before anything is merged."""
     graph = problem.graph
     cost, time = problem.transfer(), problem.time()
@@ -209,7 +209,9 @@ def reduce(problem: LatencyProblem, stopped: Callable[[], bool] = never) -> Redu
     slots = _slots(problem, int(group.max()) + 1)
     # the slots have other numbers than those above, the device of a host for everything has not
     device = slots[-1].device if idle is None else idle.device
-    return Reduced(problem, item, group, time[:, kept], graph.memory[kept], nets, tuple(sorted(edges)), slots, device)
+    return ReducedLatency(
+        problem, item, group, time[:, kept], graph.memory[kept], nets, tuple(sorted(edges)), slots, device
+    )
 
 
 def _slots(problem: LatencyProblem, most: int) -> tuple[Slot, ...]:
@@ -227,7 +229,7 @@ def _slots(problem: LatencyProblem, most: int) -> tuple[Slot, ...]:
     return (*calls, *hosts)
 
 
-def merged(r: Reduced, into: Iterable[int], total: FloatArray) -> Reduced:
+def merged(r: ReducedLatency, into: Iterable[int], total: FloatArray) -> ReducedLatency:
     """Return `r` with item v now part of item `into[v]`, whose seconds become those of `total`, float64 (T, I)."""
     kept, label = np.unique(list(into), return_inverse=True)
     ends = np.unique(label[np.array(r.edges, dtype=np.int64).reshape(-1, 2)], axis=0)

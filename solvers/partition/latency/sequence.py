@@ -15,14 +15,14 @@ from gangplan.instances.verify import TOLERANCE
 
 from ...run import Run
 from .. import both_ways
-from .reduced import Reduced, host_slots, offer
+from .reduced import ReducedLatency, host_slots, offer
 
 
 @dataclass(frozen=True)
 class Line:
     """Items at positions 0 to L - 1, int32 (I,), such that no edge points back; those of a group share a position."""
 
-    r: Reduced
+    r: ReducedLatency
     place: IntArray
 
     @cached_property
@@ -109,7 +109,7 @@ _LONGEST = 2000
 class Orders:
     """Makes lines from keys."""
 
-    r: Reduced
+    r: ReducedLatency
 
     @cached_property
     def block(self) -> IntArray:
@@ -237,7 +237,7 @@ def sequence(line: Line, stopped: Callable[[], bool]) -> list[int] | None:
     return _traced(line, types, steps, last)
 
 
-def _counts(r: Reduced, types: list[int], length: int) -> list[int]:
+def _counts(r: ReducedLatency, types: list[int], length: int) -> list[int]:
     counts = [min(length, len(r.by_type[t])) for t in types]
     while np.prod([n + 1 for n in counts]) > _STATES and max(counts, default=0) > 1:
         counts[int(np.argmax(counts))] -= 1
@@ -270,7 +270,7 @@ _COARSE = 300
 """Positions of a line that a plan is quickly found for."""
 
 
-def greedy(run: Run, r: Reduced) -> None:
+def greedy(run: Run, r: ReducedLatency) -> None:
     """Offer everything on hosts and the best sequence of calls along nine lines; see `sequence`."""
     home = host_slots(r)
     if not run.stopped and all(s >= 0 for s in home):

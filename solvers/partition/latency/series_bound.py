@@ -33,7 +33,7 @@ from gangplan.instances.verify import TOLERANCE
 
 from ...run import Run, never
 from ..sizes import most
-from .reduced import Reduced
+from .reduced import ReducedLatency
 
 _DEPTH = 200
 """Blocks inside blocks; deeper ones are counted as if anything could be beside anything."""
@@ -48,7 +48,7 @@ class _Floor(NamedTuple):
     all: FloatArray
 
 
-def series_bound(run: Run, r: Reduced) -> None:
+def series_bound(run: Run, r: ReducedLatency) -> None:
     """Raise the bound by waists and blocks, if no item can be on a host."""
     hosts = [s for s, slot in enumerate(r.slots) if slot.host]
     if r.callers and not r.fits[:, hosts].any() and len(r.groups) == r.n_items:
@@ -60,7 +60,7 @@ def series_bound(run: Run, r: Reduced) -> None:
 class SeriesBound:
     """The recursion over blocks."""
 
-    def __init__(self, r: Reduced, stopped: Callable[[], bool] = never) -> None:
+    def __init__(self, r: ReducedLatency, stopped: Callable[[], bool] = never) -> None:
         self.r, self.stopped = r, stopped
         self.time = r.time[[*r.by_type]].min(axis=0)
         self.room = max(most(r.slots[s].capacity, len(r.item_of)) for s in r.callers)
@@ -155,7 +155,7 @@ class SeriesBound:
         split = [self._split(*x, depth, tight) for x in zip(blocks, before, behind, strict=True)]
         found = []
         for which in range(2):
-            paths = _Path(self.time[at], self.r.memory[at], whole, memory, [x[which] for x in split], self.most)
+            paths = _WaistPath(self.time[at], self.r.memory[at], whole, memory, [x[which] for x in split], self.most)
             found.append(paths.tight(self.room) if tight else paths.ample())
         return self._held(items, found[0], found[1])
 
@@ -206,7 +206,7 @@ class SeriesBound:
         return found[0] / scale if found is not None else 0.0
 
 
-class _Path(NamedTuple):
+class _WaistPath(NamedTuple):
     """Waists in their order, and what comes of calls that hold some of them.
 
     Attributes:

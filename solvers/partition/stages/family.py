@@ -16,7 +16,7 @@ from ..throughput.ideals import bits_of, linear_extension, prefixes
 from .reduced import Units
 
 
-class Family:
+class IdealStates:
     """A set of N ideals, the smaller before the larger: the states of the recurrence.
 
     A stage is what one ideal has and another, a part of it, has not. All matrices have a row for each ideal of a
@@ -160,7 +160,7 @@ _LINE = 2_000
 _REACH = (64, 32, 16, 8)
 
 
-def mixed(units: Units, seed: int, stopped: Callable[[], bool]) -> Family:
+def mixed(units: Units, seed: int, stopped: Callable[[], bool]) -> IdealStates:
     """Return the ideals of a few linear extensions, of long ones those of `thinned`."""
     if units.order.n_groups > _LINE:
         return thinned(units, _LINE, stopped)
@@ -168,25 +168,25 @@ def mixed(units: Units, seed: int, stopped: Callable[[], bool]) -> Family:
     found = dict.fromkeys(prefixes(linear_extension(units.order)))
     for _ in watched(range(_ORDERS - 1), stopped, 1):
         found |= dict.fromkeys(prefixes(linear_extension(units.order, rng)))
-    return Family(units, list(found), stopped)
+    return IdealStates(units, list(found), stopped)
 
 
 def thinned(
     units: Units, most: int, stopped: Callable[[], bool] = never, rng: np.random.Generator | None = None
-) -> Family:
+) -> IdealStates:
     """Return at most `most` ideals of one linear extension: of each equal step of work the one that cuts least."""
     every = max(1, units.order.n_groups // _LINE)
     last = units.order.n_groups
     line = [x for i, x in enumerate(prefixes(linear_extension(units.order, rng))) if i % every == 0 or i == last]
-    family = Family(units, line, stopped)
+    family = IdealStates(units, line, stopped)
     work = family.seconds.sum(axis=1).min(axis=0)
     step = np.minimum((work / max(float(work[-1]), 1e-300) * (most - 1)).astype(int), most - 2)
     inner = [np.flatnonzero(step[1:-1] == s) + 1 for s in range(1, most - 1)]
     best = [int(inside[np.argmin(family.crossing[inside])]) for inside in inner if len(inside)]
-    return Family(units, [line[i] for i in (0, *best, len(line) - 1)], stopped)
+    return IdealStates(units, [line[i] for i in (0, *best, len(line) - 1)], stopped)
 
 
-def around(units: Units, ends: list[int], stopped: Callable[[], bool] = never) -> Iterator[Family]:
+def around(units: Units, ends: list[int], stopped: Callable[[], bool] = never) -> Iterator[IdealStates]:
     """Yield smaller and smaller families around the ideals `ends`: they and the next ones before and after.
 
     `ends`: bits of integers, in the order of the pipeline, the last one full.
@@ -205,4 +205,4 @@ def around(units: Units, ends: list[int], stopped: Callable[[], bool] = never) -
         kept = {0, len(line) - 1}
         for at in place:
             kept |= set(range(max(at - reach, 0), min(at + reach + 1, len(line))))
-        yield Family(units, [line[i] for i in sorted(kept)], stopped)
+        yield IdealStates(units, [line[i] for i in sorted(kept)], stopped)

@@ -11,7 +11,7 @@ from gangplan.instances.verify import TOLERANCE
 from ...method import Method, Suite, plain_methods, without_plan
 from ...run import Run
 from .. import offer_draft
-from .reduced import Reduced
+from .reduced import ReducedStages
 from .search import along, chain, ideals
 from .under_way import under_way_bound
 
@@ -21,8 +21,8 @@ else:
     plain, referee = on_demand(__package__, "plain referee")
 
 
-def _prepare(run: Run) -> Reduced:
-    reduced = Reduced(run.problem, lambda: run.stopped)
+def _prepare(run: Run) -> ReducedStages:
+    reduced = ReducedStages(run.problem, lambda: run.stopped)
     if (reason := reduced.impossible()) is not None:
         run.prove_infeasible("sums", reason)
     else:

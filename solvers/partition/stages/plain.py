@@ -16,7 +16,7 @@ import numpy as np
 
 from gangplan.instances import StagesPlan, StagesProblem, precedence
 
-from ...plain import Formulation, New, Rows, Variable, add_up, both, refine
+from ...plain import Formulation, New, PlainRows, Variable, add_up, both, refine
 from ...run import Run
 from ..sizes import most
 
@@ -68,20 +68,20 @@ def rows(problem: StagesProblem) -> int:
 
 def _solve(run: Run, by: str, new: New) -> None:
     """Minimise Z, the seconds a sample of the slowest stage."""
-    refine(run, by, rows(run.problem), _worst(run.problem), lambda unit: _Stages(run, new(unit)))
+    refine(run, by, rows(run.problem), _worst(run.problem), lambda unit: _StagesModel(run, new(unit)))
 
 
 plain_cpsat, plain_milp = both(_solve)
 
 
-class _Stages:
+class _StagesModel:
     """The model: a row a line, a method a constraint.
 
     Variables: p[v][s], op v is in stage s or a later one, so x[v][s] = p[v][s] - p[v][s + 1]; y[s][c], stage s runs in
     way c; cut[s][l], the cut before stage s is of level l; T[s][l], seconds of the part of level l - 1 that s is in.
     """
 
-    def __init__(self, run: Run, model: Rows) -> None:
+    def __init__(self, run: Run, model: PlainRows) -> None:
         self.model, self.run, problem = model, run, run.problem
         self.problem: StagesProblem = problem
         self.members, menu = problem.members(), problem.options()

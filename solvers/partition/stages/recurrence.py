@@ -23,7 +23,7 @@ from gangplan.instances.arrays import FloatArray, IntArray
 from gangplan.instances.verify.stages import Nest
 
 from ...run import never
-from .family import Family
+from .family import IdealStates
 
 State = tuple[int, int]
 """Members used, replicas of all stages in them (0 where memory is ample)."""
@@ -48,14 +48,14 @@ class Option:
 
 
 @dataclass(frozen=True)
-class Table:
+class PipelineTable:
     """The best pipelines of a group between any two ideals, by state; `fed` counts the first stage's inputs too."""
 
     plain: dict[State, FloatArray]
     fed: dict[State, FloatArray]
 
 
-class Level:
+class LevelPipelines:
     """Pipelines over the members of a group of one level.
 
     Args:
@@ -66,19 +66,19 @@ class Level:
     """
 
     def __init__(
-        self, family: Family, level: int, tracked: bool, stopped: Callable[[], bool], cap: float = np.inf
+        self, family: IdealStates, level: int, tracked: bool, stopped: Callable[[], bool], cap: float = np.inf
     ) -> None:
         problem = family.problem
         self.family, self.level, self.tracked, self.stopped = family, level, tracked, stopped
         self.members = problem.members()[level]
         self.capacity = float(problem.capacity()[0])
         self.cap = cap * (1 + 1e-9)
-        self.inner = Level(family, level - 1, tracked, stopped, cap * self.members) if level else None
+        self.inner = LevelPipelines(family, level - 1, tracked, stopped, cap * self.members) if level else None
         self.moves = family.moves(level)
         self.options = list(self._options())
         self.states = self._states()
         self._known = set(self.states)
-        self.tables: dict[int, Table] = {}
+        self.tables: dict[int, PipelineTable] = {}
         self._best: dict[tuple[int, int], FloatArray] = {}
 
     def _options(self) -> Iterator[Option]:
@@ -137,13 +137,13 @@ class Level:
             self._best[behind, workers] = np.minimum.reduce(ends)
         return self._best[behind, workers]
 
-    def table(self, behind: int) -> Table:
+    def table(self, behind: int) -> PipelineTable:
         """Return the best pipelines between any two ideals; raise `TimeoutError` if the time is up."""
         if behind not in self.tables:
             self.tables[behind] = self._fill(behind)
         return self.tables[behind]
 
-    def _fill(self, behind: int) -> Table:
+    def _fill(self, behind: int) -> PipelineTable:
         plain: dict[State, FloatArray] = {}
         fed: dict[State, FloatArray] = {}
         stages: dict[tuple[Option, int], FloatArray] = {}
@@ -163,7 +163,7 @@ class Level:
                 if waiting is not total:
                     np.minimum(waiting, np.maximum(found, self.moves[:, None] / option.replicas), out=waiting)
             plain[state], fed[state] = total, waiting
-        return Table(plain, fed)
+        return PipelineTable(plain, fed)
 
     def _joined(self, first: FloatArray, rest: FloatArray) -> FloatArray:
         """Return the (min, max) product: the best ideal between a first stage and the rest."""
@@ -211,10 +211,10 @@ class Level:
         return np.asarray(np.maximum(stage, behind).min(axis=1))
 
 
-def effort(family: Family, tracked: bool) -> float:
+def effort(family: IdealStates, tracked: bool) -> float:
     """Return how many numbers the recurrence looks at, at most."""
     n = float(len(family))
-    level: Level | None = Level(family, len(family.problem.members()) - 1, tracked, never)
+    level: LevelPipelines | None = LevelPipelines(family, len(family.problem.members()) - 1, tracked, never)
     behind, total, pairs = {0}, 0.0, n * n
     while level is not None:
         # what is under way behind the members of this level, however its pipelines are put together
@@ -229,7 +229,7 @@ def effort(family: Family, tracked: bool) -> float:
 
 
 @dataclass(frozen=True)
-class Step:
+class ChosenStage:
     """A stage of a pipeline as it was chosen, from ideal `start` to `end`; `later` samples are under way behind it."""
 
     option: Option
@@ -238,7 +238,7 @@ class Step:
     later: int
 
 
-def best_steps(level: Level, fed: dict[State, FloatArray]) -> tuple[float, list[Step]]:
+def best_steps(level: LevelPipelines, fed: dict[State, FloatArray]) -> tuple[float, list[ChosenStage]]:
     """Return the least time of a pipeline over the top level and its steps; infinity and nothing if there is none."""
     state = min(fed, key=lambda x: (float(fed[x][0]), x))
     if not np.isfinite(fed[state][0]):
@@ -246,7 +246,7 @@ def best_steps(level: Level, fed: dict[State, FloatArray]) -> tuple[float, list[
     return float(fed[state][0]), _walk(level, state, 0, len(level.family) - 1, 0, fed)
 
 
-def inner_steps(level: Level, behind: int, workers: int, start: int, end: int) -> list[Step]:
+def inner_steps(level: LevelPipelines, behind: int, workers: int, start: int, end: int) -> list[ChosenStage]:
     """Return the steps of the best pipeline of a group, with so many replicas in it, from one ideal to another."""
     table = level.table(behind)
     choices = [state for state in table.plain if state[1] == workers]
@@ -255,11 +255,11 @@ def inner_steps(level: Level, behind: int, workers: int, start: int, end: int) -
 
 
 def _walk(
-    level: Level, state: State | None, start: int, end: int, behind: int, fed: dict[State, FloatArray]
-) -> list[Step]:
-    steps: list[Step] = []
+    level: LevelPipelines, state: State | None, start: int, end: int, behind: int, fed: dict[State, FloatArray]
+) -> list[ChosenStage]:
+    steps: list[ChosenStage] = []
     while state is not None:
-        best: tuple[float, Step, State | None] | None = None
+        best: tuple[float, ChosenStage, State | None] | None = None
         for option, rest in level.ways(state):
             later = level.later(option, rest, behind)
             row = level.stage(option, later, slice(start, start + 1))[0]
@@ -271,14 +271,14 @@ def _walk(
             if steps:
                 value = max(value, float(level.moves[start]) / option.replicas)
             if best is None or value < best[0]:
-                best = value, Step(option, start, at, later), rest
+                best = value, ChosenStage(option, start, at, later), rest
         assert best is not None, "a state comes from some way"
         steps.append(best[1])
         start, state = best[1].end, best[2]
     return steps
 
 
-def plan_of(level: Level, steps: list[Step]) -> StagesPlan:
+def plan_of(level: LevelPipelines, steps: list[ChosenStage]) -> StagesPlan:
     """Return the plan of a pipeline over the members of the top level."""
     ends: list[int] = []
     degree: list[int] = []
@@ -310,7 +310,7 @@ def deal(problem: StagesProblem, nest: Nest, degree: IntArray) -> IntArray:
     return serves
 
 
-def _nest(level: Level, steps: list[Step], ends: list[int], degree: list[int]) -> Nest:
+def _nest(level: LevelPipelines, steps: list[ChosenStage], ends: list[int], degree: list[int]) -> Nest:
     """Return the nested pipeline and list, on the way, where each stage ends and how many devices share its ops."""
     parts: list[tuple[int, Nest | int]] = []
     for step in steps:

@@ -67,7 +67,7 @@ class Units:
         return [sum(1 << g for g, s in enumerate(stage) if s <= end) for end in range(count)]
 
 
-class Reduced:
+class ReducedStages:
     """A problem and its units, made once and shared by all methods of a solve."""
 
     def __init__(self, problem: StagesProblem, stopped: Callable[[], bool] = never) -> None:

@@ -52,7 +52,7 @@ def optimum(problem: StagesProblem) -> float | None:
         for cut in product(range(stages), repeat=n):
             stage = np.array(cut)[unit]
             if _is_pipeline(problem, stage, stages):
-                costs = _Costs(problem, stage, stages)
+                costs = _StageCosts(problem, stage, stages)
                 best = min([best, *(costs.seconds(tree) for tree in trees)])
     return best if best < inf else None
 
@@ -88,7 +88,7 @@ def _trees(problem: StagesProblem, level: int, first: int, last: int) -> Iterato
                         yield list(zip(replicas, named, strict=True))
 
 
-class _Costs:
+class _StageCosts:
     def __init__(self, problem: StagesProblem, stage: Any, stages: int) -> None:
         graph = problem.graph
         self.problem = problem

@@ -11,9 +11,9 @@ from gangplan.instances import verify
 
 from ...run import Run
 from ..throughput.ideals import all_ideals
-from .family import Family, around, mixed, thinned
-from .recurrence import Level, best_steps, effort, plan_of
-from .reduced import Reduced, Units
+from .family import IdealStates, around, mixed, thinned
+from .recurrence import LevelPipelines, best_steps, effort, plan_of
+from .reduced import ReducedStages, Units
 
 _NUMBERS_A_SECOND = 2e8
 """How many numbers the recurrence looks at, cautiously."""
@@ -27,10 +27,10 @@ _ROUNDS, _STALLED = 4, 8
 _SHARE = 0.2
 """What one round along a line may take of the time left."""
 
-Families = Callable[[Run, Units, bool], Family | None]
+Families = Callable[[Run, Units, bool], IdealStates | None]
 
 
-def chain(run: Run, reduced: Reduced) -> None:
+def chain(run: Run, reduced: ReducedStages) -> None:
     """Offer the best plan along a linear extension: PipeDream's programme where the graph is nearly a chain.
 
     Of ideals that are too many it takes those that cut little, and then those around the cuts of the best plan. It goes
@@ -43,7 +43,7 @@ def chain(run: Run, reduced: Reduced) -> None:
         stalled = 0 if run.objective != before else stalled + 1
 
 
-def along(run: Run, reduced: Reduced) -> None:
+def along(run: Run, reduced: ReducedStages) -> None:
     """Search along the next linear extensions."""
     number = reduced.tried
     reduced.tried += 1
@@ -57,12 +57,12 @@ def along(run: Run, reduced: Reduced) -> None:
             return
 
 
-def ideals(run: Run, reduced: Reduced) -> None:
+def ideals(run: Run, reduced: ReducedStages) -> None:
     """Solve exactly if the order has few enough ideals for the time and memory there is."""
     _search(run, reduced, _all(reduced), "ideals", exact=True)
 
 
-def _search(run: Run, reduced: Reduced, families: Families, by: str, *, exact: bool) -> None:
+def _search(run: Run, reduced: ReducedStages, families: Families, by: str, *, exact: bool) -> None:
     problem = reduced.problem
     binds = problem.training and np.isfinite(reduced.capacity) and problem.memory_model != "none"
     for units, tracked, generous in (
@@ -79,7 +79,7 @@ def _search(run: Run, reduced: Reduced, families: Families, by: str, *, exact: b
         try:
             with run.phase("recurrence"):
                 cap = np.inf if run.objective is None else run.objective
-                level = Level(family, len(problem.members()) - 1, tracked, lambda: run.stopped, cap)
+                level = LevelPipelines(family, len(problem.members()) - 1, tracked, lambda: run.stopped, cap)
                 value, steps = best_steps(level, level.top())
         except TimeoutError:
             return
@@ -100,7 +100,7 @@ def _search(run: Run, reduced: Reduced, families: Families, by: str, *, exact: b
             return
 
 
-def _some(run: Run, units: Units, tracked: bool, number: int = 0) -> Family | None:
+def _some(run: Run, units: Units, tracked: bool, number: int = 0) -> IdealStates | None:
     rng = np.random.default_rng([run.seed, number]) if number else None
     family, most = mixed(units, run.seed + number, lambda: run.stopped), units.order.n_groups + 1
     while not _affordable(run, family, tracked):
@@ -110,19 +110,19 @@ def _some(run: Run, units: Units, tracked: bool, number: int = 0) -> Family | No
     return family
 
 
-def _near(run: Run, units: Units, tracked: bool) -> Family | None:
+def _near(run: Run, units: Units, tracked: bool) -> IdealStates | None:
     families = around(units, units.ends(run.plan), lambda: run.stopped)
     return next((family for family in families if _affordable(run, family, tracked)), None)
 
 
-def _all(reduced: Reduced) -> Families:
-    def families(run: Run, units: Units, tracked: bool) -> Family | None:
+def _all(reduced: ReducedStages) -> Families:
+    def families(run: Run, units: Units, tracked: bool) -> IdealStates | None:
         found = all_ideals(units.order, _IDEALS, lambda: run.stopped)
         if found is None or run.stopped:
             if not run.stopped:
                 run.note(f"more than {_IDEALS} ideals: the best plan along some chains of them, with no proof")
             return None
-        family = Family(units, found, lambda: run.stopped)
+        family = IdealStates(units, found, lambda: run.stopped)
         if effort(family, tracked) > _QUICK and run.plan is None and not reduced.tried:
             along(run, reduced)
         # a plan to beat leaves most numbers out
@@ -134,7 +134,7 @@ def _all(reduced: Reduced) -> Families:
     return families
 
 
-def _affordable(run: Run, family: Family, tracked: bool, share: float = _SHARE) -> bool:
+def _affordable(run: Run, family: IdealStates, tracked: bool, share: float = _SHARE) -> bool:
     members = family.problem.members()
     tables = 2 * sum(m * (m if tracked else 1) for m in members[:-1])
     held = len(family) * (len(family) * tables if len(members) > 1 else 1000)

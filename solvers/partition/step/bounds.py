@@ -95,11 +95,11 @@ def room_bounds(
     """
     if not p.memory_binds:
         return
-    from gangplan.instances.certificates.rooms import Ops, passes, rooms_of  # its package is some files
+    from gangplan.instances.certificates.rooms import OpOrder, passes, rooms_of  # its package is some files
 
     first, index = (x.tolist() for x in p.predecessors)
     inputs = [index[first[v] : first[v + 1]] for v in range(p.n)]
-    ops = Ops(p.order.tolist(), inputs, p.fastest.tolist(), p.group_of.tolist(), p.group_memory.tolist())
+    ops = OpOrder(p.order.tolist(), inputs, p.fastest.tolist(), p.group_of.tolist(), p.group_memory.tolist())
 
     every = rooms_of(p.problem, [most(x, p.n) for x in p.capacity.tolist()])
     rooms = [room for room in every if room.size < p.group_memory.sum()]

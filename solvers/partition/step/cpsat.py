@@ -16,7 +16,7 @@ from gangplan.instances.graph import connected
 
 from ...cpsat_solver import cpsat_solver, minimise, start_from
 from ...run import OPTIMAL_GAP, Run, never
-from ..sizes import Covers, refine
+from ..sizes import CoverCuts, refine
 from .cpsat_model import StepModel, Transfers
 from .model import Prepared
 from .schedule import Sent, retime, sent_of
@@ -26,13 +26,13 @@ from .segments import segments
 def cpsat(run: Run, p: Prepared) -> None:
     """Minimise the makespan with CP-SAT, warm-started with the best plan; offers plans as they come."""
 
-    def build(covers: Covers) -> Formulation:
-        return Formulation(p, run.objective, run.plan, covers=covers, stopped=lambda: run.stopped)
+    def build(covers: CoverCuts) -> StepFormulation:
+        return StepFormulation(p, run.objective, run.plan, covers=covers, stopped=lambda: run.stopped)
 
     refine(run, "cpsat", build, lambda model: _solve(run, model))
 
 
-class Formulation:
+class StepFormulation:
     """The whole model of a problem, with a plan as its hint.
 
     Attributes:
@@ -48,7 +48,7 @@ class Formulation:
         *,
         symmetry: bool = True,
         cut: bool = True,
-        covers: Covers | None = None,
+        covers: CoverCuts | None = None,
         stopped: Callable[[], bool] = never,
     ) -> None:
         """Build it; no worse makespan than `objective`, that of `plan`, is looked for.
@@ -159,7 +159,7 @@ class Formulation:
         return retime(self.p, np.array(where, dtype=np.int32)[self.p.group_of], start.astype(float), sent)
 
 
-def _solve(run: Run, model: Formulation) -> None:
+def _solve(run: Run, model: StepFormulation) -> None:
     if run.bound is not None:
         model.at_least(run.bound)
     solver = cpsat_solver(run)

@@ -10,7 +10,7 @@ import numpy as np
 from ortools.sat.python import cp_model
 
 from ...run import never, watched
-from ..sizes import Covers, whole
+from ..sizes import CoverCuts, whole
 from .model import Prepared
 from .schedule import Sent
 from .segments import Segments, local_windows
@@ -33,7 +33,7 @@ class StepModel:
         cut: Segments,
         ceiling: int,
         *,
-        covers: Covers | None = None,
+        covers: CoverCuts | None = None,
         stopped: Callable[[], bool] = never,
     ) -> None:
         """Build all but the symmetry, the transfers and the hint.
@@ -43,7 +43,7 @@ class StepModel:
             stopped: whether to give up building; the model is then of no use.
         """
         self.p, self.cut, self.ceiling = p, cut, ceiling
-        self.covers = covers if covers is not None else Covers()
+        self.covers = covers if covers is not None else CoverCuts()
         self.model = cp_model.CpModel()
         self.stopped = stopped
         self.above, self.below = p.reach

@@ -38,7 +38,7 @@ _ROUNDS = 4
 """Of `polish`."""
 
 
-class Found(NamedTuple):
+class ListPlan(NamedTuple):
     """A plan: its makespan, the device of each group, a start for each op in their order, and its settings, if any."""
 
     length: float
@@ -47,7 +47,7 @@ class Found(NamedTuple):
     settings: FloatArray | None = None
 
 
-def plan_of(p: Prepared, room: Workroom, found: Found) -> StepPlan:
+def plan_of(p: Prepared, room: Workroom, found: ListPlan) -> StepPlan:
     """Return the plan with these devices of groups and this order of starts."""
     return placed(p, room, found.where, np.lexsort((p.rank, found.start)))
 
@@ -77,10 +77,10 @@ def list_schedule(run: Run, p: Prepared) -> None:
         run.offer(plan_of(p, room, found), "list_schedule")
 
 
-def search(p: Prepared, room: Workroom, rng: np.random.Generator, stopped: Callable[[], bool]) -> Iterator[Found]:
+def search(p: Prepared, room: Workroom, rng: np.random.Generator, stopped: Callable[[], bool]) -> Iterator[ListPlan]:
     """Yield ever better plans: on one device, of settings drawn and then bred, annealed."""
     best, vain = np.inf, 0
-    drawn, kept = [*(TOGETHER if p.contention else ()), HEFT, *draw(rng, DRAWN - 1)], list[Found]()
+    drawn, kept = [*(TOGETHER if p.contention else ()), HEFT, *draw(rng, DRAWN - 1)], list[ListPlan]()
     found = alone(p)
     while True:
         if found is not None:
@@ -101,10 +101,10 @@ def search(p: Prepared, room: Workroom, rng: np.random.Generator, stopped: Calla
         for _ in cool(p, s, _STEPS, _HOT, rng, stopped):
             if s.best < best * (1 - 1e-12):
                 best = s.best
-                yield Found(best, np.array(s.best_where), np.argsort(s.best_order).astype(float))
+                yield ListPlan(best, np.array(s.best_where), np.argsort(s.best_order).astype(float))
 
 
-def decode(p: Prepared, room: Workroom, settings: FloatArray) -> Found | None:
+def decode(p: Prepared, room: Workroom, settings: FloatArray) -> ListPlan | None:
     """Return the plan of settings, (D,); `None` if memory leads into a dead end."""
     a, label, bond = clustered(p, settings)
     state = ListState(room, a, prices_of(p.basis, settings), bond)
@@ -112,12 +112,12 @@ def decode(p: Prepared, room: Workroom, settings: FloatArray) -> Found | None:
         return None
     where, start, finish = np.asarray(state.where), np.array(room.start), np.array(room.finish)
     where = where if label is None else where[label]
-    return Found(polish(room, where[p.group_of], start, finish, _ROUNDS), where, start, settings)
+    return ListPlan(polish(room, where[p.group_of], start, finish, _ROUNDS), where, start, settings)
 
 
-def alone(p: Prepared) -> Found | None:
+def alone(p: Prepared) -> ListPlan | None:
     """Return the plan with everything on the one device that is fastest; `None` if none takes it."""
     if p.alone is None:
         return None
     seconds = float(p.time.sum(axis=1)[p.type_of[p.alone]])
-    return Found(seconds, np.full(p.n_groups, p.alone), p.rank.astype(float))
+    return ListPlan(seconds, np.full(p.n_groups, p.alone), p.rank.astype(float))

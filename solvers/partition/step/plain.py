@@ -13,7 +13,7 @@ import numpy as np
 from gangplan.instances import StepPlan, StepProblem
 from gangplan.instances.arrays import IntArray
 
-from ...plain import Formulation, New, Rows, Variable, add_up, both, refine
+from ...plain import Formulation, New, PlainRows, Variable, add_up, both, refine
 from ...run import Run
 from ..textbook import Textbook
 
@@ -60,7 +60,7 @@ def _solve(run: Run, by: str, new: New) -> None:
     refine(run, by, size, worst, lambda unit: _model(new(unit), run, by, t), t.covers.found)
 
 
-def _model(model: Rows, run: Run, by: str, t: Textbook) -> None:
+def _model(model: PlainRows, run: Run, by: str, t: Textbook) -> None:
     """Minimise the makespan Z: x[v][d] op v on device d, s[v] its start, e[v] its end."""
     x = [{d: model.binary("x", v, d) for d in t.devices} for v in t.ops]
     s, z, (time, _) = [model.amount(1, "s", v) for v in t.ops], model.amount(1, "Z"), t.units(model)

@@ -22,7 +22,7 @@ Sent = dict[tuple[int, int], float]
 """When each transfer starts, by (op, receiving device), seconds."""
 
 
-class Decoder:
+class OpDecoder:
     """The prepared problem as plain lists, which a loop over single ops reads fastest."""
 
     def __init__(self, p: Prepared) -> None:
@@ -51,7 +51,7 @@ class Partial:
         sent: when transfers start, with contention.
     """
 
-    def __init__(self, decoder: Decoder) -> None:
+    def __init__(self, decoder: OpDecoder) -> None:
         self.decoder = decoder
         n = len(decoder.before)
         self.start, self.finish = [0.0] * n, [0.0] * n
@@ -175,7 +175,7 @@ def retime(p: Prepared, device: IntArray, start: FloatArray, sent_at: Sent | Non
         sent_at: of each transfer that takes time, by (op, receiver); one that is missing goes when its op ends.
             Without contention unused.
     """
-    decoder, where = Decoder(p), np.asarray(device).tolist()
+    decoder, where = OpDecoder(p), np.asarray(device).tolist()
     tasks = _tasks(p, decoder, where, np.asarray(start).tolist(), sent_at or {})
     first, finish, sent = [0.0] * p.n, [0.0] * p.n, Sent()
     free = [0.0] * (p.n_devices + (len(p.links.names) if p.contention else 0))
@@ -197,7 +197,7 @@ def retime(p: Prepared, device: IntArray, start: FloatArray, sent_at: Sent | Non
     return as_plan(p, where, first, sent)
 
 
-def _tasks(p: Prepared, decoder: Decoder, device: list[int], start: list[float], sent_at: Sent) -> list[_Key]:
+def _tasks(p: Prepared, decoder: OpDecoder, device: list[int], start: list[float], sent_at: Sent) -> list[_Key]:
     """Return the keys of ops and transfers in an order in which each comes after what it waits for, else the least."""
     rank = p.rank.tolist()
     took = [decoder.seconds[d][v] for v, d in enumerate(device)]

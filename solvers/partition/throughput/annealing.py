@@ -51,7 +51,7 @@ def local_search(run: Run, q: Quotient) -> None:
     """Improve the best plan by simulated annealing; do nothing if there is none."""
     if run.plan is None or run.objective is None or run.stopped:
         return
-    search, n = _Search(run, q), q.n_groups
+    search, n = _GroupAnnealing(run, q), q.n_groups
     if not verify(run.problem, search.plan()).ok:
         return  # a plan that parts what is merged here, and has no like
     longest = n * min(_MOST, _PAIR * n)
@@ -68,7 +68,7 @@ def local_search(run: Run, q: Quotient) -> None:
             moves = min(longest, _LONGER[n > _MANY] * moves)
 
 
-class _Search:
+class _GroupAnnealing:
     def __init__(self, run: Run, q: Quotient) -> None:
         assert run.objective is not None
         self.run, self.q, self.data = run, q, PipelineArrays(q)

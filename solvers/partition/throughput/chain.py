@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from gangplan.instances.arrays import FloatArray
 
 from ...run import never
-from .ideals import Family, Index
+from .ideals import IdealOrder, Index
 
 STRICT = 1e-9
 """A chain must beat the threshold by this much, relatively, to count."""
@@ -40,7 +40,7 @@ _Block = tuple[slice, Index, FloatArray]
 
 
 @dataclass(frozen=True)
-class _State:
+class _ChainState:
     """The ideals that can end a number of stages, with their value f and where each came from."""
 
     ideals: Index
@@ -49,18 +49,18 @@ class _State:
     kind: Index
 
 
-def best_chain(family: Family, threshold: float, stopped: Callable[[], bool] = never) -> tuple[float, Chain] | None:
+def best_chain(family: IdealOrder, threshold: float, stopped: Callable[[], bool] = never) -> tuple[float, Chain] | None:
     """Return the chain of least maximum load below `threshold` and its load, or `None`; `TimeoutError` if stopped."""
-    return _Recurrence(family, threshold * (1 - STRICT)).run(stopped)
+    return _ChainRecurrence(family, threshold * (1 - STRICT)).run(stopped)
 
 
-def effort(family: Family, threshold: float) -> float:
+def effort(family: IdealOrder, threshold: float) -> float:
     """Return about how many pairs of ideals `best_chain` would look at."""
-    return _Recurrence(family, threshold).effort()
+    return _ChainRecurrence(family, threshold).effort()
 
 
-class _Recurrence:
-    def __init__(self, family: Family, cap: float) -> None:
+class _ChainRecurrence:
+    def __init__(self, family: IdealOrder, cap: float) -> None:
         self.family, self.cap = family, cap
         self.counts: list[int] = family.q.counts.tolist()
         # equal devices ask for the same loads again and again: keep them if they fit
@@ -68,9 +68,9 @@ class _Recurrence:
         self.memory: dict[tuple[int, int], tuple[Index, FloatArray]] | None = {} if keep else None
 
     def run(self, stopped: Callable[[], bool]) -> tuple[float, Chain] | None:
-        states: dict[tuple[int, ...], _State] = {}
+        states: dict[tuple[int, ...], _ChainState] = {}
         none = (0,) * len(self.counts)
-        states[none] = _State(np.array([0]), np.zeros(1), np.array([-1]), np.array([-1]))
+        states[none] = _ChainState(np.array([0]), np.zeros(1), np.array([-1]), np.array([-1]))
         # counts in lexicographic order: what a state needs has been computed before it
         for used in product(*(range(n + 1) for n in self.counts)):
             if used != none:
@@ -107,8 +107,8 @@ class _Recurrence:
         )
 
     def _extend(
-        self, states: dict[tuple[int, ...], _State], used: tuple[int, ...], stopped: Callable[[], bool]
-    ) -> _State:
+        self, states: dict[tuple[int, ...], _ChainState], used: tuple[int, ...], stopped: Callable[[], bool]
+    ) -> _ChainState:
         n = len(self.family.ideals)
         value, previous, kind = np.full(n, np.inf), np.full(n, -1), np.full(n, -1)
         first, last = self._window(np.array(used))
@@ -126,7 +126,7 @@ class _Recurrence:
                 values = worst[best, np.arange(len(ends))]
                 self._improve(value, previous, kind, ends, values, source.ideals[rows][best], t)
         kept = np.flatnonzero(value < self.cap)
-        return _State(kept, value[kept], previous[kept], kind[kept])
+        return _ChainState(kept, value[kept], previous[kept], kind[kept])
 
     @staticmethod
     def _improve(
@@ -145,7 +145,7 @@ class _Recurrence:
         )
         return int(start), int(stop)
 
-    def _blocks(self, source: _State, t: int, first: int, last: int) -> Iterator[_Block]:
+    def _blocks(self, source: _ChainState, t: int, first: int, last: int) -> Iterator[_Block]:
         if self.memory is None:
             for a in range(0, len(source.ideals), _ROWS):
                 rows = source.ideals[a : a + _ROWS]
@@ -175,7 +175,7 @@ class _Recurrence:
                 total += _ROWS * (stop - start)
         return total
 
-    def _trace(self, states: dict[tuple[int, ...], _State], used: tuple[int, ...]) -> Chain:
+    def _trace(self, states: dict[tuple[int, ...], _ChainState], used: tuple[int, ...]) -> Chain:
         chain: Chain = []
         at = self.family.full
         while any(used):

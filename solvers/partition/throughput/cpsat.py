@@ -11,7 +11,7 @@ from gangplan.instances import PartitionPlan, precedence
 from ...cpsat_solver import parted
 from ...run import Run
 from ..device_model import DeviceModel
-from ..sizes import Covers, refine, whole
+from ..sizes import CoverCuts, refine, whole
 from .bounds import load_ceiling
 from .quotient import Quotient
 
@@ -22,13 +22,13 @@ the bound a bound."""
 
 def cpsat(run: Run, q: Quotient) -> None:
     """Minimise the maximum load with CP-SAT, warm-started with the best plan; offers plans as they come."""
-    refine(run, "cpsat", lambda covers: Model(q, run, covers), lambda model: model.solve(model.plan))
+    refine(run, "cpsat", lambda covers: ThroughputModel(q, run, covers), lambda model: model.solve(model.plan))
 
 
-class Model(DeviceModel):
+class ThroughputModel(DeviceModel):
     """A method a constraint; z is the maximum load, in units."""
 
-    def __init__(self, q: Quotient, run: Run, covers: Covers) -> None:
+    def __init__(self, q: Quotient, run: Run, covers: CoverCuts) -> None:
         """Build it; no plan worse than the best of `run` is looked for, and none at all once that has stopped."""
         units = min(max(_UNITS, _FINENESS * (q.n_groups + len(q.nets))), _MOST_UNITS)
         super().__init__(run, covers, load_ceiling(q), units, q.group_of)

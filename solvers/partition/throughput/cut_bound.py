@@ -45,7 +45,7 @@ def cut_bound(q: Quotient, threshold: float, stopped: Callable[[], bool], rounds
         return 0.0
     if threshold <= 0 or not q.work.any():
         return 0.0
-    cuts = _Cuts(q, int(q.counts[present[0]]), threshold)
+    cuts = _PricedCuts(q, int(q.counts[present[0]]), threshold)
     total = 0.0
     for _ in range(rounds):
         before = total
@@ -59,7 +59,7 @@ def cut_bound(q: Quotient, threshold: float, stopped: Callable[[], bool], rounds
     return min(threshold, (cuts.total_work + total) / cuts.k)
 
 
-class _Cuts:
+class _PricedCuts:
     def __init__(self, q: Quotient, k: int, threshold: float) -> None:
         self.q, self.k, self.threshold = q, k, threshold
         self.work = q.work

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from gangplan.instances.arrays import FloatArray
 
-from .kernels import PipelineArrays, PipelineState, cut, extend, improve, numbered
+from .cut_kernels import cut, extend, numbered
+from .kernels import PipelineArrays, PipelineState, improve
 
 Index = NDArray[np.int64]
 Stages = list[tuple[int, Index]]

@@ -85,7 +85,7 @@ def bits_of(ideals: list[int], count: int) -> BoolArray:
     return np.unpackbits(packed, axis=1, count=count, bitorder="little").view(np.bool_)
 
 
-class Family:
+class IdealOrder:
     """A set of ideals in the order of their work; indices are places in `ideals`.
 
     Args:

@@ -27,7 +27,7 @@ else:
     referee, tiny = on_demand("gangplan.solvers.partition", "referee tiny")
 
 
-class Reduced:
+class ReducedThroughput:
     """A problem after preprocessing, made once and shared by all methods of a solve."""
 
     def __init__(self, problem: PartitionProblem, stopped: Callable[[], bool] = never) -> None:
@@ -52,8 +52,8 @@ class Reduced:
         return orders.decoder_of(self.pipeline)
 
 
-def _prepare(run: Run) -> Reduced:
-    reduced = Reduced(run.problem, lambda: run.stopped)
+def _prepare(run: Run) -> ReducedThroughput:
+    reduced = ReducedThroughput(run.problem, lambda: run.stopped)
     if (reason := impossible(reduced.own)) is not None:
         run.prove_infeasible("sums", reason)
     else:
@@ -61,34 +61,34 @@ def _prepare(run: Run) -> Reduced:
     return reduced
 
 
-def _at_most(literals: int) -> Callable[[Reduced], bool]:
-    def suits(reduced: Reduced) -> bool:
+def _at_most(literals: int) -> Callable[[ReducedThroughput], bool]:
+    def suits(reduced: ReducedThroughput) -> bool:
         q = reduced.own
         return (q.n_groups + len(q.nets)) * int(q.counts.sum()) <= literals
 
     return suits
 
 
-def _start(run: Run, reduced: Reduced) -> None:
+def _start(run: Run, reduced: ReducedThroughput) -> None:
     """Offer a pipeline if there is no plan: a ceiling scales integers and cuts off trees."""
     if run.plan is None:
         _pipedream(run, reduced)
 
 
-def _pipedream(run: Run, reduced: Reduced) -> None:
+def _pipedream(run: Run, reduced: ReducedThroughput) -> None:
     if reduced.decoder is not None:
         orders.pipedream(run, reduced.decoder)
 
 
-def _bounds(run: Run, reduced: Reduced) -> None:
+def _bounds(run: Run, reduced: ReducedThroughput) -> None:
     bounds(run, reduced.own, reduced.own if run.problem.variant == "contiguous" else None)
 
 
-def _convex(run: Run, reduced: Reduced) -> None:
+def _convex(run: Run, reduced: ReducedThroughput) -> None:
     pipeline(run, reduced.pipeline, cycles.cyclic_bound(reduced.own))
 
 
-def _on_own(method: Callable[[Run, Quotient], None]) -> Callable[[Run, Reduced], None]:
+def _on_own(method: Callable[[Run, Quotient], None]) -> Callable[[Run, ReducedThroughput], None]:
     """Return `method` on the problem in its own variant."""
     return lambda run, reduced: method(run, reduced.own)
 

@@ -11,7 +11,7 @@ from ...run import Run
 from ..sizes import fits
 from .bounds import counting_bound, impossible, load_ceiling
 from .chain import best_chain, effort, groups_of
-from .ideals import Family, all_ideals
+from .ideals import IdealOrder, all_ideals
 from .quotient import Quotient
 
 _FAMILY_BYTES = 4e8
@@ -60,7 +60,7 @@ def pipeline(run: Run, q: Quotient, others: float = np.inf) -> None:
         with run.share(_LISTING):
             ideals = all_ideals(q, limit, lambda: run.stopped)
         small = ideals is not None and len(ideals) * q.n_groups < _BITS_A_SECOND * run.remaining()
-        family = Family(q, ideals, _ceiling(run, q)) if ideals is not None and small else None
+        family = IdealOrder(q, ideals, _ceiling(run, q)) if ideals is not None and small else None
     if run.stopped:
         return
     if ideals is None:
@@ -112,7 +112,7 @@ def bounds(run: Run, own: Quotient, contiguous: Quotient | None) -> None:
         raise_by("shares", "share bound", share_bounds(contiguous, run.bound, run.objective, stopped))
 
 
-def _exact(run: Run, q: Quotient, family: Family, others: float) -> None:
+def _exact(run: Run, q: Quotient, family: IdealOrder, others: float) -> None:
     """Find the optimum: a threshold that no chain beats is a bound, the first that one beats gives the best chain."""
     floor = run.bound if run.bound is not None else counting_bound(q)
     ceiling = _ceiling(run, q)
@@ -134,7 +134,7 @@ def _exact(run: Run, q: Quotient, family: Family, others: float) -> None:
             if run.objective is not None and family.ceiling > _FAR * run.objective:
                 # loads were rounded by shares of that ceiling
                 generous, ceiling = family.generous, run.objective
-                family = Family(q, family.ideals, ceiling)
+                family = IdealOrder(q, family.ideals, ceiling)
                 family.generous = generous
                 continue
             if family.generous:

@@ -10,7 +10,7 @@ from typing import Any
 
 from gangplan.instances import PartitionPlan, PartitionProblem
 
-from ...plain import Formulation, New, Rows, Variable, add_up, both, refine
+from ...plain import Formulation, New, PlainRows, Variable, add_up, both, refine
 from ...run import Run
 from ..textbook import Textbook
 from .quotient import planned
@@ -61,7 +61,7 @@ def _solve(run: Run, by: str, new: New) -> None:
 
 
 def assignment(
-    model: Rows, run: Run, by: str, t: Textbook, kinds: list[list[int]], plan: Callable[[Stages], PartitionPlan],
+    model: PlainRows, run: Run, by: str, t: Textbook, kinds: list[list[int]], plan: Callable[[Stages], PartitionPlan],
     known: Callable[[list[dict[int, Any]], Any], None] = lambda x, z: None,
 ) -> None:  # fmt: skip
     """Minimise Z: x[v][s] op v is in slot s, y[s][i] slot s is of type i, k[u][s] it pays for output u.
@@ -108,7 +108,7 @@ def assignment(
     model.minimise(z, made)
 
 
-def _order(model: Rows, t: Textbook, x: list[dict[int, Any]], variant: str) -> None:
+def _order(model: PlainRows, t: Textbook, x: list[dict[int, Any]], variant: str) -> None:
     """Add (C) or (V): what a slot holds is an up-set P less one inside it, Q, in a pipeline the P of the next slot."""
     slots, ends = range(len(x[0])), sorted({v for pair in t.order for v in pair})
 

@@ -14,7 +14,7 @@ from gangplan.instances.placement import Demand, Fleet, GangJob, SpeedModel
 
 from ...nodes import most_workers
 from ..prepare import GroupTree
-from .shared import Parts, Shared, SharedGang
+from .shared import FleetParts, Shared, SharedGang
 from .state import CPU, MOST, Long
 
 ANY = 2**31 - 1
@@ -67,7 +67,7 @@ def _need(demand: Demand) -> tuple[int, int, int, int]:
     return gpus, cpu, memory, nic
 
 
-class Nodes:
+class NodeCapacity:
     """What is free on each of m nodes, in whole numbers, so that what was taken comes back to the digit.
 
     Attributes:
@@ -86,14 +86,14 @@ class Nodes:
         self.taken = np.zeros(fleet.n_nodes, dtype=np.int64)
         self.guarded = np.zeros(fleet.n_nodes, dtype=bool)
         self.tree = GroupTree(fleet)
-        self._parts: dict[Shared, Parts] = {}
+        self._parts: dict[Shared, FleetParts] = {}
 
-    def parts(self, shared: Shared) -> Parts:
+    def parts(self, shared: Shared) -> FleetParts:
         """Return the parts of the fleet, one of which has a gang whole."""
         if shared not in self._parts:
             if len(self._parts) >= PARTS:
                 self._parts.clear()
-            self._parts[shared] = Parts(self.fleet, shared)
+            self._parts[shared] = FleetParts(self.fleet, shared)
         return self._parts[shared]
 
     def allowed(self, kind: Kind) -> BoolArray:
@@ -128,7 +128,7 @@ class Capacity:
     `free`: idle GPUs of each node, int64 (m,), a view.
     """
 
-    def __init__(self, nodes: Nodes, kind: Kind) -> None:
+    def __init__(self, nodes: NodeCapacity, kind: Kind) -> None:
         self.nodes, self.kind, self.tree = nodes, kind, nodes.tree
         self.free: Long = nodes.free[0]
         self._allowed = nodes.allowed(kind)

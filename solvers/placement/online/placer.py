@@ -14,7 +14,7 @@ from gangplan.instances.placement import Fleet, GangJob, PlacementPlan, Placemen
 
 from ...nodes import most_workers
 from ..policies import GANG_POLICIES, GangPolicy, serve
-from .capacity import Capacity, Kind, Nodes, demanded
+from .capacity import Capacity, Kind, NodeCapacity, demanded
 from .state import MOST, ChangeLog, Long
 
 ANY_MODEL = "any"
@@ -56,7 +56,7 @@ class Placer:
             one, same = np.ones(1), np.ones((len(fleet.gpu_types), 1))
             speeds = SpeedModel((ANY_MODEL,), fleet.gpu_types, same, one, one, 0 * one[None], 0 * one[None])
         self._fleet, self._policy = fleet, GANG_POLICIES[policy]
-        self._nodes = Nodes(replace(fleet, usable=np.ones(fleet.n_nodes, dtype=bool)), speeds)
+        self._nodes = NodeCapacity(replace(fleet, usable=np.ones(fleet.n_nodes, dtype=bool)), speeds)
         self.vacant, self.whole = self._nodes.free, self._nodes.free.copy()
         self.free: Long = self.vacant[0]
         self.taken, self.guarded = self._nodes.taken, self._nodes.guarded
@@ -247,7 +247,7 @@ class Placer:
         return allocation
 
     def _used(self, job: GangJob, allocation: Mapping[int, NodeAllocation]) -> Long:
-        """Return what the job uses of each of its nodes, in the units of `Nodes.free`, int64 (4, nodes).
+        """Return what the job uses of each of its nodes, in the units of `NodeCapacity.free`, int64 (4, nodes).
 
         Rounded once a node, so that it is the same whether the gang is counted by workers or by bundles of them.
         """

@@ -62,7 +62,7 @@ def level_groups(fleet: Fleet, level: str) -> Long:
     return np.asarray(at, dtype=np.int64)
 
 
-class Parts:
+class FleetParts:
     """The parts of a fleet, one of which has a gang whole, and finer ones in which it goes if one has the room.
 
     Attributes:

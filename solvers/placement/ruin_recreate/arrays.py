@@ -77,7 +77,7 @@ class BatchArrays:
     """
 
     def __init__(self, batch: Any) -> None:
-        """Copy the arrays of a `Batch`."""
+        """Copy the arrays of a `PreparedBatch`."""
         problem, jobs, fleet, count = batch.problem, batch.jobs, batch.problem.fleet, len(batch.jobs)
         goal = GOALS.index(problem.goal)
         self.jobs, self.nodes, self.goal, self.tolerance = count, batch.n_nodes, goal, TOLERANCE

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from gangplan.instances.verify import TOLERANCE
 
-from ..prepare import Batch, Indices, Rows
+from ..prepare import Indices, PreparedBatch, Rows
 from .arrays import BatchArrays, Placement
 from .search import search
 
@@ -51,7 +51,7 @@ class RuinRecreate:
     `until`: ends whatever is done early once it says so. `failed`: the job for which `insert` found no place.
     """
 
-    def __init__(self, batch: Batch, until: Callable[[], bool] = lambda: False) -> None:
+    def __init__(self, batch: PreparedBatch, until: Callable[[], bool] = lambda: False) -> None:
         self.batch, self.until = batch, until
         self.given = BatchArrays(batch)
         self.failed: int | None = None
@@ -123,7 +123,7 @@ def _rows(best: Indices, count: Indices) -> list[Rows]:
     ]
 
 
-def most_here(batch: Batch) -> int:
+def most_here(batch: PreparedBatch) -> int:
     """Return how many jobs a node holds at most: those that ask for least of what it has least of."""
     fleet, servers = batch.problem.fleet, np.array([job.servers > 0 for job in batch.jobs])
     needs: list[tuple[Any, Any]] = [

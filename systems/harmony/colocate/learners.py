@@ -88,7 +88,7 @@ def unseen(samples: Samples, members: int, seed: int) -> list[np.ndarray]:
     return [~samples.touching(found[e::members]) for e in range(members)]
 
 
-class Training(Trainer[ColocateSettings]):
+class ColocateTraining(Trainer[ColocateSettings]):
     """Fit an ensemble to a log, and then choose the way to place under the speeds that it predicts."""
 
     def __init__(self, settings: ColocateSettings, seed: int) -> None:

@@ -7,7 +7,7 @@ cdef class Past:
     cpdef void add(self, Float beta, Float sequential, Float efficient4, Float efficient16, Float gap) noexcept nogil
     cpdef Float turn(self, Int servers) noexcept nogil
 
-cdef class Decision:
+cdef class DegreeDecision:
     cdef readonly BlockTables tables
     cdef readonly Clusters at
     cdef readonly bint published
@@ -25,12 +25,12 @@ cdef class Decision:
     cdef Flags allowed
     cdef Sorting spoils
 
-cdef Int level_of(Decision d, Float turns) noexcept nogil
-cdef Int candidates(Decision d) noexcept nogil
-cdef void see(Decision d) noexcept nogil
+cdef Int level_of(DegreeDecision d, Float turns) noexcept nogil
+cdef Int candidates(DegreeDecision d) noexcept nogil
+cdef void see(DegreeDecision d) noexcept nogil
 cdef void _accumulate(Ints count, Int levels) noexcept nogil
-cdef void _allow(Decision d, Float limit) noexcept nogil
-cdef void _spare(Decision d, Int shape) noexcept nogil
-cdef void _take(Decision d, Int block, Int until) noexcept nogil
-cdef bint _leave(Decision d, Int k, Int choice, Float time) noexcept nogil
-cdef void _rows(Decision d, Int k) noexcept nogil
+cdef void _allow(DegreeDecision d, Float limit) noexcept nogil
+cdef void _spare(DegreeDecision d, Int shape) noexcept nogil
+cdef void _take(DegreeDecision d, Int block, Int until) noexcept nogil
+cdef bint _leave(DegreeDecision d, Int k, Int choice, Float time) noexcept nogil
+cdef void _rows(DegreeDecision d, Int k) noexcept nogil

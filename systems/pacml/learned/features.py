@@ -94,7 +94,7 @@ class Past:
 
 @final
 @cclass
-class Decision:
+class DegreeDecision:
     """A cluster of b blocks and n servers, and the decision on the job that arrives.
 
     Attributes:
@@ -164,7 +164,7 @@ class Decision:
         return start(self.at, 0, self.now, self.choice[candidate], self.times, self.kind, self.published)
 
 
-def level_of(d: Decision, turns: Float) -> Int:
+def level_of(d: DegreeDecision, turns: Float) -> Int:
     """Return the first level that is no sooner, or their number."""
     at: Int = 0
     while at < len(d.levels) and turns > d.levels[at] + EPSILON:
@@ -172,7 +172,7 @@ def level_of(d: Decision, turns: Float) -> Int:
     return at
 
 
-def candidates(d: Decision) -> Int:
+def candidates(d: DegreeDecision) -> Int:
     """Note the candidates and what they leave, and return their number; candidate 0 rejects the job."""
     limit = d.beta * d.times.sequential[d.kind]
     see(d)
@@ -200,7 +200,7 @@ def candidates(d: Decision) -> Int:
     return k
 
 
-def see(d: Decision) -> None:
+def see(d: DegreeDecision) -> None:
     """Find when each block is available, and count them by class and level, as candidate 0 leaves them."""
     levels: Int = len(d.levels)
     half: Int = len(d.count) // 2
@@ -227,7 +227,7 @@ def _accumulate(count: Ints, levels: Int) -> None:
             count[c] += count[c - 1]
 
 
-def _allow(d: Decision, limit: Float) -> None:
+def _allow(d: DegreeDecision, limit: Float) -> None:
     """Find which blocks are free and would do; of shapes with many, those that spoil the fewest free blocks."""
     d.per[:] = 0
     d.within[:] = 0.0
@@ -243,7 +243,7 @@ def _allow(d: Decision, limit: Float) -> None:
             _spare(d, s)
 
 
-def _spare(d: Decision, shape: Int) -> None:
+def _spare(d: DegreeDecision, shape: Int) -> None:
     k: Int = 0
     for b in range(len(d.level)):
         if d.allowed[b] and d.tables.shape[b] == shape:
@@ -256,7 +256,7 @@ def _spare(d: Decision, shape: Int) -> None:
         d.allowed[d.found[d.spoils.order[i]]] = False
 
 
-def _take(d: Decision, block: Int, until: Int) -> None:
+def _take(d: DegreeDecision, block: Int, until: Int) -> None:
     """Count what a candidate takes: blocks that share a server with it and are available before level `until`."""
     levels: Int = len(d.levels)
     half: Int = len(d.taken) // 2
@@ -275,7 +275,7 @@ def _take(d: Decision, block: Int, until: Int) -> None:
                         d.taken[at + until] -= 1
 
 
-def _leave(d: Decision, k: Int, choice: Int, time: Float) -> bint:
+def _leave(d: DegreeDecision, k: Int, choice: Int, time: Float) -> bint:
     """Note a candidate, and return whether no block before has the same shape and leaves the same."""
     d.choice[k], d.time[k] = choice, time
     _accumulate(d.taken, len(d.levels))
@@ -292,7 +292,7 @@ def _leave(d: Decision, k: Int, choice: Int, time: Float) -> bint:
     return True
 
 
-def _rows(d: Decision, k: Int) -> None:
+def _rows(d: DegreeDecision, k: Int) -> None:
     """Write the features: counts by density and presence, then what is known of the past, the job, the candidate."""
     n, at = d.past.jobs, len(d.past.needs)
     for c in range(len(d.features)):

@@ -17,7 +17,7 @@ from gangplan.solvers.native import Random
 
 from ..arrivals import ArrivalCase
 from ..simulate import Acceptance, RampState
-from .features import Decision, Past
+from .features import DegreeDecision, Past
 from .parts import WHOLE
 from .tables import BlockTables, Long, TypeTimes, tables
 from .worth import FUTURES, Plans
@@ -95,7 +95,7 @@ class PastPlans:
         if self._case is not state.case:
             if state.blocks.n_servers > WHOLE:
                 raise InstanceError("cluster", f"has {state.blocks.n_servers} servers; plans are for at most {WHOLE}")
-            self._case, self._decision = state.case, Decision(tables(state.blocks))
+            self._case, self._decision = state.case, DegreeDecision(tables(state.blocks))
         decision, m = self._decision, int(state.case.model[state.index])
         self._futures.begin(state, decision.tables)
         k = decision.look(state.ends, state.now, gap(state), self._futures.times, m, state.fraction, Past())

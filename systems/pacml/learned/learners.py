@@ -17,7 +17,7 @@ from gangplan.learned.training.ragged import rows_of, segment_max, soft_cross_en
 from gangplan.learned.training.trainer import Trainer
 
 from ..arrivals import DISTRIBUTIONS
-from .features import Decision
+from .features import DegreeDecision
 from .network import BlockNetwork, Weights
 from .recipe import VALIDATION, PacmlSettings
 from .tables import TypeTimes
@@ -25,7 +25,7 @@ from .teacher import Taught, TeacherLabels, corrected, taught
 from .values import ArrivalEpisode, Scenario, published
 
 
-def run_episode(episode: ArrivalEpisode, times: TypeTimes, weights: Weights, decision: Decision) -> FloatArray:
+def run_episode(episode: ArrivalEpisode, times: TypeTimes, weights: Weights, decision: DegreeDecision) -> FloatArray:
     """Play a case by the best score, and return when each job ends, infinite of those blocked, float64 (n,)."""
     finish, row = np.full(len(episode.kind), np.inf), np.asarray(decision.row)
     decision.begin(times)
@@ -65,7 +65,7 @@ class Validation:
         return {"score": float(np.mean(list(rates.values()))), **rates}
 
 
-class Training(Trainer[PacmlSettings]):
+class PacmlTraining(Trainer[PacmlSettings]):
     """Imitate the teachers, then again with labels of states that the network comes to."""
 
     def __init__(self, settings: PacmlSettings, seed: int) -> None:

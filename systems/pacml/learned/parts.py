@@ -18,7 +18,7 @@ from gangplan.instances.arrays import IntArray
 from gangplan.instances.ramp import collective_cost, server_index
 
 from ..jobs import Blocks
-from .features import Decision
+from .features import DegreeDecision
 from .tables import BlockTables, Long, tables
 
 WHOLE = 64
@@ -31,7 +31,7 @@ Extent = tuple[int, int, int]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Part:
+class ClusterPart:
     """A part of a cluster; n servers, b blocks.
 
     Attributes:
@@ -42,32 +42,32 @@ class Part:
 
     servers: Long
     block: Long
-    decision: Decision
+    decision: DegreeDecision
 
 
-def parts(blocks: Blocks, *, choose: bool) -> list[Part]:
+def parts(blocks: Blocks, *, choose: bool) -> list[ClusterPart]:
     """Return the parts of a cluster, one if no block is chosen; no block is in two, those across parts are left out."""
     whole = tables(blocks)
     if whole.n <= WHOLE or not choose:
-        return [Part(np.arange(whole.n), np.arange(blocks.n_blocks), Decision(whole, choose=choose))]
+        return [ClusterPart(np.arange(whole.n), np.arange(blocks.n_blocks), DegreeDecision(whole, choose=choose))]
     topology = blocks.topology
     cuts = [np.array_split(np.arange(k), -(-k // most)) for k, most in zip(_size(blocks), extent(blocks), strict=True)]
     sign = np.random.default_rng(0).integers(1, 2**62, whole.n)
     signed = _signed(blocks.servers, sign)
     order = np.argsort(signed)
-    made: dict[Extent, Decision] = {}
+    made: dict[Extent, DegreeDecision] = {}
     found = []
     for group, rack, server in product(*cuts):
         i, j, k = (axis.ravel().astype(np.int32) for axis in np.meshgrid(group, rack, server, indexing="ij"))
         servers = server_index(topology, i, j, k).astype(np.int64)
         size = len(group), len(rack), len(server)
         if size not in made:
-            made[size] = Decision(_part(blocks, np.asarray(whole.fast), servers))
+            made[size] = DegreeDecision(_part(blocks, np.asarray(whole.fast), servers))
         # a shift takes the blocks of the first part of an extent to those of this one
         local = np.asarray(made[size].tables.servers)
         shifted = np.where(local >= 0, servers[local], -1)
         block = order[np.searchsorted(signed[order], _signed(shifted, sign))]
-        found.append(Part(servers, block, made[size]))
+        found.append(ClusterPart(servers, block, made[size]))
     return found
 
 

@@ -126,7 +126,7 @@ RECIPE = Recipe(
     about="how far to split a job that arrives on a RAMP cluster, and on which block of servers it runs",
     config=PacmlSettings,
     stages=staged(
-        f"{__package__}.learners:Training",
+        f"{__package__}.learners:PacmlTraining",
         lambda of: [
             StageSpec("imitation", of.imitation_updates, of.validate_every),
             StageSpec("correction", of.corrected_updates, of.validate_every),

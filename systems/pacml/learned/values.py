@@ -22,7 +22,7 @@ from gangplan.solvers.native import Random
 from ..arrivals import ArrivalCase, Fractions, arrivals
 from ..jobs import Blocks, JobType, read_types
 from ..step import Units
-from .features import MOST, N_LEVELS, Decision
+from .features import MOST, N_LEVELS, DegreeDecision
 from .recipe import TRAINING
 from .tables import BlockTables, Long, TypeTimes, tables
 from .worth import COUNTED, SHAPE, STEPS, Teacher, add_equations
@@ -88,9 +88,9 @@ class Scenario:
         """Return the types' arrays."""
         return TypeTimes(self.types, published=True)
 
-    def decision(self, *, choose: bool) -> Decision:
+    def decision(self, *, choose: bool) -> DegreeDecision:
         """Return what decisions are made in, of blocks or of degrees."""
-        return Decision(self.tables, choose=choose, kinds=len(self.types) if self.told else 0)
+        return DegreeDecision(self.tables, choose=choose, kinds=len(self.types) if self.told else 0)
 
     def episode(self, name: str, case: ArrivalCase, label: str = "") -> ArrivalEpisode:
         """Return a case of the set `name`, under another name if there is a `label`."""
@@ -153,7 +153,7 @@ def value_table(
 
 
 def watch(
-    episode: ArrivalEpisode, times: TypeTimes, table: FloatArray, decision: Decision, seed: int
+    episode: ArrivalEpisode, times: TypeTimes, table: FloatArray, decision: DegreeDecision, seed: int
 ) -> tuple[Long, FloatArray]:
     """Play an episode, without chance if the seed is below 0.
 

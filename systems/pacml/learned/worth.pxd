@@ -1,5 +1,5 @@
 from gangplan.solvers.native cimport Float, Floats, Floats2, Floats3, Int, Ints, Ints2, Ints3, Random, Sorting, Word, Words2
-from gangplan.systems.pacml.learned.features cimport Decision, candidates, see
+from gangplan.systems.pacml.learned.features cimport DegreeDecision, candidates, see
 from gangplan.systems.pacml.learned.tables cimport BlockTables, TypeTimes, start
 
 cdef class Plans:
@@ -17,7 +17,7 @@ cdef class Plans:
 cdef class Teacher:
     cdef readonly Random random
     cdef Plans plans
-    cdef Decision ahead
+    cdef DegreeDecision ahead
     cdef bint planned
     cdef readonly bint published
     cdef Int futures
@@ -27,10 +27,10 @@ cdef class Teacher:
     cdef Floats beta, played, found
     cdef Sorting best
 
-cdef Float _worth(Teacher t, Decision d, Int i) noexcept nogil
-cdef void _weigh(Teacher t, Decision d, Int k, Floats out) noexcept nogil
-cdef void _look_ahead(Teacher t, Decision d, Int k, Floats out) noexcept nogil
-cdef Float _played(Teacher t, Decision ahead, Decision d, Int choice, Int first) noexcept nogil
+cdef Float _worth(Teacher t, DegreeDecision d, Int i) noexcept nogil
+cdef void _weigh(Teacher t, DegreeDecision d, Int k, Floats out) noexcept nogil
+cdef void _look_ahead(Teacher t, DegreeDecision d, Int k, Floats out) noexcept nogil
+cdef Float _played(Teacher t, DegreeDecision ahead, DegreeDecision d, Int choice, Int first) noexcept nogil
 cdef Int _arrivals(Float time, Float gap) noexcept nogil
 cdef void _hindsight(Plans p, Int k, Float gap, Int kind, Floats out) noexcept nogil
 cdef void _plan(Plans p, Int k, Float gap, Int kind) noexcept nogil

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from gangplan.instances.arrays import FloatArray
 from gangplan.solvers.native import Random, Sorting
 
-from .features import LEVELS, MOST, Decision
+from .features import LEVELS, MOST, DegreeDecision
 from .tables import DEGREES
 
 if not cython.compiled:
@@ -129,7 +129,7 @@ class Teacher:
         kind, beta: jobs of which futures are drawn, as of `Plans`; none to go by the table alone, which is 500 times
             faster.
         planned: whether futures are planned; else played on by the table.
-        published: whether candidates are degrees, see `Decision`.
+        published: whether candidates are degrees, see `DegreeDecision`.
         plans, ahead, random: in which and by which they are.
         drawn, played, found: jobs of `PLAYED` futures, what comes of the rows that are played on, what rows are worth.
         best: the order of the rows.
@@ -145,14 +145,14 @@ class Teacher:
         self.futures, self.discount, self.random = PLAYED, GAMMA, Random(seed)
         self.planned, self.published = planned and len(kind) > 0, not choose
         self.drawn, self.played, self.found = np.zeros(PLAYED * HORIZON, np.int64), np.zeros(TRIED), np.zeros(MOST)
-        self.ahead, self.best = Decision(tables, choose=choose), Sorting(MOST)
+        self.ahead, self.best = DegreeDecision(tables, choose=choose), Sorting(MOST)
         self.ahead.begin(times)
         self.kind, self.beta = np.array(kind, np.int64), np.array(beta, np.float64)
         if len(kind):
             self.plans = Plans(tables, times, self.random)
             self.plans.draw_from(kind, beta)
 
-    def judge(self, d: Decision, k: Int, out: Floats) -> None:
+    def judge(self, d: DegreeDecision, k: Int, out: Floats) -> None:
         """Write what each of the k candidates of a decision is worth to the teacher."""
         if not 0 <= k <= min(len(d.level) + 1, MOST, len(out)) or d.published != self.published:
             raise ValueError(f"{k} candidates of {len(out)} for a teacher of others")
@@ -205,7 +205,7 @@ def add_equations(columns: Ints2, reward: Floats, a: Floats2, b: Floats) -> None
                     b[k] += z * reward[i + 1]
 
 
-def _worth(t: Teacher, d: Decision, i: Int) -> Float:
+def _worth(t: Teacher, d: DegreeDecision, i: Int) -> Float:
     """Return what a state is worth by the numbers of blocks available that a candidate leaves."""
     total: Float = 0.0
     levels, last = len(d.levels), len(t.column) - 1
@@ -216,12 +216,12 @@ def _worth(t: Teacher, d: Decision, i: Int) -> Float:
     return total
 
 
-def _weigh(t: Teacher, d: Decision, k: Int, out: Floats) -> None:
+def _weigh(t: Teacher, d: DegreeDecision, k: Int, out: Floats) -> None:
     for i in range(k):
         out[i] = _worth(t, d, i) + (1.0 if i > 0 else 0.0)
 
 
-def _look_ahead(t: Teacher, d: Decision, k: Int, out: Floats) -> None:
+def _look_ahead(t: Teacher, d: DegreeDecision, k: Int, out: Floats) -> None:
     """Play on from the most promising rows by the table, and write what comes of them in place of what they seem worth.
 
     All are played on with the same futures. Rows that are not played on are worth no more than before, and less than
@@ -246,7 +246,7 @@ def _look_ahead(t: Teacher, d: Decision, k: Int, out: Floats) -> None:
         out[t.best.order[a]] = t.played[a]
 
 
-def _played(t: Teacher, ahead: Decision, d: Decision, choice: Int, first: Int) -> Float:
+def _played(t: Teacher, ahead: DegreeDecision, d: DegreeDecision, choice: Int, first: Int) -> Float:
     """Return what comes of a choice in the future that begins with the job drawn at `first`."""
     total: Float = 0.0
     worth: Float = 1.0

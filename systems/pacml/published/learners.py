@@ -99,7 +99,7 @@ class Arriving:
             getattr(self, name)[:] = state[name]
 
 
-class Training(Trainer[PublishedSettings]):
+class PublishedTraining(Trainer[PublishedSettings]):
     """PPO of each distribution's network."""
 
     def __init__(self, settings: PublishedSettings, seed: int) -> None:

@@ -66,7 +66,7 @@ RECIPE = Recipe(
     about="how far to split a job that arrives on a RAMP cluster, as PAC-ML was published",
     config=PublishedSettings,
     stages=staged(
-        f"{__package__}.learners:Training",
+        f"{__package__}.learners:PublishedTraining",
         lambda of: [StageSpec(f"ppo-{i}", of.rl_updates, of.validate_every) for i in range(4)],
     ),
     load=Later(f"{__package__}.policy:PublishedPolicy.load"),

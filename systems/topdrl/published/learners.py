@@ -108,7 +108,7 @@ TEMPERATURE = 0.05
 """Of the teacher's regrets, as shares of the mean JCT or so."""
 
 
-class Training(Trainer[TopdrlSettings]):
+class TopdrlTraining(Trainer[TopdrlSettings]):
     """Imitation of a teacher, then PPO."""
 
     make, values = ImageNetwork, ImageCritic

@@ -13,7 +13,7 @@ from gangplan.instances import InstanceError
 from gangplan.instances.arrays import require_choice
 from gangplan.learned.policy.network import NetworkPolicy
 from gangplan.simulator.gangs.allocate import ALLOCATORS, allocate
-from gangplan.simulator.gangs.arrays import ARRIVED, RUNNING, WAITING, Cluster, Jobs, State
+from gangplan.simulator.gangs.arrays import ARRIVED, RUNNING, WAITING, GpuRacks, Jobs, State
 from gangplan.simulator.gangs.step import advance, start
 
 from ..image import SCALARS
@@ -150,7 +150,7 @@ class TopdrlPolicy(NetworkPolicy):
         super().__init__(network, settings)
         self.step, self.allocator = step, ALLOCATORS.index(name)
 
-    def finish(self, jobs: Jobs, cluster: Cluster, state: State) -> None:
+    def finish(self, jobs: Jobs, cluster: GpuRacks, state: State) -> None:
         """Run from a state to the end, where all jobs have a start and a finish.
 
         Raises:
@@ -178,7 +178,7 @@ class TopdrlPolicy(NetworkPolicy):
         mask[-1] = state.count[RUNNING] > 0 or state.count[ARRIVED] < len(jobs.submit)
         return mask
 
-    def _decide(self, jobs: Jobs, cluster: Cluster, state: State, mask: NDArray[np.bool_], take: Any) -> int:
+    def _decide(self, jobs: Jobs, cluster: GpuRacks, state: State, mask: NDArray[np.bool_], take: Any) -> int:
         """Return the slot whose job starts, and write what it takes; or the number of slots, to wait."""
         alone = [(jobs, state)]
         if self.settings.decides == "job":

@@ -119,7 +119,7 @@ RECIPE = Recipe(
     about="which job of the queue starts next on a cluster where close GPUs are faster",
     config=TopdrlSettings,
     stages=staged(
-        f"{__package__}.learners:Training",
+        f"{__package__}.learners:TopdrlTraining",
         lambda of: [
             StageSpec("imitation", of.imitation_updates, of.imitation_updates // 5),
             StageSpec("rl", of.rl_updates, of.validate_every),

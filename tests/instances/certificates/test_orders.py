@@ -11,8 +11,8 @@ import pytest
 
 from gangplan import solve, verify_bound
 from gangplan.instances import InstanceError
-from gangplan.instances.certificates.orders import EACH, Orders
-from gangplan.instances.certificates.windows import MOST, Windows, effort
+from gangplan.instances.certificates.orders import EACH, OrdersCertificate
+from gangplan.instances.certificates.windows import MOST, WindowsCertificate, effort
 from gangplan.instances.generators import generate
 from gangplan.solvers.method import suite
 
@@ -22,7 +22,7 @@ TOOLS = suite("pipeline")
 def refuted(problem: object, threshold: float) -> bool:
     """Return whether no plan takes less than a threshold, as the certificate says."""
     try:
-        bound = verify_bound(problem, Orders(Fraction(threshold), MOST))
+        bound = verify_bound(problem, OrdersCertificate(Fraction(threshold), MOST))
     except InstanceError as error:
         assert "a plan may be below it" in str(error)
         return False
@@ -43,9 +43,9 @@ def test_against_enumeration(seed: int) -> None:
     best = TOOLS.optimum(problem)
     if not problem.barrier:
         with pytest.raises(InstanceError, match="is of steps with a barrier"):
-            verify_bound(problem, Orders(Fraction(1), MOST))
+            verify_bound(problem, OrdersCertificate(Fraction(1), MOST))
     elif best is None:
-        assert verify_bound(problem, Orders(Fraction(1), MOST)) == inf
+        assert verify_bound(problem, OrdersCertificate(Fraction(1), MOST)) == inf
     else:
         assert refuted(problem, best * (1 - 1e-9)) and not refuted(problem, best * (1 + 1e-9))
 
@@ -56,7 +56,7 @@ def test_against_enumeration(seed: int) -> None:
 def test_what_windows_leaves_open(devices: int, micro_batches: int, memory: int, value: int) -> None:
     """Points of the frontier that windows does not prove are certified."""
     problem = generate("micro_batches", devices=devices, micro_batches=micro_batches, memory=memory)
-    assert Windows(MOST).bound(problem) < value - 0.5 and refuted(problem, value)
+    assert WindowsCertificate(MOST).bound(problem) < value - 0.5 and refuted(problem, value)
     assert solve(problem, 30, workers=1).standing == "OPTIMAL (certified)"
 
 
@@ -74,4 +74,4 @@ def test_steps() -> None:
     """A certificate that allows for too few steps is refused."""
     problem = generate("micro_batches", devices=2, micro_batches=2)
     with pytest.raises(InstanceError, match="steps: the search is not over in so many"):
-        verify_bound(problem, Orders(Fraction(7), effort(problem) + EACH - 1))
+        verify_bound(problem, OrdersCertificate(Fraction(7), effort(problem) + EACH - 1))

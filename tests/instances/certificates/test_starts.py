@@ -12,7 +12,7 @@ import pytest
 
 from gangplan.instances import InstanceError
 from gangplan.instances.certificates import certifies, verify_bound
-from gangplan.instances.certificates.starts import Starts
+from gangplan.instances.certificates.starts import StartsCertificate
 from gangplan.instances.schedule import MoldableJob, NodePool, Pool, ScheduleProblem
 from gangplan.solvers import Run
 from gangplan.solvers.method import suite
@@ -113,7 +113,7 @@ def test_any_threshold_and_prices_against_enumeration(clock: float) -> None:
         prices = tuple(Fraction(x) for x in (rng.random(len(times) - 1) ** 4 * 3).tolist())
         for factor in (0.5, 1 - 1e-8, 1.01, 1.5):  # optima are rounded
             threshold = Fraction(zero) + Fraction((optimum - zero) * factor)
-            made = Starts(threshold, times, prices, 10**6 * int(rng.integers(2)))
+            made = StartsCertificate(threshold, times, prices, 10**6 * int(rng.integers(2)))
             try:
                 bound = verify_bound(problem, made)
             except InstanceError as error:

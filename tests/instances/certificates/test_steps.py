@@ -14,7 +14,7 @@ import gangplan
 from benchmarks.shops import FT06
 from gangplan.instances import Cluster, InstanceError, Level, OpGraph, StepProblem, TreeTopology
 from gangplan.instances.certificates import verify_bound
-from gangplan.instances.certificates.steps import Search, series_of
+from gangplan.instances.certificates.steps import StepSearch, series_of
 from gangplan.instances.readers.shops import parse_jobshop
 from gangplan.solvers.method import suite
 
@@ -75,12 +75,12 @@ def test_like_batches_take_turns() -> None:
     assert best == pytest.approx(20, rel=1e-6)
     assert proves(problem, best * (1 - 1e-7), steps=500)
     assert not proves(problem, best * (1 + 1e-6))
-    turns = Search(problem, Fraction(20), EVERY).turns(problem)
+    turns = StepSearch(problem, Fraction(20), EVERY).turns(problem)
     assert turns == tuple((v, v + 2) for v in range(10))
     sent, time = np.array([1.0, 2, 1, 1, 1, 1]), np.array([[2.0, 3, 2.5, 3, *[2, 3] * 4]])
     for changes in ({"edge_bytes": sent}, {"time": time}):
         other = replace(problem, graph=replace(problem.graph, **changes))
-        assert all({2, 3}.isdisjoint(x) for x in Search(other, Fraction(20), EVERY).turns(other))
+        assert all({2, 3}.isdisjoint(x) for x in StepSearch(other, Fraction(20), EVERY).turns(other))
 
 
 def test_parts_of_a_series() -> None:
@@ -135,7 +135,7 @@ def tiny(seed: int) -> StepProblem:
 
 def shown(problem: StepProblem, optimum: float) -> Iterator[Fraction]:
     """Yield the longest share of the optimum that each part of the series is shown to take."""
-    search = Search(problem, Fraction(optimum), EVERY)
+    search = StepSearch(problem, Fraction(optimum), EVERY)
     for part in series_of(problem):
         low, high = Fraction(0), Fraction(2)
         while high - low > Fraction(1, 1000):
@@ -159,7 +159,7 @@ def test_tiny_trees_copies_and_series_against_enumeration() -> None:
             continue
         tight += proves(problem, Fraction(best) * (1 - Fraction(1, 10**7)))
         assert not any(proves(problem, Fraction(best) * x) for x in (1 + Fraction(1, 10**6), Fraction(3, 2))), seed
-        turns += bool(Search(problem, Fraction(best), EVERY).turns(problem))
+        turns += bool(StepSearch(problem, Fraction(best), EVERY).turns(problem))
         series += len(series_of(problem)) > 1
         assert sum(shown(problem, best)) <= 1, seed
     assert tight > 20 and turns > 5 and series > 5
@@ -187,7 +187,7 @@ def test_edges_are_found() -> None:
     their machine, the end is at 9 + 3 s. In 12 s op 2 is last; two of them alone take 9 s either way.
     """
     problem = parse_jobshop("3 2\n0 3 1 3\n0 3 1 3\n0 3 1 0\n")
-    search = Search(problem, Fraction(12), EVERY)
+    search = StepSearch(problem, Fraction(12), EVERY)
     second = search.goal // 4
     search.took = [second, 0, second, 0, second, 0]
     assert search.ends([0, 2, 4], [0] * 6, [second, 0, second, 0, 0, 0]) == {(0, 4), (2, 4)}

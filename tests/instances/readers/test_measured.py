@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gangplan.instances import InstanceError
-from gangplan.instances.readers.measured import Pairs, Steps, read_measured
+from gangplan.instances.readers.measured import MeasuredSteps, Pairs, read_measured
 
 
 def test_gavel(data: Path) -> None:
@@ -38,7 +38,7 @@ def test_deepshare(data: Path) -> None:
 def test_pollux(data: Path) -> None:
     """The digits of a placement are the workers on each node."""
     (steps,) = read_measured(data / "pollux" / "bert-placements.csv")
-    assert isinstance(steps, Steps)
+    assert isinstance(steps, MeasuredSteps)
     assert steps.name == "bert"
     i = steps.placement.index("112")
     assert (steps.nodes[i], steps.workers[i], steps.most[i]) == (3, 4, 2)

@@ -18,7 +18,7 @@ from gangplan.simulator.gangs.formula import EVOLVED, finish
 from gangplan.simulator.gangs.mixes import MIXES, told_means
 from gangplan.simulator.gangs.step import advance, start
 from gangplan.simulator.gangs.traffic import TRAIN, episode
-from gangplan.systems.topdrl.rules import Patient
+from gangplan.systems.topdrl.rules import TopdrlPatient
 
 from ..conftest import CORRECTED, GnnSettings, World, drawn, world_of
 
@@ -39,13 +39,13 @@ def mixed(name: str, fleet: Fleet, seed: int) -> World:
 def test_the_untrained_network_is_patient(
     make_policy: Callable[..., Any], unequal: Fleet, mix: str, size: str, messages: bool
 ) -> None:
-    """To the bit: its scores begin at 0, and the best candidate of the rule it corrects is what `Patient` does."""
+    """To the bit: its scores begin at 0, and the best candidate of the rule it corrects is `TopdrlPatient`'s."""
     for seed in range(2):
         world = mixed(mix, FLEETS.get(size, unequal), seed)
         settings = GnnSettings(width=8, rounds=2, messages=messages)
         assert world.play(make_policy(seed, 0.0, settings)) >= len(world.jobs.submit)
         named = world.again()
-        Patient().finish(named.jobs, named.cluster, named.state)
+        TopdrlPatient().finish(named.jobs, named.cluster, named.state)
         for ours, theirs in zip(*([*x.state.arrays().values()][-4:] for x in (world, named)), strict=True):
             assert np.array_equal(ours, theirs)
         assert np.array_equal(world.state.held, named.state.held)
@@ -110,12 +110,12 @@ def test_what_jobs_are_like(make_world: Callable[..., Any]) -> None:
 
 @pytest.mark.parametrize("number", range(8))
 def test_patient_on_what_is_learned_from(make_policy: Callable[..., Any], number: int) -> None:
-    """The untrained network is `Patient` on workloads of training, too: other clusters, lognormal lengths."""
+    """The untrained network is `TopdrlPatient` on workloads of training, too: other clusters, lognormal lengths."""
     given = episode(number, 80)
     world = World(given.jobs, given.cluster, given.begin(), CandidateScratch(given.cluster))
     named = world._replace(state=given.begin())
     world.play(make_policy(0, 0.0))
-    Patient().finish(named.jobs, named.cluster, named.state)
+    TopdrlPatient().finish(named.jobs, named.cluster, named.state)
     assert np.array_equal(world.state.start, named.state.start)
 
 

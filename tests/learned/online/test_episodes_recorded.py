@@ -14,7 +14,6 @@ import pytest
 from gangplan.instances.placement import Fleet
 from gangplan.learned.graph import compiled
 from gangplan.learned.online import candidates, episodes, features, graph, rollouts
-from gangplan.learned.online.candidates import CandidateScratch
 from gangplan.learned.online.guard import Guard, known
 from gangplan.learned.online.policy import GnnPolicy
 from gangplan.learned.online.schema import CANDIDATE
@@ -43,7 +42,6 @@ MIXES: dict[str, dict[str, Any]] = {
 NAMES = [f"{size} {mix}".strip() for size in FLEETS for mix in MIXES if mix != "crush" or size == "2x4x4"]
 SOURCES = (
     native, closest, arrays, step, allocate, listing, formula, compiled, candidates, features, graph, episodes,
-    rollouts,
 )  # fmt: skip
 
 NARROW = GnnSettings(width=8, rounds=1)
@@ -103,10 +101,10 @@ def decided(world: World) -> Iterator[str]:
         place = then.clock, then.count, then.free, then.holder, then.held
         times = then.start, then.finish, then.cost, then.urgency
         yield digest(*ours.arrays().values(), *place, *times, queue, running)
-        other, tried = world.again(), np.arange(min(world.observe(), 6))
-        for net, rule, depth in ((drawn(0), PATIENT, 0), (drawn(0), EVOLVED, 0), (drawn(3), PATIENT, 10)):
+        tried = np.arange(min(world.observe(), 6))
+        for rule in (PATIENT, EVOLVED):
             value = np.zeros((len(tried), 3))
-            rollouts.weigh(*of, world.jobs, world.s, other.s, net.net, rule, tried, 10, depth, arrived, value)
+            rollouts.weigh(*of, world.jobs, world.s, rule, tried, 10, arrived, value)
             yield digest(value)
 
 
@@ -132,11 +130,11 @@ def test_guards_are_those_recorded(make_world: Make, number: int) -> None:
     assert " ".join(found) == GOLDEN["guard"][number]
 
 
-@pytest.mark.parametrize(("at", "number", "depth", "exact"), [(0, 0, 0, 0.0), (1, 1, 8, 0.0), (2, 8, 0, 1.0)])
-def test_labels_are_those_recorded(at: int, number: int, depth: int, exact: float) -> None:
-    """By rollouts, by those of a network, and by CP-SAT, labels are what numba's kernels led to."""
+@pytest.mark.parametrize(("at", "number", "exact"), [(0, 0, 0.0), (1, 8, 1.0)])
+def test_labels_are_those_recorded(at: int, number: int, exact: float) -> None:
+    """By rollouts and by CP-SAT labels are what numba's kernels led to."""
     given, settings = TRAIN[number].episode(7 + number, 30), GnnSettings(exact=exact, tries=5, futures=4)
-    labels = [*label_episode(given, settings, drawn(number).net, number, depth)]
+    labels = [*label_episode(given, settings, drawn(number).net, number)]
     rows = [y for x in labels for y in (x.tried, x.regret, x.graph.x, x.graph.source, x.graph.weight)]
     assert f"{len(labels)} {digest(*rows)}" == GOLDEN["labels"][at]
 
@@ -151,14 +149,14 @@ def test_the_source_does_what_is_compiled(make_world: Make, name: str, until: in
     """Run from the source as plain Python a decision, and what candidates come to in a future, are the same."""
     world, policy = world_of(make_world, name), drawn(1)
     world.play(policy, until=until)
-    source, found = uncompiled(*SOURCES), list[tuple[Any, ...]]()
-    fast = {name: x for module in SOURCES for name, x in vars(module).items()}
-    for of in (fast, vars(source) | source.go_on.__globals__):
-        kinds = {"Jobs": world.jobs, "Cluster": world.cluster, "State": world.state, "CompiledNetwork": policy.net}
+    source, found = vars(uncompiled(*SOURCES, rollouts)) | vars(uncompiled(*SOURCES)), list[tuple[Any, ...]]()
+    fast = {name: x for module in (*SOURCES, rollouts) for name, x in vars(module).items()}
+    for of in (fast, source):
+        kinds = {"Jobs": world.jobs, "GpuRacks": world.cluster, "State": world.state, "CompiledNetwork": policy.net}
         *at, net = (of[kind](*x.copy().arrays().values()) for kind, x in kinds.items())
-        s, other, value = of["CandidateScratch"](at[1]), of["CandidateScratch"](at[1]), np.zeros((3, 1))
+        s, value = of["CandidateScratch"](at[1]), np.zeros((3, 1))
         k = of["observe"](*at, s, net, PATIENT, False)
-        of["weigh"](*at, at[0], s, other, net, EVOLVED, np.arange(3), 3, 4, 5, value)
+        of["weigh"](*at, at[0], s, EVOLVED, np.arange(3), 3, 5, value)
         found.append((k, digest(s.place[:k], s.take[:k], s.score[:k], s.graph.x[: s.graph.kind[-1]]), digest(value)))
     assert found[0] == found[1] and found[0][0] > 2
 
@@ -167,8 +165,8 @@ def test_the_source_does_what_is_compiled(make_world: Make, name: str, until: in
 def test_no_index_leaves_its_array(make_world: Make, shape: tuple[int, int, int]) -> None:
     """On more nodes and racks than are told apart plain Python, which looks at bounds, decides the same."""
     world, net = make_world(0, arrived=20, fleet=Fleet.regular(*shape), jobs=40), drawn(1, settings=NARROW).net
-    plain = uncompiled(*SOURCES).go_on.__globals__
-    kinds = {"Jobs": world.jobs, "Cluster": world.cluster, "State": world.state, "CompiledNetwork": net}
+    plain = vars(uncompiled(*SOURCES))
+    kinds = {"Jobs": world.jobs, "GpuRacks": world.cluster, "State": world.state, "CompiledNetwork": net}
     *at, slow = (plain[kind](*x.copy().arrays().values()) for kind, x in kinds.items())
     s, k = plain["CandidateScratch"](at[1]), episodes.observe(*world, net, PATIENT, False)
     assert plain["observe"](*at, s, slow, PATIENT, False) == k > 1
@@ -181,8 +179,8 @@ def test_sizes_that_do_not_fit_are_refused(make_world: Make) -> None:
     world, large, policy = make_world(0), make_world(0, fleet=FLEETS["4x8x8"]), drawn(0)
     jobs, cluster, state, s = world
     world.observe()
-    value, tried, other = np.zeros((2, 3)), np.arange(2), CandidateScratch(cluster)
-    weighed = (jobs, cluster, state, jobs, s, other, policy.net, PATIENT)
+    value, tried = np.zeros((2, 3)), np.arange(2)
+    weighed = (jobs, cluster, state, jobs, s, PATIENT)
     wide, full = jobs.replace(gpus=jobs.gpus + 32), state.copy()
     full.free[:] = 0
     for call in (
@@ -190,10 +188,10 @@ def test_sizes_that_do_not_fit_are_refused(make_world: Make) -> None:
         lambda: episodes.observe(jobs, cluster, large.state, s, policy.net, PATIENT, False),
         lambda: episodes.play(wide, cluster, state, s, policy.net, PATIENT, True, 99, 99),
         lambda: episodes.look(jobs, large.cluster, state, s),
-        lambda: rollouts.weigh(*weighed, tried, 3, 0, 0, value[:1]),
-        lambda: rollouts.weigh(*weighed, tried + 999, 3, 0, 0, value),
-        lambda: rollouts.weigh(jobs, cluster, full, *weighed[3:], tried, 3, 0, 0, value),
-        lambda: rollouts.weigh(*weighed, tried, -1, 0, 0, value),
+        lambda: rollouts.weigh(*weighed, tried, 3, 0, value[:1]),
+        lambda: rollouts.weigh(*weighed, tried + 999, 3, 0, value),
+        lambda: rollouts.weigh(jobs, cluster, full, *weighed[3:], tried, 3, 0, value),
+        lambda: rollouts.weigh(*weighed, tried, -1, 0, value),
         lambda: rollouts.imagined(jobs, cluster, state, jobs.replace(gpus=-jobs.gpus), 3, 0, 0),
     ):
         with pytest.raises(ValueError, match=r" (not|no|none) "):

@@ -53,7 +53,7 @@ def test_a_batch_has_the_scores_of_its_graphs(
     network, packed = make_network(schema, seed), Packed(schema, graphs)
     chosen = np.array([5, 0, 3, 3, 6])
     batch = packed.batch(chosen)
-    first = packed.first(schema.scored)
+    first = packed.first[schema.scored]
     place = [*schema.kinds].index(schema.scored)
     assert np.diff(first).tolist() == [g.kind[place + 1] - g.kind[place] for g in graphs]
     whose = np.repeat(np.arange(len(chosen)), np.diff(first)[chosen])

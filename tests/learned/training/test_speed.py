@@ -10,7 +10,7 @@ import pytest
 from scipy.optimize import nnls
 
 from gangplan.instances import InstanceError
-from gangplan.instances.readers.measured import Pairs, Servers, Steps, read_measured
+from gangplan.instances.readers.measured import MeasuredSteps, Pairs, Servers, read_measured
 from gangplan.learned.training.speed import Fit, fit_duty, fit_pairs, fit_servers, fit_steps, least_costs, low_rank
 
 
@@ -58,7 +58,9 @@ def test_steps_are_found() -> None:
     most = np.array([max(map(int, p)) for p in placement], dtype=np.int32)
     ring = 2 * (workers - 1) / workers
     seconds = 0.1 + 0.02 * batch + ring * np.where(nodes > 1, 0.5, 0.05)
-    errors = {fit.model: fit.p90 for fit in fit_steps(Steps("made", placement, nodes, workers, most, batch, seconds))}
+    errors = {
+        fit.model: fit.p90 for fit in fit_steps(MeasuredSteps("made", placement, nodes, workers, most, batch, seconds))
+    }
     assert errors["ring"] < 1e-9 < errors["hierarchical"] < errors["compute alone"]
 
 

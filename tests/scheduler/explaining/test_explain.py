@@ -14,6 +14,7 @@ from gangplan.scheduler import Scheduler, WaitingJob
 from gangplan.scheduler.explaining.running_now import RunsNow
 from gangplan.scheduler.queueing.request import Request
 from gangplan.scheduler.state import SchedulerState
+from tests.seeds import some
 
 FLEET = Fleet.regular(racks=1, nodes=2, gpus=8)
 
@@ -181,10 +182,9 @@ def test_nodes_that_are_down_and_workers_apart() -> None:
 
 
 def test_jobs_start_when_it_is_said() -> None:
-    """If nobody else comes and jobs end when they are expected to, each starts when it was said: 30 random clusters."""
-    rng = np.random.default_rng(0)
-    for _ in range(30):
-        scheduler = Scheduler(FLEET, "heuristic")
+    """If nobody else comes and jobs end when they are expected to, each starts when it was said: random clusters."""
+    for seed in some(range(30), 4):
+        rng, scheduler = np.random.default_rng(seed), Scheduler(FLEET, "heuristic")
         for i in range(12):
             scheduler.submit(GangJob(f"j{i}", "m", (int(rng.choice([1, 2, 4, 8])),)), float(rng.integers(10, 99)))
         scheduler.decide(5.0)

@@ -187,14 +187,14 @@ def test_it_has_no_say() -> None:
 def test_a_snapshot_keeps_what_was_learned() -> None:
     """One that was restored from JSON predicts and learns as the first does."""
     loop = Loop(seed=4, load=1.1)
-    for _ in range(600):
+    for _ in range(400):
         loop.step()
     other = Scheduler(FLEET)
     other.restore(json.loads(json.dumps(loop.scheduler.snapshot())))
     twin = Loop()
     twin.__dict__.update(loop.__dict__ | {"scheduler": other, "ends": [*loop.ends], "starts": [], "waited": {}})
     loop.rng, twin.rng = np.random.default_rng(5), np.random.default_rng(5)
-    for _ in range(200):
+    for _ in range(100):
         loop.step()
         twin.step()
         for name in loop.scheduler.waiting:

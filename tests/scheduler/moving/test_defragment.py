@@ -12,6 +12,7 @@ from gangplan.instances import InstanceError
 from gangplan.instances.placement import Demand, Fleet, GangJob
 from gangplan.scheduler.moving.migration import Moves, movable
 from gangplan.solvers.placement.online.capacity import Kind
+from tests.seeds import some
 
 
 def halves() -> gangplan.Scheduler:
@@ -181,12 +182,12 @@ def feasible(scheduler: gangplan.Scheduler, leave: list[str], freed: set[int], g
 
 
 def test_enumeration() -> None:
-    """On 300 small clusters moves cost what the best of all sets of jobs does, but where two would have to swap.
+    """On small clusters moves cost what the best of all sets of jobs does, but where two would have to swap.
 
     What is proposed is then done: the domain is free or has the gang, and every job runs on.
     """
-    unproved, some = 0, 0
-    for seed in range(300):
+    unproved, moved, seeds = 0, 0, some(range(300), 4)
+    for seed in seeds:
         rng = np.random.default_rng(seed)
         scheduler = cluster(rng)
         state, before = scheduler._state, scheduler.snapshot()
@@ -220,7 +221,7 @@ def test_enumeration() -> None:
             continue
         assert moves.bound <= best <= moves.cost, seed
         unproved += not moves.proved
-        some += bool(moves.moves)
+        moved += bool(moves.moves)
         work = {x.name: x.left(state.now) for x in state.running.values()}
         running = {*scheduler.running}
         scheduler.apply(moves)
@@ -231,8 +232,7 @@ def test_enumeration() -> None:
             assert not {*gpus} & {*state.holders[state.node(node)]}, seed
         if placed is not None:
             assert state.placer.fits(placed)
-    print(some, unproved)
-    assert some > 60 and unproved <= 6
+    assert moved > len(seeds) // 10 and unproved <= len(seeds) // 25
 
 
 def test_no_room_on_nodes_that_close() -> None:

@@ -320,6 +320,16 @@ def test_the_guard_says_who_decides() -> None:
         assert scheduler.network is not None and (scheduler.network.leader == "gnn" or not leads)
 
 
+def test_where_jobs_may_be_stopped_the_rule_behind_decides() -> None:
+    """Plays of the guard know no stops: with a price, a network that else leads decides nothing."""
+    work, _ = suite("rush").draw(VALIDATION)
+    policy, found = GnnPolicy(shipped().tensors, shipped().settings), list[list[Any]]()
+    for which in (policy, "evolved"):
+        scheduler = Scheduler(FLEET, which, speeds=NEAR, price=1e9)  # none is worth that
+        found.append([[(x.job, x.nodes, x.tier) for x in made.starts] for made in run(work, FLEET, scheduler)[2]])
+    assert found[0] == found[1] and sum(map(len, found[0])) == work.n_jobs
+
+
 def test_a_restored_guard_knows_what_was_compared() -> None:
     """The plays of its comparisons come back; a leader that was never compared so is not taken over."""
     scheduler = filled(drawn(guarded=True))

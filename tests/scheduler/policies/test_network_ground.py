@@ -52,6 +52,12 @@ def test_what_learns_is_what_decides(name: str, jobs: int, policy: str) -> None:
     most_wait(GROUNDS[name], jobs, policy)
 
 
+def test_on_a_cluster_larger_than_any_in_training_the_rule_decides() -> None:
+    """Nobody is compared there, and both do what `evolved` does."""
+    assert GROUNDS["powers-2048"].fleet.n_gpus > GnnPolicy.load(find("gnn")).settings.largest
+    assert most_wait(GROUNDS["powers-2048"], 300, "gnn") == most_wait(GROUNDS["powers-2048"], 300, "evolved")
+
+
 def test_queues_deeper_than_is_seen() -> None:
     """Where more jobs wait than the network sees, both see the same, whatever it learned from."""
     policy = GnnPolicy.load(find("gnn"), guarded=False)

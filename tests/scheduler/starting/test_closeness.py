@@ -18,7 +18,7 @@ from gangplan.scheduler import Evolved, Patient, Scheduler, View
 from gangplan.scheduler.policies.engine_policy import SchedulerPolicy
 from gangplan.simulator.engine import EngineScheduler, check_policy, simulate
 from gangplan.simulator.gangs.mixes import TRAINING
-from gangplan.systems.topdrl.rules import Patient as TopdrlPatient
+from gangplan.systems.topdrl.rules import TopdrlPatient
 from gangplan.systems.topdrl.simulate import simulate as topdrl
 from gangplan.systems.topdrl.suites import suite
 

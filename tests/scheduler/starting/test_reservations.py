@@ -124,11 +124,11 @@ def test_a_start_that_is_undone_leaves_who_was_held_before() -> None:
         scheduler.submit(GangJob(pool, "m", (8,), requires=(pool,)), 10.0)
     starts = StartRound(scheduler._state, Watchdog())
     for pool in "ab":
-        starts.hold(scheduler._state.waiting[pool], strict=True)
+        starts.kept.hold(scheduler._state.waiting[pool], strict=True)
     assert starts.one("b", (8,), "heuristic")
     starts.trial.back(["b"])
-    assert starts.holds("a")
-    assert starts.holds("b")
+    assert starts.kept.holds("a")
+    assert starts.kept.holds("b")
 
 
 def test_cores_are_reserved() -> None:

@@ -10,7 +10,7 @@ import pytest
 from gangplan.instances import InstanceError
 from gangplan.instances.placement import Fleet, SpeedModel
 from gangplan.instances.workload import Workload
-from gangplan.simulator.engine import POLICIES, EngineScheduler, View, check_policy, simulate, simulate_named
+from gangplan.simulator.engine import POLICIES, EngineScheduler, EngineView, check_policy, simulate, simulate_named
 from gangplan.simulator.engine.policies import DRF, Fixed, Gandiva, Optimus, Tetris, Tiresias
 from gangplan.simulator.metrics import summary
 from gangplan.simulator.trace import DegreeOptions
@@ -46,7 +46,7 @@ def test_the_contract_finds_faults() -> None:
 
         steady = True
 
-        def select(self, view: View, jobs: Any) -> Any:
+        def select(self, view: EngineView, jobs: Any) -> Any:
             """Return now."""
             return view.now + 0.0 * jobs
 
@@ -55,14 +55,14 @@ def test_the_contract_finds_faults() -> None:
 
         rng = np.random.default_rng(0)
 
-        def select(self, view: View, jobs: Any) -> Any:
+        def select(self, view: EngineView, jobs: Any) -> Any:
             """Return random numbers."""
             return self.rng.random(len(jobs))
 
     class Never:
         """Place nobody."""
 
-        def place(self, job: int, degree: int, view: View) -> None:
+        def place(self, job: int, degree: int, view: EngineView) -> None:
             """Return None."""
 
     with pytest.raises(AssertionError, match="steady, but"):

@@ -14,7 +14,7 @@ from gangplan.instances import InstanceError
 from gangplan.instances.placement import Demand, Fleet, GangJob, PlacementPlan, PlacementProblem, SpeedModel
 from gangplan.instances.placement.rate import rates
 from gangplan.instances.workload import Workload
-from gangplan.simulator.engine import POLICIES, EngineScheduler, Outages, Rows, View, simulate, simulate_named
+from gangplan.simulator.engine import POLICIES, EngineScheduler, EngineView, Outages, Rows, simulate, simulate_named
 from gangplan.simulator.trace import DegreeOptions, Outcome, by_queue, check
 from gangplan.simulator.trace import simulate as simulate_fast
 
@@ -45,7 +45,7 @@ def spans(done: Outcome, job: int) -> list[tuple[float, float, float]]:
 class Shortest:
     """Shortest first, asked anew at every decision."""
 
-    def select(self, view: View, jobs: Any) -> Any:
+    def select(self, view: EngineView, jobs: Any) -> Any:
         """Order by duration."""
         return view.workload.duration[jobs]
 
@@ -107,7 +107,7 @@ def test_moving_costs_and_staying_does_not() -> None:
 
         preemptive = True
 
-        def preempt(self, view: View) -> Any:
+        def preempt(self, view: EngineView) -> Any:
             """Stop all that run."""
             return view.running.copy()
 
@@ -261,7 +261,7 @@ def test_degrees_are_chosen_at_the_start() -> None:
     class Two:
         """Two GPUs for all."""
 
-        def degree(self, job: int, view: View) -> int:
+        def degree(self, job: int, view: EngineView) -> int:
             """Return 2."""
             return 2
 
@@ -278,7 +278,7 @@ def test_rejected_jobs_never_run() -> None:
     class Small:
         """Admit small jobs."""
 
-        def admit(self, job: int, view: View) -> bool:
+        def admit(self, job: int, view: EngineView) -> bool:
             """Return whether it asks for one GPU."""
             return bool(view.workload.gpus[job] == 1)
 
@@ -446,7 +446,7 @@ def test_a_view_cannot_be_written_to() -> None:
     class Vandal:
         """Make everybody small."""
 
-        def select(self, view: View, jobs: Any) -> Any:
+        def select(self, view: EngineView, jobs: Any) -> Any:
             """Write."""
             view.degree[:] = 1
 

@@ -19,7 +19,7 @@ from gymnasium.utils.env_checker import check_env
 from gangplan.instances import InstanceError
 from gangplan.instances.placement import Fleet, SpeedModel
 from gangplan.instances.workload import Workload
-from gangplan.simulator.engine import POLICIES, EngineScheduler, View, simulate
+from gangplan.simulator.engine import POLICIES, EngineScheduler, EngineView, simulate
 from gangplan.simulator.envs import (
     ClusterEnv,
     EpisodeCase,
@@ -237,7 +237,7 @@ def test_place_is_the_engine(agent: str, consolidate: bool) -> None:
 class Two:
     """A policy that chooses places."""
 
-    def place(self, job: int, degree: int, view: View) -> None:
+    def place(self, job: int, degree: int, view: EngineView) -> None:
         """Start nobody."""
 
 

@@ -31,7 +31,7 @@ def world(seed: int) -> tuple[np.random.Generator, Any, Any]:
     size[0] = max(size[0], 1)
     first, rack = np.append(0, np.cumsum(size)), np.repeat(np.arange(len(racks)), racks)
     weight = np.sort(rng.random(3)) * (seed % 5 > 0)
-    place = arrays.Cluster(rack, np.append(0, np.cumsum(racks)), first, weight, np.repeat(np.arange(len(size)), size))
+    place = arrays.GpuRacks(rack, np.append(0, np.cumsum(racks)), first, weight, np.repeat(np.arange(len(size)), size))
     n = (0, 1, 12, 60)[min(seed % 11, 3)]
     gpus = np.minimum(2 ** rng.integers(0, 8, n), first[-1]) if seed % 2 else rng.integers(1, first[-1] + 1, n)
     submit = np.sort(rng.integers(0, 20, n) * 1.0 if seed % 3 else rng.uniform(0, 50, n))

@@ -10,14 +10,14 @@ from gangplan.instances.placement import Fleet
 from gangplan.instances.placement.proximity import Proximity
 from gangplan.instances.workload import Workload
 from gangplan.simulator.gangs.allocate import CLOSEST
-from gangplan.simulator.gangs.arrays import RUNNING, Cluster, Jobs, State, begin, cluster_of, jobs_of
+from gangplan.simulator.gangs.arrays import RUNNING, GpuRacks, Jobs, State, begin, cluster_of, jobs_of
 from gangplan.simulator.gangs.exact import best_end
 from gangplan.simulator.gangs.listing import Listing, run_list
 from gangplan.simulator.gangs.mixes import Mix
 from gangplan.simulator.gangs.step import advance, start, total_jct
 
 
-def in_order(jobs: Jobs, cluster: Cluster, state: State) -> State:
+def in_order(jobs: Jobs, cluster: GpuRacks, state: State) -> State:
     """Return the end where jobs start in their order, whoever fits at once."""
     n, end = len(jobs.submit), state.copy()
     of = Listing(np.arange(float(n)), np.full(n, CLOSEST), np.full(n, np.inf), np.zeros(n, dtype=np.int64))
@@ -25,7 +25,7 @@ def in_order(jobs: Jobs, cluster: Cluster, state: State) -> State:
     return end
 
 
-def by_hand() -> tuple[Jobs, Cluster, State]:
+def by_hand() -> tuple[Jobs, GpuRacks, State]:
     """Return two nodes of two GPUs; one GPU of the first is held until 3, one of the second until 10; G and H wait.
 
     G has two GPUs and takes 4 s on one node, 8 s on two; H has one GPU and takes 2 s.

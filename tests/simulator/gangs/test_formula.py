@@ -1,4 +1,4 @@
-"""A formula is what its words say, and the rule `Patient` is one."""
+"""A formula is what its words say, and the rule `TopdrlPatient` is one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gangplan.simulator.gangs.arrays import NOW, RUNNING, WAITING, State, begin,
 from gangplan.simulator.gangs.formula import HOLD, LENGTH, ONE, PATIENT, TERMS, finish, words
 from gangplan.simulator.gangs.step import advance, communication, least_cost, start
 from gangplan.simulator.gangs.traffic import DRAWN, TRAIN, Episode, Traffic
-from gangplan.systems.topdrl.rules import Patient
+from gangplan.systems.topdrl.rules import TopdrlPatient
 
 
 @pytest.mark.parametrize("ground", [x for x in TRAIN if x.jobs in DRAWN][:-1], ids=lambda x: x.name)
@@ -22,7 +22,7 @@ def test_patient_is_a_formula(ground: Traffic) -> None:
     jobs, cluster = jobs_of(work, ground.proximity, told), cluster_of(ground.fleet, ground.proximity)
     mine, theirs = begin(jobs, cluster), begin(jobs, cluster)
     finish(jobs, cluster, mine, PATIENT)
-    Patient().finish(jobs, cluster, theirs)
+    TopdrlPatient().finish(jobs, cluster, theirs)
     assert np.array_equal(mine.start, theirs.start) and np.array_equal(mine.held, theirs.held)
 
 

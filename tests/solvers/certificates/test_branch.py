@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from gangplan.instances import InstanceError
-from gangplan.instances.certificates.linear import LinearModel, Tree, dual_value
+from gangplan.instances.certificates.linear import LinearModel, TreeCertificate, dual_value
 from gangplan.instances.certificates.rows import model_of
-from gangplan.solvers.certificates.branch import Search
+from gangplan.solvers.certificates.branch import BranchSearch
 from gangplan.solvers.method import suite
 
 
@@ -37,7 +37,7 @@ def least(model: LinearModel) -> Fraction | None:
     return min(costs, default=None)
 
 
-def value(model: LinearModel, tree: Tree) -> Fraction:
+def value(model: LinearModel, tree: TreeCertificate) -> Fraction:
     """Return what a tree proves of a model that is not that of a problem."""
     found, todo = [], [(0, list(model.low), list(model.high))]
     while todo:
@@ -60,7 +60,7 @@ def test_trees_against_all_points() -> None:
         optimum = least(model)
         threshold = Fraction(60) if optimum is None else optimum
         none += optimum is None
-        tree = Search(model, threshold, lambda: 60.0, 500).solve()
+        tree = BranchSearch(model, threshold, lambda: 60.0, 500).solve()
         proved = value(model, tree)
         assert proved >= threshold * (1 - Fraction(1, 10**6))
         assert optimum is None or proved <= optimum
@@ -76,7 +76,7 @@ def test_a_tree_that_is_cut_short_still_holds(most: int) -> None:
         optimum = throughput.optimum(problem)
         if optimum:
             threshold = Fraction(optimum)
-            tree = Search(model_of(problem, threshold), threshold, lambda: 60.0, most).solve()
+            tree = BranchSearch(model_of(problem, threshold), threshold, lambda: 60.0, most).solve()
             assert tree.bound(problem) <= threshold
             assert len(tree.leaves) == len(tree.splits) + 1
 
@@ -100,7 +100,7 @@ def test_steps_are_the_nodes_of_the_tree() -> None:
     for _ in range(20):
         model = knapsack(rng)
         optimum = least(model)
-        search = Search(model, Fraction(60), lambda: 60.0, 500)
+        search = BranchSearch(model, Fraction(60), lambda: 60.0, 500)
         best, steps = None, []
         for step in search.steps():
             steps.append(step)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import fields, is_dataclass, replace
 from fractions import Fraction
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from gangplan.solvers import Run
 from gangplan.solvers.certificates import make
 from gangplan.solvers.certificates.make import certify
 from gangplan.solvers.method import OBJECTIVES, suite
+from tests.seeds import some
 
 SEEDS = 12
 CASES = [(x, variant) for x in OBJECTIVES for variant in suite(x).variants]
@@ -47,6 +49,11 @@ def proved(problem: Any, optimum: float | None, plan: Any = None) -> Iterator[An
         yield json.loads(json.dumps(write(certificate)))
 
 
+def seeds(objective: str) -> Sequence[int]:
+    """Return seeds of tiny problems: of layouts, each of which takes a second, other ones each time."""
+    return some(range(SEEDS), 3) if objective == "layout" else range(SEEDS)
+
+
 def tiny(objective: str, variant: str, seed: int) -> tuple[Any, float | None]:
     """Return a tiny problem and its optimum."""
     known = suite(objective)
@@ -58,7 +65,7 @@ def tiny(objective: str, variant: str, seed: int) -> tuple[Any, float | None]:
 def test_no_certified_bound_is_above_the_optimum(objective: str, variant: str) -> None:
     """Of tiny problems that are enumerated, each certificate proves no more than the optimum, and some prove it."""
     tight = made = 0
-    for seed in range(SEEDS):
+    for seed in seeds(objective):
         problem, optimum = tiny(objective, variant, seed)
         for data in proved(problem, optimum):
             made += 1
@@ -169,7 +176,7 @@ def mutated(data: Any, path: tuple[Any, ...]) -> Iterator[Any]:
 def test_a_changed_number_is_refused_or_proves_no_more_than_is_true(objective: str, variant: str) -> None:
     """Each number of a certificate is changed in several ways: the checker refuses, or the bound still holds."""
     rng, refused, tried = random.Random(3), 0, 0
-    for seed in range(SEEDS):
+    for seed in seeds(objective):
         problem, optimum = tiny(objective, variant, seed)
         for data in proved(problem, optimum) if optimum is not None else ():
             places = list(numbers(data))
@@ -195,11 +202,12 @@ def test_a_leaf_that_is_dropped_is_missed() -> None:
 
 def test_every_argument_is_made_of_some_problem() -> None:
     """The makers know all arguments but the combination of others."""
-    made = set()
-    for objective, variant in CASES:
-        for seed in range(SEEDS):
-            made |= {data["argument"] for data in proved(*tiny(objective, variant, seed))}
-    assert made == set(ARGUMENTS) - {"best"}
+    made, known = set(), set(ARGUMENTS) - {"best"}
+    for seed, case in product(range(SEEDS), CASES):
+        made |= {data["argument"] for data in proved(*tiny(*case, seed))}
+        if made >= known:
+            break
+    assert made == known
 
 
 def test_documents_are_frozen_dataclasses_of_whole_numbers_and_rationals() -> None:

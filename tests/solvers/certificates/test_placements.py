@@ -16,8 +16,8 @@ from gangplan.hybrid.bench.library import read_library
 from gangplan.hybrid.bench.suite import make, suite
 from gangplan.instances import InstanceError
 from gangplan.instances.certificates import certifies, verify_bound, write
-from gangplan.instances.certificates.covers import Covers
-from gangplan.instances.certificates.nodes import Nodes
+from gangplan.instances.certificates.covers import CoversCertificate
+from gangplan.instances.certificates.nodes import NodeFamilies
 from gangplan.instances.documents import from_document
 from gangplan.instances.placement import Demand, Fleet, GangJob, PlacementProblem, Running, SpeedModel
 from gangplan.solvers import Run
@@ -68,7 +68,7 @@ def test_a_gang_on_two_nodes() -> None:
     # a job on each node would slow down the gang that spans both, once: 2 + 1/2, and each of them by a half
     three = problem_of(2, 1, 1, nodes=2)
     optimum = solvers("placement").optimum(three)
-    made = Covers(Fraction(optimum) * (1 - Fraction(1, 10**7)), (Fraction(1), Fraction(1)), 1000)
+    made = CoversCertificate(Fraction(optimum) * (1 - Fraction(1, 10**7)), (Fraction(1), Fraction(1)), 1000)
     assert certifies(verify_bound(three, made), optimum)
 
 
@@ -118,11 +118,11 @@ def test_any_prices_and_thresholds_against_enumeration() -> None:
     """Whatever the prices, no threshold above the optimum is proved."""
     rng, refused, proved = np.random.default_rng(3), 0, 0
     for seed, problem, optimum in random_problems(30):
-        families = len(Nodes(problem).families)
+        families = len(NodeFamilies(problem).families)
         for factor in (0.9, 1.001):
             prices = tuple(Fraction(x) for x in (rng.random(families) * optimum * rng.choice([0.5, 2.0])).tolist())
             try:
-                bound = verify_bound(problem, Covers(Fraction(optimum * factor), prices, 10**4))
+                bound = verify_bound(problem, CoversCertificate(Fraction(optimum * factor), prices, 10**4))
             except InstanceError:
                 refused += 1
             else:

@@ -10,7 +10,7 @@ import pytest
 
 from gangplan import solve
 from gangplan.instances.certificates import verify_bound
-from gangplan.instances.certificates.layouts import Families
+from gangplan.instances.certificates.layouts import FamiliesCertificate
 from gangplan.instances.layout.measured import MeasuredLayers
 from gangplan.instances.layout.pool import GpuPool, Link
 from gangplan.instances.layout.problem import Calibration, LayoutProblem
@@ -103,7 +103,7 @@ def certificates_hold(problem: LayoutProblem) -> None:
     """Assert that no certificate proves more than the optimum, whatever its threshold."""
     best = optimum(problem)
     for threshold in (1e30,) if best is None else (best * 3, best * (1 - 1e-8), best * 1.001):
-        proved = verify_bound(problem, Families(Fraction(threshold), 10**6))
+        proved = verify_bound(problem, FamiliesCertificate(Fraction(threshold), 10**6))
         assert best is None or proved <= best * (1 + 1e-9), f"{float(proved)} is above {best}"
 
 

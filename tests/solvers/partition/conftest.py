@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 
+from gangplan.hybrid import portfolio
 from gangplan.instances import Cluster, DeviceType, GraphProblem, LatencyProblem, OpGraph, PartitionProblem
 
 Make = Callable[..., Any]
@@ -58,3 +59,14 @@ def _make(
 def make() -> Make:
     """Return the builder of small problems."""
     return _make
+
+
+@pytest.fixture(scope="module")
+def in_this_process() -> Iterator[None]:
+    """Have methods run in this process: a fork for each of hundreds of tiny solves takes as long as they do.
+
+    That each method runs in a process of its own too is tested in `tests/hybrid`.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(portfolio, "can_serve", lambda: False)
+        yield

@@ -16,6 +16,8 @@ from gangplan.solvers.method import suite
 
 from ...seeds import examples
 
+pytestmark = pytest.mark.usefixtures("in_this_process")
+
 SEEDS = st.integers(0, 2**32)
 KINDS = st.sampled_from([*(("throughput", variant) for variant in ("contiguous", "convex", "free")), ("latency", "")])
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from gangplan import Run, solve, verify
-from gangplan.instances.certificates.windows import MOST, Windows
+from gangplan.instances.certificates.windows import MOST, WindowsCertificate
 from gangplan.instances.generators import generate
 from gangplan.instances.pipeline import PipelineProblem
 from gangplan.solvers.method import suite
@@ -28,7 +28,7 @@ def compared(seeds: range, names: tuple[str, ...]) -> None:
     for seed in seeds:
         problem = TOOLS.random_problem(seed, "")
         best = TOOLS.optimum(problem)
-        bound = Windows(MOST).bound(problem)
+        bound = WindowsCertificate(MOST).bound(problem)
         assert bound <= (np.inf if best is None else best), seed
         for name in names:
             run = Run(problem, time_limit=60)

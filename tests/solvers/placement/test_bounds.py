@@ -34,7 +34,7 @@ from gangplan.solvers.placement.classic import load_balance
 from gangplan.solvers.placement.enumeration import optimum, random_problem
 from gangplan.solvers.placement.pattern_bound import bounds
 from gangplan.solvers.placement.policies import first_fit
-from gangplan.solvers.placement.prepare import Batch
+from gangplan.solvers.placement.prepare import PreparedBatch
 
 from ...seeds import examples
 
@@ -70,7 +70,7 @@ def crowded(seed: int) -> PlacementProblem:
 def test_bound_is_below_the_optimum(seed: int) -> None:
     """No bound is above the optimum, and only problems without a plan are called impossible."""
     problem = random_problem(seed)
-    best, batch = optimum(problem), Batch(problem)
+    best, batch = optimum(problem), PreparedBatch(problem)
     if impossible(batch) is not None:
         assert best is None
     elif best is not None:
@@ -79,7 +79,7 @@ def test_bound_is_below_the_optimum(seed: int) -> None:
 
 def by_patterns(problem: PlacementProblem) -> float:
     """Return the bound by patterns of nodes."""
-    run, batch = Run(problem, time_limit=60.0), Batch(problem)
+    run, batch = Run(problem, time_limit=60.0), PreparedBatch(problem)
     bounds(run, batch)
     return max(run.bound or 0.0, bound(batch)[0])
 
@@ -109,7 +109,7 @@ def begun(seed: int, *, shares: bool = False) -> PlacementProblem:
             for job, part in zip(problem.jobs, parts, strict=True)
         )
         problem = replace(problem, jobs=jobs, speeds=replace(problem.speeds, gpu=2 * problem.speeds.host))
-    state = build(Run(problem, time_limit=60.0), Batch(problem), [(first_fit, load_balance)[seed % 2]], "rule")
+    state = build(Run(problem, time_limit=60.0), PreparedBatch(problem), [(first_fit, load_balance)[seed % 2]], "rule")
     assert state is not None
     running = [
         Running(
@@ -139,7 +139,7 @@ def test_running_gangs_are_met() -> None:
     problems = [begun(seed) for seed in range(12)]
     best = np.array([optimum(problem) for problem in problems], dtype=float)
     assert (np.array([by_patterns(problem) for problem in problems]) / best).mean() > 0.92
-    assert (np.array([bound(Batch(problem))[0] for problem in problems]) / best).mean() < 0.85
+    assert (np.array([bound(PreparedBatch(problem))[0] for problem in problems]) / best).mean() < 0.85
 
 
 @settings(max_examples=20, deadline=None)
@@ -157,7 +157,7 @@ def test_meetings_are_seen() -> None:
     problems = [crowded(seed) for seed in range(8)]
     best = np.array([optimum(problem) for problem in problems], dtype=float)
     assert (np.array([by_patterns(problem) for problem in problems]) / best).mean() > 0.97
-    assert (np.array([bound(Batch(problem))[0] for problem in problems]) / best).mean() < 0.95
+    assert (np.array([bound(PreparedBatch(problem))[0] for problem in problems]) / best).mean() < 0.95
 
 
 def test_weights_that_hardly_differ() -> None:
@@ -216,7 +216,7 @@ def test_those_who_stay_leave_no_node_empty() -> None:
 
 def test_gang_larger_than_a_node() -> None:
     """Six workers on nodes of four cross NICs: a ring moves 2 x 5/6 x 4 B at 2 B/s."""
-    batch = Batch(flat([GangJob("x", "a", (6,))]))
+    batch = PreparedBatch(flat([GangJob("x", "a", (6,))]))
     assert BestCase(batch).floors(0, 6) == pytest.approx((1.0, 20 / 3 / 2))
 
 
@@ -231,7 +231,7 @@ def test_gang_larger_than_a_node() -> None:
 )
 def test_one_node_is_best(collective: str, sync: float) -> None:
     """A gang that fits a node is fastest there, since its NICs are slower."""
-    batch = Batch(flat([GangJob("x", "a", (4,), collective=collective)], nodes=4))
+    batch = PreparedBatch(flat([GangJob("x", "a", (4,), collective=collective)], nodes=4))
     assert BestCase(batch).floors(0, 4)[1] == pytest.approx(sync)
 
 
@@ -239,19 +239,19 @@ def test_communication_of_a_large_gang() -> None:
     """Six GPUs on nodes of four are 6 + 1 pairs inside and 8 across at least; in racks of one node they meet above."""
     problem = flat([GangJob("x", "a", (6,), weight=2.0)], goal="communication")
     found = 2 * (7 / 10 + 8 / 2) * 1e9
-    assert bound(Batch(problem)) == (pytest.approx(found), "best case")
+    assert bound(PreparedBatch(problem)) == (pytest.approx(found), "best case")
     assert optimum(problem) == pytest.approx(found)
     levels = Level("rack", 2.0), Level("cluster", 1.0)
     topology = TreeTopology(levels, np.array([[0, 1], [0, 0]]))
     apart = replace(problem, fleet=replace(problem.fleet, topology=topology))
-    assert bound(Batch(apart))[0] == pytest.approx(2 * (7 / 10 + 8 / 1) * 1e9)
+    assert bound(PreparedBatch(apart))[0] == pytest.approx(2 * (7 / 10 + 8 / 1) * 1e9)
 
 
 def test_stranded_gpus() -> None:
     """Of eight GPUs a gang fills six; to half of the tasks, which need more cores than there are, the rest is lost."""
     mix = Expected(Task(Demand(1, cpu=100.0))), Expected(Task(Demand(1)))
     problem = flat([GangJob("x", "a", (2, 6))], goal="fragmentation", mix=mix)
-    assert bound(Batch(problem)) == (pytest.approx(0.5 * 2), "left over")
+    assert bound(PreparedBatch(problem)) == (pytest.approx(0.5 * 2), "left over")
     assert optimum(problem) == pytest.approx(0.5 * 2)
 
 
@@ -263,7 +263,7 @@ def test_whole_gpus_left_over() -> None:
             problem = flat(jobs, goal="fragmentation", mix=(Expected(Task(Demand(gpus))),))
             best = 2.5 if half else lost
             assert optimum(problem) == pytest.approx(best)
-            assert bound(Batch(problem))[0] == pytest.approx(best - half * 0.5)
+            assert bound(PreparedBatch(problem))[0] == pytest.approx(best - half * 0.5)
 
 
 def test_faster_than_the_reference() -> None:
@@ -274,21 +274,21 @@ def test_faster_than_the_reference() -> None:
     # 2 x 7/8 gradients of 4 B through a NIC of 2 B/s instead of 2 x 4 x 1/2
     assert slowdown == pytest.approx((1 + 3.5) / (1 + 8))
     assert verify(replace(problem, goal="throughput"), plan).objective == 0.0
-    assert bound(Batch(problem))[0] <= slowdown
+    assert bound(PreparedBatch(problem))[0] <= slowdown
 
 
 @pytest.mark.parametrize("seed", range(2))
 def test_generated_batches(seed: int) -> None:
     """On generated batches at high load the bound by patterns sees that gangs must meet."""
     problem = gangs(48, racks=2, nodes=8, load=0.95, seed=seed)
-    assert by_patterns(problem) > 1.08 * bound(Batch(problem))[0]
+    assert by_patterns(problem) > 1.08 * bound(PreparedBatch(problem))[0]
 
 
 def test_a_brief_bound_is_no_higher() -> None:
     """In a hurry running jobs cost what they do at best, no more than where they are."""
     lower = 0
     for seed in range(150):
-        batch = Batch(random_problem(np.random.default_rng(seed)))
+        batch = PreparedBatch(random_problem(np.random.default_rng(seed)))
         brief, thorough = bound(batch, brief=True)[0], bound(batch)[0]
         assert brief <= thorough * (1 + 1e-12)
         lower += brief < thorough

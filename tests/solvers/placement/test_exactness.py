@@ -12,7 +12,7 @@ from gangplan.instances.placement import Fleet, GangJob, PlacementProblem, Speed
 from gangplan.solvers import Run
 from gangplan.solvers.placement import cpsat
 from gangplan.solvers.placement.methods import METHODS, SUITE
-from gangplan.solvers.placement.prepare import Batch
+from gangplan.solvers.placement.prepare import PreparedBatch
 from gangplan.solvers.placement.quick import quick
 
 from ...referee import placement as page
@@ -77,7 +77,7 @@ def test_a_costly_plan_is_a_plan(weight: float, uplink: float, monkeypatch: pyte
     speeds = SpeedModel(("a",), ("A100",), np.ones((1, 1)), np.ones(1), np.zeros(1), none, none)
     problem = PlacementProblem(fleet, (GangJob("x", "a", (2,), weight=weight),), speeds)
     run = Run(problem, time_limit=30, workers=1)
-    METHODS["cpsat"].run(run, Batch(problem))
+    METHODS["cpsat"].run(run, PreparedBatch(problem))
     assert not run.infeasible and run.objective == pytest.approx(page.optimum(problem), rel=1e-6)
 
 
@@ -87,7 +87,7 @@ def test_first_plans_keep_every_constraint() -> None:
     for seed in range(300):
         problem = just_fits(seed)
         run = Run(problem, time_limit=0.0)
-        quick(run, Batch(problem))
+        quick(run, PreparedBatch(problem))
         if run.plan is not None:
             found += 1
             assert verify(problem, run.plan).objective == pytest.approx(

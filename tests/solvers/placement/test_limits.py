@@ -16,7 +16,7 @@ from gangplan.solvers.placement import methods
 from gangplan.solvers.placement.bounds import impossible
 from gangplan.solvers.placement.methods import SUITE
 from gangplan.solvers.placement.pattern_bound import bounds
-from gangplan.solvers.placement.prepare import Batch
+from gangplan.solvers.placement.prepare import PreparedBatch
 from gangplan.solvers.placement.state import PlacementState
 
 MANY: dict[str, Any] = {"menus": 0.3, "selectors": 0.2, "spread": 0.2, "apart": 0.1, "whole_nodes": 0.1, "running": 0.2}
@@ -72,7 +72,7 @@ def test_a_bound_stops_when_told() -> None:
     """The bound by patterns is content with what it has proved once the run has stopped."""
     problem = gangs(jobs=200, racks=4, nodes=16, load=0.9)
     run = Run(problem, time_limit=60.0, callbacks=(lambda _: True,))
-    bounds(run, Batch(problem))
+    bounds(run, PreparedBatch(problem))
     assert run.stop_reason == "callback" and run.bound is not None
 
 
@@ -93,5 +93,5 @@ def test_equal_jobs_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rate, "_alone", counted_alone)
     problem = gangs(jobs=600, racks=10, nodes=60, load=0.2, collective="ring")
     kinds = {(job.model, job.worker, job.workers) for job in problem.jobs}
-    assert impossible(Batch(problem)) is None
+    assert impossible(PreparedBatch(problem)) is None
     assert calls["room"] <= len(kinds) < 200 and calls["alone"] <= len(kinds)

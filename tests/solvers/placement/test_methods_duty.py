@@ -14,7 +14,7 @@ from gangplan.solvers.check import check_solver
 from gangplan.solvers.method import suite
 from gangplan.solvers.placement.enumeration import random_problem
 from gangplan.solvers.placement.methods import METHODS
-from gangplan.solvers.placement.prepare import Batch
+from gangplan.solvers.placement.prepare import PreparedBatch
 
 
 def part_time(seed: int, variant: str = "") -> PlacementProblem:
@@ -30,7 +30,7 @@ def test_contract(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """CP-SAT proves such batches, and what local search finds is no better than the optimum."""
     tools = replace(suite("placement"), random_problem=part_time)
     monkeypatch.setattr("gangplan.solvers.check.suite", lambda name: tools)
-    check_solver(METHODS[method], "placement", problems=40)
+    check_solver(METHODS[method], "placement", problems=15)
 
 
 def test_methods_that_do_not_know() -> None:
@@ -38,7 +38,7 @@ def test_methods_that_do_not_know() -> None:
     problem = gangs(8, nodes=3, seed=1)
     for duty in (1.0, 0.5):
         speeds = replace(problem.speeds, duty=np.full(len(problem.speeds.models), duty))
-        batch = Batch(replace(problem, speeds=speeds))
+        batch = PreparedBatch(replace(problem, speeds=speeds))
         assert [METHODS[name].suits(batch) for name in ("patterns", "cpsat")] == [duty == 1, True]
 
 

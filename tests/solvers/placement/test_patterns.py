@@ -15,14 +15,14 @@ from gangplan.solvers.placement import patterns as module
 from gangplan.solvers.placement.columns import Columns
 from gangplan.solvers.placement.local_search import local_search
 from gangplan.solvers.placement.methods import SUITE
-from gangplan.solvers.placement.prepare import Batch
+from gangplan.solvers.placement.prepare import PreparedBatch
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_bound_of_prices_takes_the_cheapest_parts(seed: int) -> None:
     """The bound that prices prove is the sum, over gangs, of the cheapest way to cut each into parts."""
     problem = gangs(6, racks=1, nodes=4, gpus=4, load=0.9, seed=seed)
-    batch = Batch(problem)
+    batch = PreparedBatch(problem)
     master = Columns(Run(problem, time_limit=5.0), batch).master
     rng = np.random.default_rng(seed)
     prices = master.run()._replace(part=rng.normal(size=master.parts), node=np.zeros(len(master.nodes)))
@@ -44,7 +44,7 @@ def test_parts_are_no_larger_than_a_gang_allows() -> None:
     """The master problem does not take 8/7 of a part of 7 workers for a gang of 8."""
     problem = gangs(64, nodes=16, load=0.9, seed=0)
     run = Run(problem, time_limit=60.0)
-    columns = Columns(run, Batch(problem))
+    columns = Columns(run, PreparedBatch(problem))
     assert columns.solve()
     assert columns.bound > 152.5  # with no more than the number of workers right: 149.9
     value, _ = columns.master.solution()

@@ -18,7 +18,8 @@ from gangplan.solvers.highs import programme
 from gangplan.solvers.method import suite
 from gangplan.solvers.placement.enumeration import random_problem
 from gangplan.solvers.placement.plain import plain_milp
-from gangplan.solvers.plain import Rows
+from gangplan.solvers.plain import PlainRows
+from tests.seeds import some
 
 NAMES = ["milp", "plain_cpsat", "plain_milp"]
 TOOLS = suite("placement")
@@ -28,7 +29,7 @@ TOOLS = suite("placement")
 def test_enumeration(name: str) -> None:
     """Each proves the optimum, or that there is none, of batches of every goal in which every constraint may bind."""
     none, goals, running, shares = 0, Counter[str](), 0, 0
-    for seed in range(80 if name == "plain_cpsat" else 24):
+    for seed in (*range(24), *(some(range(24, 80), 7) if name == "plain_cpsat" else ())):
         problem = random_problem(seed)
         if seed % 2:
             duty = np.random.default_rng(seed).choice([0.0, 0.3, 1.0], 2)
@@ -96,7 +97,7 @@ def test_nothing_is_looked_at_that_costs_more_than_the_plan(goal: str) -> None:
     """The most that the MILP's relaxation may cost is what the plan known does, but for tolerances."""
     most = list[float]()
 
-    def maximise(rows: Rows, plan: object) -> None:
+    def maximise(rows: PlainRows, plan: object) -> None:
         solver, _ = programme(rows, solve_relaxation=True)
         solver.changeObjectiveSense(highspy.ObjSense.kMaximize)
         solver.run()

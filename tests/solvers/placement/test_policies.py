@@ -28,7 +28,7 @@ from gangplan.solvers.placement.gpu_assignment import fewest, pack
 from gangplan.solvers.placement.methods import BATCH_POLICIES, METHODS
 from gangplan.solvers.placement.online import FreeState as OnlineState
 from gangplan.solvers.placement.online import TaskMix, make_policy
-from gangplan.solvers.placement.prepare import Batch
+from gangplan.solvers.placement.prepare import PreparedBatch
 from gangplan.solvers.placement.quick import quick
 from gangplan.solvers.placement.state import PlacementState
 
@@ -46,7 +46,7 @@ SPEEDS = SpeedModel(
 
 def state_of(*jobs: GangJob, fleet: Fleet = FLEET, **placed: dict[int, int]) -> PlacementState:
     """Build a state of these jobs, some of them placed: name -> node -> workers."""
-    batch = Batch(PlacementProblem(fleet, jobs, SPEEDS))
+    batch = PreparedBatch(PlacementProblem(fleet, jobs, SPEEDS))
     state = PlacementState(batch)
     for j, job in enumerate(jobs):
         if job.name in placed:
@@ -124,7 +124,7 @@ def test_who_runs_where_it_cannot_be_ends_nothing(policy: str) -> None:
     fleet = replace(FLEET, names=("r0n0", *FLEET.names[1:]))
     problem = PlacementProblem(fleet, (GangJob("x", "a", (5,)), GangJob("y", "a", (1,))), SPEEDS, running)
     run = Run(problem, time_limit=10.0)
-    METHODS[policy].run(run, Batch(problem))
+    METHODS[policy].run(run, PreparedBatch(problem))
     assert run.plan is None
 
 
@@ -146,7 +146,7 @@ def test_fgd_keeps_what_others_need() -> None:
     """With tasks of four GPUs to come, nodes that are broken into already go first."""
     jobs, placed = fillers(4, 1, 3, 2, 2, 1)
     mix = (Expected(Task(Demand(4)), 2.0), Expected(Task(Demand(0.5)), 1.0))
-    batch = Batch(replace(state_of(GangJob("x", "a", (3,)), *jobs).batch.problem, mix=mix))
+    batch = PreparedBatch(replace(state_of(GangJob("x", "a", (3,)), *jobs).batch.problem, mix=mix))
     state = PlacementState(batch)
     for j, job in enumerate(batch.jobs):
         if job.name in placed:
@@ -163,7 +163,7 @@ def test_scores_are_those_of_single_tasks(policy: str) -> None:
         mix = TaskMix.of([Task(Demand(2, cpu=8.0)), Task(Demand(0.5, cpu=1.0)), Task(x.worker)])
         expected = tuple(Expected(t) for t in (Task(Demand(2, cpu=8.0)), Task(Demand(0.5, cpu=1.0)), Task(x.worker)))
         problem = replace(problem, jobs=(x, *problem.jobs), mix=expected)
-        state, online = PlacementState(Batch(problem)), OnlineState(problem.fleet, kinds=True)
+        state, online = PlacementState(PreparedBatch(problem)), OnlineState(problem.fleet, kinds=True)
         for j in range(1, len(problem.jobs)):
             state.add(j, next(placements(state, j, [BATCH_POLICIES["load_balance"]])))
         plan = state.plan()
@@ -288,7 +288,7 @@ def test_shares_meet_where_it_matters_least() -> None:
 )
 def test_impossible(jobs: list[GangJob], words: str) -> None:
     """Batches that plainly have no placement are told so, with what is short."""
-    assert impossible(Batch(PlacementProblem(FLEET, tuple(jobs), SPEEDS))) == words
+    assert impossible(PreparedBatch(PlacementProblem(FLEET, tuple(jobs), SPEEDS))) == words
 
 
 @pytest.mark.parametrize("count", [80, 2_000])
@@ -319,7 +319,7 @@ def test_first_fit_puts_jobs_on_the_same_gpus(share: float, count: int) -> None:
     small = [GangJob(f"s{i}", "b", (1,), Demand(share)) for i in range(count)]
     problem = PlacementProblem(Fleet.regular(1, 1, 10), (*small, *whole), SPEEDS)
     run = Run(problem, time_limit=60.0)
-    quick(run, Batch(problem))
+    quick(run, PreparedBatch(problem))
     assert run.plan is not None and len(run.plan.grant_gpu) == count + 2
 
 
@@ -332,7 +332,7 @@ def test_first_fit_gives_gpus_back() -> None:
     )
     problem = PlacementProblem(Fleet.regular(1, 1, 1), jobs, SPEEDS)
     run = Run(problem, time_limit=60.0)
-    quick(run, Batch(problem))
+    quick(run, PreparedBatch(problem))
     assert run.plan is not None and run.plan.job.tolist() == [1, 2]
 
 

@@ -16,7 +16,7 @@ from gangplan.instances.placement import PlacementProblem
 from gangplan.solvers import Run, native
 from gangplan.solvers.placement import options, pricing
 from gangplan.solvers.placement.options import Pricing, families, options_of, relaxed_options
-from gangplan.solvers.placement.prepare import Batch
+from gangplan.solvers.placement.prepare import PreparedBatch
 
 from ..uncompiled import uncompiled
 
@@ -37,7 +37,7 @@ def problems() -> Iterator[tuple[str, PlacementProblem]]:
 
 def priced(problem: PlacementProblem, steps: int = 20_000) -> list[str]:
     """Return the patterns of each kind of node that cost less than random prices: how many, if all, and a digest."""
-    batch, found, rng = Batch(problem), list[str](), np.random.default_rng(0)
+    batch, found, rng = PreparedBatch(problem), list[str](), np.random.default_rng(0)
     kin = families(batch)
     many, never = np.array([len(jobs) for jobs in kin.members]), np.zeros(kin.apart.shape, dtype=bool)
     for kind in range(len(batch.sample)):
@@ -47,7 +47,7 @@ def priced(problem: PlacementProblem, steps: int = 20_000) -> list[str]:
     return found
 
 
-def _priced(batch: Batch, search: Pricing, rng: np.random.Generator, steps: int) -> Iterator[str]:
+def _priced(batch: PreparedBatch, search: Pricing, rng: np.random.Generator, steps: int) -> Iterator[str]:
     run, alone = Run(batch.problem, time_limit=600.0), search.options.cost(slice(None))
     for level, most, keep_best in ((0.9, 40, True), (1.1, 3000, False), (1.3, 20, True), (1.6, 200, False)):
         pays = alone * level * rng.uniform(0.7, 1.3, len(alone))
@@ -94,7 +94,7 @@ def test_arrays_of_another_shape_are_refused() -> None:
 def test_it_ends_when_told() -> None:
     """A flag that another thread sets ends a search, which then says that patterns may be missing."""
     problem, over = dict(problems())["6 of 16"], np.ones(1, np.uint8)
-    batch = Batch(problem)
+    batch = PreparedBatch(problem)
     kin = families(batch)
     search = Pricing(batch, np.array([len(jobs) for jobs in kin.members]), kin.apart, options_of(batch, kin, 0))
     pays = 2 * search.options.cost(slice(None))

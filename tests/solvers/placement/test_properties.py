@@ -19,7 +19,7 @@ from gangplan.solvers.placement.build import placements
 from gangplan.solvers.placement.enumeration import optimum, random_problem
 from gangplan.solvers.placement.local_search import local_search
 from gangplan.solvers.placement.methods import BATCH_POLICIES, METHODS
-from gangplan.solvers.placement.prepare import Batch
+from gangplan.solvers.placement.prepare import PreparedBatch
 from gangplan.solvers.placement.state import PlacementState
 
 from ...seeds import examples
@@ -29,7 +29,7 @@ SEEDS = st.integers(0, 10**6)
 
 def bound_of(problem: PlacementProblem) -> float:
     """Return the bound, infinite where it is easy to see that there is no plan."""
-    batch = Batch(problem)
+    batch = PreparedBatch(problem)
     return float("inf") if impossible(batch) is not None else bound(batch)[0]
 
 
@@ -145,7 +145,7 @@ def test_costs_are_those_of_the_verifier(seed: int) -> None:
         if seed % 2
         else gangs(8, nodes=2, load=0.7, seed=seed, shares=0.8, goal=GOALS[seed // 2 % 4])
     )
-    batch = Batch(problem)
+    batch = PreparedBatch(problem)
     if impossible(batch) is not None or batch.pinned:
         return
     rng = np.random.default_rng(seed)
@@ -172,7 +172,7 @@ def test_local_search_is_no_worse_than_policies(seed: int) -> None:
     found: dict[str, float] = {}
     plan: PlacementPlan | None = None
     for name in ("topology", "best_fit", "least_interference", "nearest_by_size", "local_search"):
-        run, batch = Run(problem, time_limit=60.0), Batch(problem)
+        run, batch = Run(problem, time_limit=60.0), PreparedBatch(problem)
         if name == "local_search":
             local_search(run, batch, 2000)
         else:

@@ -7,7 +7,7 @@ import numpy as np
 from gangplan.solvers.placement.build import placements
 from gangplan.solvers.placement.enumeration import random_problem
 from gangplan.solvers.placement.policies import first_fit
-from gangplan.solvers.placement.prepare import Batch
+from gangplan.solvers.placement.prepare import PreparedBatch
 from gangplan.solvers.placement.state import PlacementState
 
 
@@ -16,7 +16,7 @@ def test_a_node_holds_what_the_room_of_all_says() -> None:
     held = refused = 0
     for seed in range(60):
         rng = np.random.default_rng(seed)
-        batch = Batch(random_problem(rng))
+        batch = PreparedBatch(random_problem(rng))
         state = PlacementState(batch)
         for j in range(len(batch.jobs)):
             room = state.room(j)

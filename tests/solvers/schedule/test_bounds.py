@@ -8,7 +8,7 @@ import pytest
 
 from gangplan.instances.schedule import MoldableJob, NodePool, Pool, ScheduleProblem
 from gangplan.solvers import native
-from gangplan.solvers.schedule import kernels, price_kernels
+from gangplan.solvers.schedule import kernels, price_kernels, run_kernels
 from gangplan.solvers.schedule.bounds import area, best_end, squashed
 from gangplan.solvers.schedule.prepare import prepare
 
@@ -22,7 +22,7 @@ UNIX = 1.7e9
 )
 def test_squashing_ends(zero: float, seconds: float, gpus: int) -> None:
     """Each turn ends a job or begins one, however small the work beside the time; and the means keep their digits."""
-    pops, source, n = list[int](), uncompiled(native, kernels, price_kernels), 10
+    pops, source, n = list[int](), uncompiled(native, kernels, price_kernels, run_kernels), 10
 
     class Counted(source.Heap):  # type: ignore[misc, name-defined]
         def pop(self) -> Any:
@@ -33,7 +33,7 @@ def test_squashing_ends(zero: float, seconds: float, gpus: int) -> None:
     source.Heap = Counted
     given = [zero] * n, [seconds / gpus] * n, [1.0] * n, list(range(n)), False
     ended, busy = source.flows(*given)
-    assert pops and price_kernels.flows(*given) == (ended, busy)
+    assert pops and run_kernels.flows(*given) == (ended, busy)
     assert ended == pytest.approx(sum(range(1, n + 1)) * seconds / gpus)
     assert busy == pytest.approx(sum(k + 0.5 for k in range(n)) * seconds / gpus)
 

@@ -13,7 +13,7 @@ from gangplan.instances.workload import Workload
 from gangplan.simulator.trace import simulate
 from gangplan.solvers.schedule.clairvoyant import clairvoyant
 from gangplan.solvers.schedule.enumeration import optimum
-from gangplan.solvers.schedule.price_kernels import flows
+from gangplan.solvers.schedule.run_kernels import flows
 from gangplan.solvers.schedule.workload_bounds import makespan_bound, mean_jct_bound
 
 from ...seeds import examples

@@ -15,12 +15,22 @@ from gangplan.instances.generators.jobs import moldable
 from gangplan.instances.schedule import ScheduleProblem
 from gangplan.instances.workload import Workload
 from gangplan.solvers import Run, native
-from gangplan.solvers.schedule import bounds, decode, kernels, local_search, price_kernels, prices, starts
+from gangplan.solvers.schedule import (
+    annealing,
+    bounds,
+    decode,
+    kernels,
+    local_search,
+    price_kernels,
+    prices,
+    run_kernels,
+    starts,
+)
 from gangplan.solvers.schedule.bounds import squashed
 from gangplan.solvers.schedule.classic import PRICES, unit
 from gangplan.solvers.schedule.decode import Decoder
 from gangplan.solvers.schedule.enumeration import random_problem
-from gangplan.solvers.schedule.local_search import _Search
+from gangplan.solvers.schedule.local_search import _ListSearch
 from gangplan.solvers.schedule.methods import METHODS
 from gangplan.solvers.schedule.prepare import CHEAPEST, EARLIEST, LEFT_OUT, PreparedJobs, prepare
 from gangplan.solvers.schedule.prices import BestPrices, ascend
@@ -75,7 +85,7 @@ def annealed(run: Run, p: PreparedJobs) -> Iterator[str]:
     METHODS["lists"].run(run, p)
     if run.plan is None:
         return
-    search, rng = _Search(run, p), np.random.default_rng(0)
+    search, rng = _ListSearch(run, p), np.random.default_rng(0)
     best, cost = search.restart(), run.objective or 1.0
     for heat in (1.0, 0.01, 0.0001):
         best = search.step(best, np.full(600, heat * cost), rng.random((600, 5)))
@@ -145,7 +155,8 @@ def test_the_source_does_what_is_compiled(seed: int, monkeypatch: pytest.MonkeyP
     """Run from the source as plain Python, all kernels say the same of a tiny problem of each kind of capacity."""
     problem, patched = random_problem(seed, jobs=6), set[str]()
     expected = outcome(problem)
-    for compiled in ((native, kernels), (native, kernels, price_kernels)):
+    priced = native, kernels, price_kernels
+    for compiled in (priced[:2], (*priced[:2], annealing), priced, (*priced, run_kernels)):
         source = uncompiled(*compiled)
         for user in (bounds, decode, local_search, prices, starts):
             for name, found in vars(compiled[-1]).items():
@@ -161,23 +172,23 @@ def test_arrays_of_another_shape_are_refused() -> None:
     p = prepare(random_problem(0, jobs=6))
     data, room, none, one = kernels.Data(p), kernels.Room(p), np.zeros(0), np.zeros(0, np.int64)
     made, order, penalty = kernels.Schedule(data, *decode.made_of(p)), np.arange(p.n), np.zeros(len(p.gpus))
-    walk, grid = kernels.ListWalk(data, order, order * 0 - 1, 1), price_kernels.Grid(np.zeros(4), 0.0, 1.0)
+    walk, grid = annealing.ListWalk(data, order, order * 0 - 1, 1), price_kernels.Grid(np.zeros(4), 0.0, 1.0)
     wish, table = np.full(p.n, CHEAPEST), np.zeros((p.n, 9))
     two, begun, ends = np.zeros(2), np.zeros((2, 1), np.uint64), np.zeros((2, 1))
     labels = starts.Labels(begun, two, order[:2], two, two, two, order[:2], ends, np.zeros((2, 1), np.int32))
     for call in (
         lambda: kernels.Schedule(data, none, one, none, one[None]),
-        lambda: kernels.ListWalk(data, one, one, 1),
+        lambda: annealing.ListWalk(data, one, one, 1),
         lambda: kernels.serial(data, room, made, one, wish, penalty, 0, p.n, 0.0, 0.0, 0),
         lambda: kernels.serial(data, room, made, order, wish, none, 0, p.n, 0.0, 0.0, 0),
         lambda: kernels.serial(data, room, made, order + 1, wish, penalty, 0, p.n, 0.0, 0.0, 0),
         lambda: kernels.serial(data, room, made, order, wish + 99, penalty, 0, p.n, 0.0, 0.0, 0),
         lambda: kernels.settle(room, np.array([[p.nodes, 1]]), 0.0, 1.0, 9.0),
-        lambda: kernels.anneal(data, room, made, walk, penalty, 0.0, none, np.zeros((1, 5))),
-        lambda: price_kernels.cheapest(grid, data, p.total, none, none),
-        lambda: price_kernels.answer(grid, data, penalty, penalty, 0.1, none, penalty, np.zeros(p.n)),
+        lambda: annealing.anneal(data, room, made, walk, penalty, 0.0, none, np.zeros((1, 5))),
+        lambda: run_kernels.cheapest(grid, data, p.total, none, none),
+        lambda: run_kernels.answer(grid, data, penalty, penalty, 0.1, none, penalty, np.zeros(p.n)),
         lambda: price_kernels.at_least(grid, data, p.price, p.price, np.arange(4.0), 1.0, 0, p.n, table),
-        lambda: price_kernels.flows([0.0], [1.0], [1.0], [1], True),
+        lambda: run_kernels.flows([0.0], [1.0], [1.0], [1], True),
         lambda: price_kernels.dominated(np.arange(2) + 1, labels, 1, 0, 2, 0, np.zeros(2, np.uint8)),
     ):
         with pytest.raises(ValueError, match=r"not|no job|other jobs|no node"):

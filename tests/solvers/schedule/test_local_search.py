@@ -22,7 +22,7 @@ def test_costs_are_those_of_the_lists(goal: str, capacity: str) -> None:
     problem = moldable(30, 2, 4, 2.0, seed=3, goal=goal, capacity=capacity, optional=0.3, fraction=2.0)
     run, p = Run(problem, time_limit=60.0), prepare(problem)
     METHODS["lists"].run(run, p)
-    search, rng = annealing._Search(run, p), np.random.default_rng(0)
+    search, rng = annealing._ListSearch(run, p), np.random.default_rng(0)
     best = search.restart()
     assert run.objective is not None
     for heat in (1.0, 0.01):

@@ -127,7 +127,7 @@ def test_no_schedule() -> None:
 def test_solve(capacity: str, goal: str) -> None:
     """Every goal on every capacity is solved with a bound, and the plan survives JSON."""
     problem = moldable(8, nodes=2, gpus=4, seed=2, capacity=capacity, goal=goal, fraction=1.5 * (goal == "blocked"))
-    result = solve(problem, time_limit=5.0, workers=1)
+    result = solve(problem, time_limit=0.5, workers=1)
     assert result.plan is not None and result.bound is not None
     assert verify(problem, load(dump(result.plan))).objective == result.objective
 
@@ -137,7 +137,7 @@ def test_initial_plan() -> None:
     problem = moldable(12, seed=1, load=3.0)
     first = solve(problem, time_limit=20.0, workers=1, method="lists")
     assert first.plan is not None and first.objective is not None
-    second = solve(problem, time_limit=3.0, workers=1, method="local_search", initial=first.plan)
+    second = solve(problem, time_limit=0.5, workers=1, method="local_search", initial=first.plan)
     assert second.objective is not None and second.trace[0].by == "initial"
     assert second.objective <= first.objective
 

@@ -8,7 +8,7 @@ import pytest
 from gangplan.instances.generators.jobs import moldable
 from gangplan.instances.schedule import MoldableJob, Pool, ScheduleProblem
 from gangplan.solvers import Run, native
-from gangplan.solvers.schedule import kernels, price_kernels
+from gangplan.solvers.schedule import kernels, price_kernels, run_kernels
 from gangplan.solvers.schedule.classic import BY_PRICES
 from gangplan.solvers.schedule.enumeration import random_problem
 from gangplan.solvers.schedule.methods import METHODS, SUITE
@@ -71,7 +71,7 @@ def test_the_cheapest_runs_are_those_of_every_point_of_the_grid() -> None:
         given = rng.uniform(0, 1, count) * (rng.random(count) < 0.7), float(p.release.min()), step
         grid, slow = price_kernels.Grid(*given), (source.Grid(*given), source.Data(p))
         cost, start = np.zeros(len(p.gpus)), np.zeros(len(p.gpus))
-        price_kernels.cheapest(grid, data, p.total, cost, start)
+        run_kernels.cheapest(grid, data, p.total, cost, start)
         points = grid.zero + step * np.arange(count + 1)
         for o, j in enumerate(p.owner.tolist()):
             last = p.due[o] - p.seconds[o]

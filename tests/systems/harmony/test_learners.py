@@ -13,7 +13,7 @@ from gangplan.learned.training.recipe import recipe, train_policy
 from gangplan.learned.training.trainer import start
 from gangplan.simulator.ground import evaluate, values
 from gangplan.systems.harmony.episodes import environment, make_log, mixture, play
-from gangplan.systems.harmony.learners import Replaying, Training, corrected
+from gangplan.systems.harmony.learners import HarmonyTraining, Replaying, corrected
 from gangplan.systems.harmony.policy import HarmonyPolicy, log_probabilities, policy_network
 from gangplan.systems.harmony.recipe import HarmonySettings
 from gangplan.systems.interference.cases import VALIDATION
@@ -26,7 +26,7 @@ TINY: dict[str, Any] = {
 }  # fmt: skip
 
 
-def learner(training: Training) -> Replaying:
+def learner(training: HarmonyTraining) -> Replaying:
     """Return what trains first weights."""
     return training.rl(start(training.network, 0, None))
 
@@ -76,7 +76,7 @@ def test_exploration_is_accounted_for() -> None:
 @pytest.mark.parametrize("own", [{}, {"reward_model": "off", "samples": 100}])
 def test_the_same_curve(own: dict[str, Any]) -> None:
     """What was saved after two updates goes on as if it had not been, with what is replayed."""
-    training = Training(HarmonySettings(**TINY | own), 0)
+    training = HarmonyTraining(HarmonySettings(**TINY | own), 0)
     first, second = learner(training), learner(training)
     for step in (1, 2):
         first.update(step)
@@ -90,7 +90,7 @@ def test_the_same_curve(own: dict[str, Any]) -> None:
 def test_without_a_reward_model() -> None:
     """The true cluster pays in no more intervals than made the log; then the policy learns from what is kept alone."""
     settings = HarmonySettings(**TINY | {"reward_model": "off", "samples": 100, "replay": 50})
-    found, shown = learner(Training(settings, 0)), [{"decisions": 0.0}]
+    found, shown = learner(HarmonyTraining(settings, 0)), [{"decisions": 0.0}]
     while "decisions" in shown[-1]:
         shown.append(found.update(len(shown)))
     paid = sum(int((seen.reward > 0).sum()) for seen in found._kept)
@@ -112,7 +112,7 @@ def test_it_learns() -> None:
         "validation_seeds": 8,
     }
     settings = HarmonySettings(**TINY | own)
-    found = learner(Training(settings, 0))
+    found = learner(HarmonyTraining(settings, 0))
     before = found.validate()["score"]
     for step in range(1, 31):
         found.update(step)
@@ -124,7 +124,7 @@ def test_imitation() -> None:
     settings = HarmonySettings(
         **TINY | {"form": "tuned", "labels": 3000, "imitation_rate": 5e-3, "jobs": 25, "width": 32}
     )
-    training = Training(settings, 0)
+    training = HarmonyTraining(settings, 0)
     found = training.imitation(start(training.network, 0, None))
     for step in range(1, 201):
         found.update(step)

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from gangplan.learned.training.trainer import start
-from gangplan.systems.marl.learners import AgentsLearner, Training
+from gangplan.systems.marl.learners import AgentsLearner, MarlTraining
 from gangplan.systems.marl.network import Actor
 from gangplan.systems.marl.policy import batch
 from gangplan.systems.marl.recipe import MarlSettings
@@ -24,12 +24,12 @@ SETTINGS = MarlSettings(**TINY)
 
 
 @pytest.fixture(scope="module")
-def training() -> Training:
+def training() -> MarlTraining:
     """Return what the stages share, with the model that pays."""
-    return Training(SETTINGS, 0)
+    return MarlTraining(SETTINGS, 0)
 
 
-def learner(training: Training) -> AgentsLearner:
+def learner(training: MarlTraining) -> AgentsLearner:
     """Return what trains first weights by PPO."""
     return training.rl(start(training.network, 0, None))
 
@@ -43,7 +43,7 @@ def chance_of_right(network: Actor, steps: list[Any]) -> float:
     return float(np.mean([p[mask].sum() for p, mask in zip(parts, (m for x in steps for m in x.right), strict=True)]))
 
 
-def test_imitation(training: Training) -> None:
+def test_imitation(training: MarlTraining) -> None:
     """The teacher is followed more often, also in episodes that were not learned from; figures are those of play."""
     apart = training.labelled(seed=1)
     found = training.imitation(start(training.network, 0, None))
@@ -56,7 +56,7 @@ def test_imitation(training: Training) -> None:
     assert found.validate() == training.validate(network)
 
 
-def test_later_rounds_see_what_the_network_comes_to(training: Training) -> None:
+def test_later_rounds_see_what_the_network_comes_to(training: MarlTraining) -> None:
     """Steps that the network plays carry the teacher's word, which it does not always follow."""
     network = start(lambda: Actor(SETTINGS), 0, None)
     for steps, followed in ((training.labelled(), True), (training.labelled(network, 1), False)):
@@ -64,7 +64,7 @@ def test_later_rounds_see_what_the_network_comes_to(training: Training) -> None:
         assert right and all(right) == followed
 
 
-def test_the_same_curve(training: Training) -> None:
+def test_the_same_curve(training: MarlTraining) -> None:
     """What was saved after two updates goes on as if it had not been; the policy stays until the critic is warm."""
     first, second = learner(training), learner(training)
     before = {name: x.clone() for name, x in first.network.state_dict().items()}
@@ -78,7 +78,7 @@ def test_the_same_curve(training: Training) -> None:
 
 
 @pytest.mark.parametrize("team", [0.0, 0.5, 1.0])
-def test_advantages_are_shared(training: Training, team: float) -> None:
+def test_advantages_are_shared(training: MarlTraining, team: float) -> None:
     """An advantage is the agent's own and the mean of all, in the shares of the settings; targets are its own."""
     found = learner(training)
     settings = MarlSettings(**TINY | {"team": team})

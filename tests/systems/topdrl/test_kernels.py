@@ -19,7 +19,7 @@ from gangplan.simulator.gangs.mixes import Mix
 from gangplan.solvers import native
 from gangplan.solvers.placement.online import closest
 from gangplan.systems.topdrl import batch, image, kernels, oracle, rollout, rules
-from gangplan.systems.topdrl.rules import DISCIPLINES, FEATURES, SCORES, Patient, Rule
+from gangplan.systems.topdrl.rules import DISCIPLINES, FEATURES, SCORES, Rule, TopdrlPatient
 
 from ...simulator.gangs.test_arrays import digest, world
 from ...solvers.uncompiled import uncompiled
@@ -53,7 +53,7 @@ def by_oracle(seed: int) -> str:
     """Search for the best plan, from the beginning and from an instant in the midst."""
     _, jobs, place = world(seed)
     state, found = arrays.begin(jobs, place), []
-    policies = (rules.rule("sjf"), rules.rule("fcfs", "easy", "sized"), Patient())
+    policies = (rules.rule("sjf"), rules.rule("fcfs", "easy", "sized"), TopdrlPatient())
     for _ in range(2):
         end = state.copy()
         if len(jobs.submit):
@@ -124,9 +124,9 @@ def test_arrays_of_another_size_are_refused() -> None:
     _, jobs, place = world(8)
     state, n, m = arrays.begin(jobs, place), len(jobs.submit), len(place.rack)
     take, zeros, costs = np.zeros((2, m), np.int64), np.zeros(3), np.zeros((len(place.node) + 1, 2))
-    plan, other = Patient().listing(jobs, place), arrays.begin(arrays.first_jobs(jobs, 5), place)
+    plan, other = TopdrlPatient().listing(jobs, place), arrays.begin(arrays.first_jobs(jobs, 5), place)
     s, few = kernels.Scoring(np.zeros(7), np.zeros(n), m), kernels.Scoring(np.zeros(7), zeros, m)
-    tried, short, at = np.full(3, -1), Patient().listing(arrays.first_jobs(jobs, 5), place), (1, 1.0, 1.0, 0)
+    tried, short, at = np.full(3, -1), TopdrlPatient().listing(arrays.first_jobs(jobs, 5), place), (1, 1.0, 1.0, 0)
     lanes, choice, paid = [(jobs, state)], np.full(1, -1), np.zeros((1, 2))
     mask, one, frame = np.zeros((1, 5), np.uint8), take[:1], (np.zeros((1, 3, len(place.node)), np.float32),)
     frame = *frame, np.zeros((1, 4, 3, 2), np.float32), np.zeros((1, 6), np.float32)

@@ -25,7 +25,7 @@ from gangplan.simulator.gangs.arrays import (
 from gangplan.simulator.gangs.mixes import SMALL
 from gangplan.simulator.gangs.step import advance, start
 from gangplan.systems.topdrl.rollout import WAIT, Rollout
-from gangplan.systems.topdrl.rules import Patient
+from gangplan.systems.topdrl.rules import TopdrlPatient
 from gangplan.systems.topdrl.simulate import simulate
 
 FLEET = Fleet.regular(2, 4, 4)
@@ -88,7 +88,7 @@ def test_nothing_is_known_that_is_not() -> None:
 
 def test_rollouts_beat_their_rule() -> None:
     """Over two workloads the sum of JCTs is at least 5 percent less than the rule's; the same seed does the same."""
-    played = Rollout(base=Patient(gpus=1.0, slowdown=0.0, patience=10.0))  # least work, on any GPUs
+    played = Rollout(base=TopdrlPatient(gpus=1.0, slowdown=0.0, patience=10.0))  # least work, on any GPUs
     sums = {}
     for policy in (played, played.base, replace(played)):
         outcomes = [simulate(SMALL.draw(seed), FLEET, policy) for seed in range(1, 3)]

@@ -13,7 +13,7 @@ from gangplan.simulator.gangs.allocate import ALLOCATORS, allocate
 from gangplan.simulator.gangs.arrays import begin, cluster_of, jobs_of
 from gangplan.simulator.gangs.listing import Listing, run_list
 from gangplan.simulator.gangs.mixes import SMALL
-from gangplan.systems.topdrl.rules import SCORES, Patient, rule
+from gangplan.systems.topdrl.rules import SCORES, TopdrlPatient, rule
 from gangplan.systems.topdrl.simulate import simulate
 
 
@@ -70,11 +70,13 @@ def _jobs(gpus: list[int], duration: list[float], submit: list[float]) -> Worklo
 @pytest.mark.parametrize(("patience", "start"), [(0.091, 105.0), (1.0, 1.0)])
 def test_waits_for_close_gpus_or_not(patience: float, start: float) -> None:
     """One GPU is idle on each of two nodes: 1.25 / 1.025 as slow as on one is more than e^.091, less than e."""
-    outcome = simulate(_jobs([3, 3, 2], [100, 100, 10], [0, 0, 1]), Fleet.regular(1, 2, 4), Patient(patience=patience))
+    outcome = simulate(
+        _jobs([3, 3, 2], [100, 100, 10], [0, 0, 1]), Fleet.regular(1, 2, 4), TopdrlPatient(patience=patience)
+    )
     assert outcome.start[2] == pytest.approx(start)
 
 
 def test_refuses_negative_patience() -> None:
     """Nobody is faster than at best, so patience is not negative."""
     with pytest.raises(InstanceError, match="patience"):
-        Patient(patience=-0.1)
+        TopdrlPatient(patience=-0.1)

@@ -16,7 +16,7 @@ from gangplan.learned.offline.policy import OfflinePolicy
 from gangplan.learned.offline.task import affinity, drawn
 from gangplan.learned.training.network import Packed
 from gangplan.learned.training.offline.lessons import label, problem_of, task_of
-from gangplan.learned.training.offline.training import Training, listwise, pairwise
+from gangplan.learned.training.offline.training import OfflineTraining, listwise, pairwise
 from gangplan.learned.training.recipe import recipe, train_policy
 from gangplan.solvers.method import suite
 from gangplan.solvers.run import Run
@@ -107,7 +107,7 @@ SCHOOL = {"width": 16, "rounds": 2, "validation": 2, "label_seconds": 0.5, "mini
 """Settings of a training of seconds."""
 
 
-def trained(training: Training, stage: str, updates: int) -> Any:
+def trained(training: OfflineTraining, stage: str, updates: int) -> Any:
     """Return the network after some updates of a stage."""
     torch.manual_seed(0)
     learner = getattr(training, stage)(training.network())
@@ -116,7 +116,7 @@ def trained(training: Training, stage: str, updates: int) -> Any:
     return learner.networks["policy"]
 
 
-def unlikely(training: Training, network: Any, known: list[Any]) -> float:
+def unlikely(training: OfflineTraining, network: Any, known: list[Any]) -> float:
     """Return how unlikely optima are by a network's order that is nearest to each, and its pairs, in the mean."""
     weights, found = network.compiled(), list[float]()
     for x in known:
@@ -139,7 +139,7 @@ def shuffled(lesson: Any, rng: np.random.Generator) -> Any:
 def test_imitation_learns_from_its_labels(objective: str, ops: int, lessons: int, updates: int) -> None:
     """Optima that were not learned from are likelier by what their likes taught than by labels that are shuffled."""
     settings = recipe(f"offline-{objective}").config(**SCHOOL, ops=ops, lessons=lessons)
-    training, rng = Training(objective, settings, 0), np.random.default_rng(0)
+    training, rng = OfflineTraining(objective, settings, 0), np.random.default_rng(0)
     known = [x for x in training.known if x.lesson is not None]
     training.known, kept = known[:-16], known[-16:]
     true = unlikely(training, trained(training, "imitation", updates), kept)
@@ -156,7 +156,7 @@ def test_rl_learns_from_its_rewards(objective: str, ops: int, monkeypatch: pytes
         monkeypatch.setattr(f"gangplan.learned.training.offline.training.{name}", value)
     more = {"ops": ops, "lessons": 1, "larger": 24, "rl_rate": 0.01, "draws": 8, "label_seconds": 0.1}
     settings = recipe(f"offline-{objective}").config(**SCHOOL | more)
-    training = Training(objective, settings, 0)
+    training = OfflineTraining(objective, settings, 0)
 
     def mean(network: Any) -> float:
         weights = network.compiled()
@@ -173,7 +173,7 @@ def test_rl_learns_from_its_rewards(objective: str, ops: int, monkeypatch: pytes
 
 def test_compiled_scores_are_those_of_pyg() -> None:
     """The compiled network has the scores of the one in PyTorch Geometric on graphs of ops."""
-    training = Training("throughput", recipe("offline-throughput").config(**SCHOOL, ops=40, lessons=6), 0)
+    training = OfflineTraining("throughput", recipe("offline-throughput").config(**SCHOOL, ops=40, lessons=6), 0)
     torch.manual_seed(1)
     network = training.network()
     torch.nn.init.normal_(network.last.weight)

@@ -19,15 +19,15 @@ FEW = 2
 """Arrivals."""
 
 
-def both(world: Any, net: Any, ahead: int, **options: float) -> tuple[np.ndarray, np.ndarray]:
+def both(world: Any, ahead: int, **options: float) -> tuple[np.ndarray, np.ndarray]:
     """Return what two candidates come to by rollouts and exactly, in the same two futures."""
     k = world.observe()
     tried = np.array([0, k - 1])
     assert k > 1 and world.s.place[0] == WAIT
-    other, rolled, solved = world.again(), np.zeros((2, 2)), np.zeros((2, 2))
-    given = world.jobs, world.cluster, world.state, world.jobs, world.s
-    weigh(*given, other.s, net, PATIENT, tried, ahead, 0, 5, rolled)
-    weigh_exactly(*given, PATIENT, tried, ahead, 5, solved, **options)
+    rolled, solved = np.zeros((2, 2)), np.zeros((2, 2))
+    given = world.jobs, world.cluster, world.state, world.jobs, world.s, PATIENT, tried, ahead, 5
+    weigh(*given, rolled)
+    weigh_exactly(*given, solved, **options)
     return rolled, solved
 
 
@@ -41,21 +41,21 @@ def small(make_world: Callable[..., Any], seed: int) -> Any:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_no_worse_than_rollouts(make_world: Callable[..., Any], make_policy: Any, seed: int) -> None:
+def test_no_worse_than_rollouts(make_world: Callable[..., Any], seed: int) -> None:
     """Without time the values are those of the rule's rollouts, with time at most these, and the same again."""
-    world, net = small(make_world, seed), make_policy(0, 0.0).net
-    rolled, same = both(world, net, FEW, seconds=0.0)
+    world = small(make_world, seed)
+    rolled, same = both(world, FEW, seconds=0.0)
     np.testing.assert_allclose(same, rolled, rtol=1e-12)
-    rolled, solved = both(world, net, FEW)
+    rolled, solved = both(world, FEW)
     assert (solved <= rolled + 1e-9).all()
-    assert np.array_equal(solved, both(world, net, FEW)[1])
+    assert np.array_equal(solved, both(world, FEW)[1])
 
 
-def test_a_long_queue_is_cut(make_world: Callable[..., Any], make_policy: Any) -> None:
+def test_a_long_queue_is_cut(make_world: Callable[..., Any]) -> None:
     """Of a long queue and many arrivals some jobs are solved, the tried ones among them, and nothing changes."""
     world = make_world(1, arrived=40, fleet=Fleet.regular(2, 2, 4), arrival=0.6)
     assert world.state.count[WAITING] > WINDOW
     before = world.state.copy()
-    rolled, solved = both(world, make_policy(0, 0.0).net, 20, seconds=0.02, sure=False)
+    rolled, solved = both(world, 20, seconds=0.02, sure=False)
     assert (solved > 0).all() and (solved < rolled).all()
     assert all(np.array_equal(getattr(world.state, name), x) for name, x in before.arrays().items())

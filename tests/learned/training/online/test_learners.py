@@ -19,7 +19,7 @@ from gangplan.learned.training.imitation import Imitation
 from gangplan.learned.training.network import GraphNetwork
 from gangplan.learned.training.online import labels
 from gangplan.learned.training.online.labels import DecisionLabel, label_episode
-from gangplan.learned.training.online.learners import CAP, Judged, Lessons, Training
+from gangplan.learned.training.online.learners import CAP, GnnTraining, Judged, Lessons
 from gangplan.learned.training.trainer import start
 from gangplan.simulator.gangs.mixes import TRAINING
 from gangplan.simulator.gangs.traffic import TRAIN
@@ -29,7 +29,7 @@ from ...conftest import drawn, short
 pytestmark = pytest.mark.usefixtures("one_thread")
 SETTINGS = GnnSettings(
     width=8, rounds=2, labels=400, tries=6, futures=6, ahead=12, updates=150, rate=1e-2, minibatch=64,
-    validation_seeds=1, iterated=7, depth=3, iterated_futures=2, iterated_updates=5, iterated_rate=0.5,
+    validation_seeds=1,
 )  # fmt: skip
 
 
@@ -50,15 +50,15 @@ def taught() -> list[DecisionLabel]:
 
 
 @pytest.fixture(scope="module")
-def training() -> Training:
+def training() -> GnnTraining:
     """Return what judges by a workload of each kind."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("gangplan.learned.training.online.learners.episode", short)
-        return Training(SETTINGS, 0)
+        return GnnTraining(SETTINGS, 0)
 
 
 @pytest.fixture
-def made(training: Training, taught: list[DecisionLabel], monkeypatch: pytest.MonkeyPatch) -> list[Imitation]:
+def made(training: GnnTraining, taught: list[DecisionLabel], monkeypatch: pytest.MonkeyPatch) -> list[Imitation]:
     """Return two that train first weights by the same labels."""
     monkeypatch.setattr("gangplan.learned.training.online.learners.make_labels", lambda *x, **y: taught)
     return [training.rollouts(start(training.network, 0, None)) for _ in range(2)]
@@ -95,7 +95,7 @@ def test_the_loss_is_the_regret_that_is_expected(taught: list[DecisionLabel], sp
     assert more - plain == pytest.approx(apart, rel=1e-3, abs=1e-5) and (apart > 0.01) == (spread > 0)
 
 
-def test_the_untrained_network_is_judged_to_be_the_rule(training: Training) -> None:
+def test_the_untrained_network_is_judged_to_be_the_rule(training: GnnTraining) -> None:
     """Its mean JCT over that of the rule is 1, of each kind, and so is the score; another network's is not."""
     figures = training.validate(training.network())
     assert figures == {"score": pytest.approx(1.0)} | {"powers-48": pytest.approx(1.0)}
@@ -131,28 +131,7 @@ def test_the_same_curve(made: list[Imitation]) -> None:
     assert all((kept[0][name] == kept[1][name]).all() for name in kept[0])
 
 
-def test_it_is_taught_again_by_itself(
-    training: Training, taught: list[DecisionLabel], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The second stage asks for labels of the network as it is, deeper, of other episodes."""
-    asked: dict[str, Any] = {}
-
-    def make(settings: GnnSettings, net: Any, seed: int, count: int, **options: Any) -> list[DecisionLabel]:
-        asked.update(options, net=net, count=count)
-        return taught
-
-    monkeypatch.setattr("gangplan.learned.training.online.learners.make_labels", make)
-    network = start(training.network, 1, None)
-    torch.nn.init.normal_(network.last.weight)
-    learner = training.iterated(network)
-    assert (asked["count"], asked["depth"], asked["futures"]) == (7, 3, 2) and asked["first"] > 0
-    assert np.array_equal(asked["net"].last, network.compiled().last) and asked["net"].last.any()
-    before = network.last.weight.detach().clone()
-    learner.update(1)
-    assert not torch.equal(before, network.last.weight)
-
-
-def test_what_cp_sat_proved_is_learned(training: Training, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cp_sat_proved_is_learned(training: GnnTraining, monkeypatch: pytest.MonkeyPatch) -> None:
     """By exact labels a network's choices come to lose half as much; by the same ones, shuffled, they do not."""
     monkeypatch.setattr(labels, "SOLVED", 2)
     monkeypatch.setattr(labels, "KEPT", 0.3)

@@ -12,7 +12,7 @@ from gangplan.learned.training.online.own import BLOCKS, CHOSEN, LEARNED, OwnClu
 from gangplan.simulator.gangs.arrays import RUNNING, begin, cluster_of
 from gangplan.simulator.gangs.mixes import TRAINING, VALIDATION
 from gangplan.simulator.gangs.traffic import TRAIN
-from gangplan.systems.topdrl.rules import Patient, rule
+from gangplan.systems.topdrl.rules import TopdrlPatient, rule
 
 JOBS = 600
 
@@ -42,12 +42,12 @@ def test_episodes_begin_loaded(own: OwnCluster, first: int, part: tuple[float, f
 
 def test_the_verdict_plays_on(own: OwnCluster) -> None:
     """A rule is level with itself, what is worse is not to be used, and means are of the last fifth of one long run."""
-    level: dict[str, Any] = own.verdict(Patient())[0]
+    level: dict[str, Any] = own.verdict(TopdrlPatient())[0]
     assert (level["rule"], level["gnn_less"], level["margin"]) == ("patient", 0.0, 0.0)
     worse = own.verdict(rule("ljf"))
     assert not worse[-1]["use"] and worse[-1]["blocks"] == BLOCKS and worse[0]["gnn_less"] > 0.1
     jobs, cluster = own.window(JOBS // 2, JOBS - JOBS // 2), cluster_of(*own.place)
     state = begin(jobs, cluster)
-    Patient().finish(jobs, cluster, state)
+    TopdrlPatient().finish(jobs, cluster, state)
     last = (state.finish - jobs.submit)[int(CHOSEN * JOBS) - JOBS // 2 :]
     assert level["mean_jct"] == pytest.approx(last.mean())

@@ -15,12 +15,12 @@ from gangplan.learned.online.policy import GnnPolicy
 from gangplan.learned.online.settings import GnnSettings
 from gangplan.learned.policy import read_card, shipped
 from gangplan.learned.policy.settings import read_config
-from gangplan.learned.training.online.learners import Training
+from gangplan.learned.training.online.learners import GnnTraining
 from gangplan.learned.training.online.own import OWN
 from gangplan.learned.training.online.recipe import RECIPE
 from gangplan.learned.training.recipe import recipe, train_policy
 from gangplan.simulator.gangs.mixes import VALIDATION, Mix
-from gangplan.systems.topdrl.rules import Patient
+from gangplan.systems.topdrl.rules import TopdrlPatient
 from gangplan.systems.topdrl.simulate import simulate
 from gangplan.systems.topdrl.suites import suite
 
@@ -35,8 +35,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Any:
     folder = tmp_path_factory.mktemp("gnn")
     config = folder / "few.toml"
     of = "width = 8\nrounds = 2\nlabels = 150\nfutures = 2\nahead = 3\ntries = 3\nupdates = 20\nminibatch = 16\n"
-    again = "iterated = 30\ndepth = 2\niterated_futures = 2\niterated_updates = 10\n"  # by default 5,000 labels
-    config.write_text(f'policy = "gnn"\nvalidate_every = 10\nvalidation_seeds = 1\n{of}{again}')
+    config.write_text(f'policy = "gnn"\nvalidate_every = 10\nvalidation_seeds = 1\n{of}')
     with pytest.MonkeyPatch.context() as patch, parallel_config(backend="sequential"):
         patch.setattr("gangplan.learned.training.online.learners.episode", short)
         return train_policy(config, folder / "run")
@@ -73,14 +72,12 @@ def test_a_wrong_setting_is_named(tmp_path: Path, line: str, words: str) -> None
 
 
 def test_stages() -> None:
-    """Imitation of exact plans, of rollouts, of the network itself, and RL, as they have updates; RL may be alone."""
+    """Imitation of exact plans, of rollouts, and RL, as they have updates; RL may be alone."""
     every = [
-        {"iterated_updates": 0}, {"iterated_updates": 5, "rl_updates": 2},
-        {"updates": 0, "iterated_updates": 0, "rl_updates": 2},
-        {"exact": 0.4, "exact_updates": 5, "iterated_updates": 0, "rl_updates": 2},
+        {}, {"rl_updates": 2}, {"updates": 0, "rl_updates": 2}, {"exact": 0.4, "exact_updates": 5, "rl_updates": 2},
     ]  # fmt: skip
     names = [[stage.name for stage in RECIPE.stages(GnnSettings(**x), 0)] for x in every]
-    assert names == [["rollouts"], ["rollouts", "iterated", "rl"], ["rl"], ["exact", "rollouts", "rl"]]
+    assert names == [["rollouts"], ["rollouts", "rl"], ["rl"], ["exact", "rollouts", "rl"]]
 
 
 def test_weights_come_with_the_package() -> None:
@@ -91,13 +88,13 @@ def test_weights_come_with_the_package() -> None:
 @pytest.mark.parametrize("guarded", [True, False])
 @pytest.mark.parametrize("name", SHIPPED)
 def test_shipped_weights_are_ahead_of_the_rule(name: str, guarded: bool) -> None:
-    """On validation workloads the mean JCT is below that of `Patient`, and of no suite clearly above."""
+    """On validation workloads the mean JCT is below that of `TopdrlPatient`, and of no suite clearly above."""
     policy, ratios = GnnPolicy.load(shipped()[name], guarded=guarded), {}
     for of in ("small", "expensive", "loaded"):
         ground, means = suite(of), []
         for seed in range(VALIDATION, VALIDATION + 6):
             work, told = ground.draw(seed)
-            runs = [simulate(work, ground.fleet, x, ground.proximity, expected=told) for x in (policy, Patient())]
+            runs = [simulate(work, ground.fleet, x, ground.proximity, expected=told) for x in (policy, TopdrlPatient())]
             means.append([float((x.finish - work.submit).mean()) for x in runs])
         mine, rule = np.mean(means, axis=0)
         ratios[of] = mine / rule
@@ -114,4 +111,4 @@ def test_own_jobs_take_one_stage() -> None:
 def test_grounds_must_be_there() -> None:
     """A cluster smaller than all that are learned from, or chosen by, is an error that names the setting."""
     with pytest.raises(InstanceError, match="largest: 8 is below 40 GPUs"):
-        Training(GnnSettings(largest=8), 0)
+        GnnTraining(GnnSettings(largest=8), 0)

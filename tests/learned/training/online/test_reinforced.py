@@ -11,7 +11,7 @@ from gangplan.learned.online.settings import GnnSettings
 from gangplan.learned.training.network import GraphNetwork
 from gangplan.learned.training.online import reinforced
 from gangplan.learned.training.online.reinforced import Reinforced, pays
-from gangplan.simulator.gangs.formula import FORMULAS, finish
+from gangplan.simulator.gangs.formula import FORMULAS
 from gangplan.simulator.gangs.traffic import episode
 
 from ...conftest import short
@@ -39,15 +39,14 @@ def learner(of: GraphNetwork) -> Reinforced:
 def behind(of: torch.nn.Module) -> float:
     """Return by how much it is behind the rule on runs of other seeds."""
     runs = [short(5000 + i, 360) for i in range(12)]
-    return float(np.mean([pays(x, of.compiled(), SETTINGS) - pays(x, network(0.0).compiled(), SETTINGS) for x in runs]))
+    rule, net, none = SETTINGS.rule, of.compiled(), network(0.0).compiled()
+    return float(np.mean([pays(x, net, rule) - pays(x, none, rule) for x in runs]))
 
 
 def test_an_untrained_network_pays_what_the_rule_does() -> None:
     """On grounds of 256 to 1,024 GPUs."""
     run = episode(0, 60, 2_000_000, gpus=reinforced.GPUS)
-    state = run.begin()
-    finish(run.jobs, run.cluster, state, FORMULAS["patient"])
-    assert pays(run, network(0.0).compiled(), SETTINGS) == pytest.approx(np.log(run.mean_jct(state)))
+    assert pays(run, network(0.0).compiled(), "patient") == pytest.approx(np.log(run.by(FORMULAS["patient"])))
     assert run.cluster.first[-1] in reinforced.GPUS
 
 

@@ -17,7 +17,7 @@ from gangplan.solvers.partition.latency.chain import longest
 from gangplan.solvers.partition.latency.chain_bound import ChainBound, chains
 from gangplan.solvers.partition.latency.dominate import dominate
 from gangplan.solvers.partition.latency.methods import METHODS
-from gangplan.solvers.partition.latency.reduced import Reduced, reduce
+from gangplan.solvers.partition.latency.reduced import ReducedLatency, reduce
 from gangplan.solvers.partition.referee import optimum
 from gangplan.solvers.partition.tiny import random_latency as random_problem
 
@@ -27,7 +27,7 @@ from ..conftest import Make
 SEEDS = st.integers(0, 2**32)
 
 
-def bounded(problem: LatencyProblem, r: Reduced) -> Run:
+def bounded(problem: LatencyProblem, r: ReducedLatency) -> Run:
     """Return a run with the bound of all chains."""
     run = Run(problem, time_limit=60)
     for chain in chains(r):

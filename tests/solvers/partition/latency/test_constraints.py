@@ -15,6 +15,8 @@ from gangplan.solvers.partition.latency.methods import METHODS
 from gangplan.solvers.partition.referee import optimum
 from gangplan.solvers.partition.tiny import graph_of
 
+pytestmark = pytest.mark.usefixtures("in_this_process")
+
 # name: (arguments of `make`, optimum)
 CASES: dict[str, tuple[dict[str, Any], float | None]] = {
     # one call does a and b one after the other, and what moves between them is free

@@ -7,20 +7,21 @@ from ortools.sat.python import cp_model
 from gangplan.instances import LatencyProblem, with_objective
 from gangplan.instances.generators import generate
 from gangplan.solvers import Run
-from gangplan.solvers.partition.latency.cpsat import Model
+from gangplan.solvers.partition.latency.cpsat import LatencyModel
 from gangplan.solvers.partition.latency.reduced import reduce
 from gangplan.solvers.partition.latency.sequence import greedy
 from gangplan.solvers.partition.tiny import random_latency as random_problem
+from tests.seeds import some
 
 
-def _hinted(problem: LatencyProblem) -> tuple[Run, Model] | None:
+def _hinted(problem: LatencyProblem) -> tuple[Run, LatencyModel] | None:
     run = Run(problem, time_limit=60)
     r = reduce(problem)  # without the bound of `prepare`, which may be the proof already
     greedy(run, r)
-    return None if run.plan is None or run.stopped else (run, Model(r, run))
+    return None if run.plan is None or run.stopped else (run, LatencyModel(r, run))
 
 
-def _accepted(run: Run, model: Model) -> None:
+def _accepted(run: Run, model: LatencyModel) -> None:
     proto = model.model.proto
     hinted = set(proto.solution_hint.vars)
     assert hinted == set(range(len(proto.variables)))
@@ -36,8 +37,9 @@ def _accepted(run: Run, model: Model) -> None:
 
 def test_hint_is_complete_and_accepted() -> None:
     """Every variable has a hint, and all hints together are a solution with the value of the plan."""
-    hints = [found for seed in range(150) if (found := _hinted(random_problem(seed))) is not None]
-    assert len(hints) > 60
+    seeds = some(range(150), 5)
+    hints = [found for seed in seeds if (found := _hinted(random_problem(seed))) is not None]
+    assert len(hints) > len(seeds) // 3
     for run, model in hints:
         _accepted(run, model)
 
@@ -52,7 +54,7 @@ def test_hint_of_a_network() -> None:
 
 def test_first_solution_is_the_hint() -> None:
     """The search starts at the hinted plan: its first solution is as good."""
-    for seed in range(40):
+    for seed in some(range(40), 3):
         found = _hinted(random_problem(seed, ops=9))
         if found is None:
             continue

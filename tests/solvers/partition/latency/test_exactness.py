@@ -11,6 +11,7 @@ from gangplan.solvers.partition.latency.cpsat import cpsat
 from gangplan.solvers.partition.latency.methods import METHODS, SUITE
 from gangplan.solvers.partition.referee import optimum
 from gangplan.solvers.partition.tiny import random_latency as random_problem
+from tests.seeds import some
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -21,9 +22,9 @@ def test_every_method_keeps_the_contract(name: str) -> None:
 
 def test_cpsat_finds_the_optimum() -> None:
     """With no plan to begin with CP-SAT ends at the optimum by enumeration, or proves that there is none."""
-    problems = 200
+    seeds = some(range(200), 5)
     feasible = 0
-    for seed in range(problems):
+    for seed in seeds:
         problem = random_problem(seed)
         best = optimum(problem)
         run = Run(problem, time_limit=60)
@@ -36,13 +37,14 @@ def test_cpsat_finds_the_optimum() -> None:
         else:
             assert run.objective == pytest.approx(best, rel=1e-6), seed
             assert run.gap is not None and run.gap <= 1e-6, seed
-    assert feasible > problems / 2
+    assert feasible > len(seeds) / 2
 
 
 def test_random_problems_bind() -> None:
     """Among random problems there are hosts and none, several accelerators in use, classes, and no plan at all."""
     seen = {"none": 0, "hosts": 0, "no hosts": 0, "calls": 0, "classes": 0}
-    for seed in range(120):
+    seeds = some(range(120), 3)
+    for seed in seeds:
         problem = random_problem(seed)
         best = optimum(problem)
         hosts = problem.hosts()
@@ -55,4 +57,4 @@ def test_random_problems_bind() -> None:
             cpsat(run, prepared)
             assert verify(problem, run.plan).ok
             seen["calls"] += len(set(run.plan.device.tolist()) - set(hosts.nonzero()[0].tolist())) > 1
-    assert min(seen.values()) >= 10, seen
+    assert min(seen.values()) >= len(seeds) // 20, seen

@@ -18,12 +18,14 @@ from gangplan.solvers.partition.latency.series_bound import SeriesBound
 from gangplan.solvers.partition.referee import optimum
 from gangplan.solvers.partition.tiny import graph_of, nobody
 from gangplan.solvers.partition.tiny import random_latency as random_problem
+from tests.seeds import some
 
 
 def test_no_plan_is_below_it() -> None:
     """The bound is no more than the optimum by enumeration, and often that, above the longest path."""
     above = exact = 0
-    for seed in range(900):
+    seeds = some(range(900))
+    for seed in seeds:
         problem = random_problem(seed, ops=7)
         if problem.hosts().any():
             continue
@@ -35,7 +37,7 @@ def test_no_plan_is_below_it() -> None:
             assert bound <= (inf if best is None else best * (1 + 1e-9)), seed
             above += best is not None and bound > path_bound(r) * (1 + 1e-9)
             exact += best is not None and bound >= best * (1 - 1e-9)
-    assert above > 40 and exact > 200
+    assert above > len(seeds) // 30 and exact > len(seeds) // 6
 
 
 def _forks(stages: int, width: int, devices: int, send: float = 0.0, memory: float | None = None) -> LatencyProblem:

@@ -12,10 +12,11 @@ from gangplan import solve
 from gangplan.hybrid.bench.suite import make, read_manifest
 from gangplan.instances import Cluster, DeviceType, Level, OpGraph, StagesProblem, TreeTopology
 from gangplan.instances.graph import with_backward
-from gangplan.solvers.partition.stages.reduced import Reduced
+from gangplan.solvers.partition.stages.reduced import ReducedStages
 from gangplan.solvers.partition.stages.referee import optimum, random_problem
 from gangplan.solvers.partition.stages.under_way import under_way_bound
 from gangplan.solvers.partition.tiny import graph_of, nobody
+from tests.seeds import some
 
 
 def tight(seed: int) -> StagesProblem:
@@ -40,14 +41,18 @@ def chain(units: int, memory: float, devices: int, seconds: float = 1.0) -> Stag
     return StagesProblem(with_backward(forward, ones, nothing), cluster)
 
 
+SCARCE = (46, 51, 55, 68, 186, 307)
+"""Seeds of problems of which the bound says more than the work does, two of them that there is no plan."""
+
+
 def test_no_plan_is_below_it() -> None:
     """The bound is no more than the optimum by enumeration, on small problems in which memory is scarce."""
     raised = refuted = 0
-    for seed in range(400):
+    for seed in (*SCARCE, *some(range(400))):
         problem = tight(seed)
         if not problem.training:
             continue
-        reduced = Reduced(problem)
+        reduced = ReducedStages(problem)
         if reduced.impossible():
             continue
         work = reduced.work_bound()
@@ -55,7 +60,7 @@ def test_no_plan_is_below_it() -> None:
         assert bound <= (inf if best is None else best * (1 + 1e-9)), seed
         raised += work * (1 + 1e-6) < bound < inf
         refuted += bound == inf
-    assert raised > 3 and raised + refuted > 7
+    assert raised > 3 and refuted > 1
 
 
 @pytest.mark.parametrize(("units", "bound"), [(6, 16 / 3), (7, 22 / 3), (8, inf)])
@@ -65,7 +70,7 @@ def test_what_three_devices_hold(units: int, bound: float) -> None:
     # the one before, 1 of the first. A unit takes 2 s. 8 units are more than 4 + 2 + 4/3. Shared evenly 6 and 7 take
     # 4 s and 14/3 s, but the last device must take what the others cannot: 6 - 2 - 4/3 units are 16/3 s, one more 22/3.
     problem = chain(units, 4.0, 3)
-    reduced = Reduced(problem)
+    reduced = ReducedStages(problem)
     found = under_way_bound(reduced.units, reduced.work_bound())
     assert found == pytest.approx(bound, rel=1e-5)
     result = solve(problem, 5)

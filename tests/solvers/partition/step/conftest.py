@@ -15,7 +15,7 @@ from gangplan.solvers import Run, native
 from gangplan.solvers.partition.step import arrays, list_scheduler, moves, timing
 from gangplan.solvers.partition.step.list_schedule import heft
 from gangplan.solvers.partition.step.model import Prepared, prepare
-from gangplan.solvers.partition.step.schedule import Decoder, as_plan
+from gangplan.solvers.partition.step.schedule import OpDecoder, as_plan
 
 from ...uncompiled import uncompiled
 
@@ -81,7 +81,7 @@ def training(seed: int) -> StepProblem:
 
 def order_of(p: Prepared, priority: Sequence[float]) -> list[int]:
     """Return the ops so that every edge points forward, of those that may come next always the lowest priority."""
-    decoder = Decoder(p)
+    decoder = OpDecoder(p)
     waiting = list(map(len, decoder.before))
     ready = [(priority[v], v) for v, w in enumerate(waiting) if not w]
     heapify(ready)
@@ -99,7 +99,7 @@ def order_of(p: Prepared, priority: Sequence[float]) -> list[int]:
 def decode(p: Prepared, device: Any, priority: Any) -> StepPlan:
     """Return the plan that runs ops of low priority values first on the given devices."""
     where = np.asarray(device).tolist()
-    start, _, sent = Decoder(p).times(where, order_of(p, np.asarray(priority).tolist()))
+    start, _, sent = OpDecoder(p).times(where, order_of(p, np.asarray(priority).tolist()))
     return as_plan(p, where, start, sent)
 
 

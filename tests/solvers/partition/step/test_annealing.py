@@ -14,7 +14,7 @@ from gangplan.instances.generators.families import make
 from gangplan.solvers import native
 from gangplan.solvers.partition.step.methods import METHODS, SUITE
 from gangplan.solvers.partition.step.model import Prepared
-from gangplan.solvers.partition.step.schedule import Decoder
+from gangplan.solvers.partition.step.schedule import OpDecoder
 from gangplan.solvers.run import Run
 
 from .conftest import SOURCE, found_by_heft, graph
@@ -45,7 +45,7 @@ def test_lengths_are_those_of_the_decoder(seed: int) -> None:
     for i in range(5):
         SOURCE.anneal(s, 100 * i, 500, 1e-2, 1_000, i)
         device = s.best_where[p.group_of].tolist()
-        assert max(Decoder(p).times(device, s.best_order.tolist())[1]) == pytest.approx(s.best, rel=1e-12)
+        assert max(OpDecoder(p).times(device, s.best_order.tolist())[1]) == pytest.approx(s.best, rel=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(4))

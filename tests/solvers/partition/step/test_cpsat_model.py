@@ -16,7 +16,7 @@ from gangplan.instances.readers.shops import parse_jobshop
 from gangplan.solvers import Run
 from gangplan.solvers.method import suite
 from gangplan.solvers.partition.step import cpsat
-from gangplan.solvers.partition.step.cpsat import DeviceTree, Formulation, ceiling_of, equal_parts, in_ticks
+from gangplan.solvers.partition.step.cpsat import DeviceTree, StepFormulation, ceiling_of, equal_parts, in_ticks
 from gangplan.solvers.partition.step.model import Prepared, prepare
 from gangplan.solvers.partition.step.segments import segments
 from gangplan.solvers.partition.tiny import random_step as random_problem
@@ -50,7 +50,7 @@ class First(cp_model.CpSolverSolutionCallback):
         self.stop_search()
 
 
-def hinted(model: Formulation) -> tuple[list[str], float | None]:
+def hinted(model: StepFormulation) -> tuple[list[str], float | None]:
     """Return what CP-SAT says of the hint, and the objective of its first solution."""
     solver, first, lines = cp_model.CpSolver(), First(), list[str]()
     solver.parameters.num_workers = 1
@@ -67,7 +67,7 @@ def check_hint(problem: StepProblem) -> bool:
     p, plan, makespan = planned(problem)
     if plan is None or makespan == 0:
         return False
-    model = Formulation(p, makespan, plan)
+    model = StepFormulation(p, makespan, plan)
     said, first = hinted(model)
     assert any("The solution hint is complete and is feasible" in line for line in said), said
     # nothing in ticks is longer than in seconds; and nothing worse than the plan is allowed
@@ -102,7 +102,7 @@ def test_hints_of_larger_problems(kind: str, options: dict[str, Any], servers: i
     assert check_hint(problem)
     p, plan, makespan = planned(problem)
     assert plan is not None
-    model = Formulation(p, makespan, plan)
+    model = StepFormulation(p, makespan, plan)
     device, start, _ = model.in_order(plan)
     end = start + model.ticks.time[p.type_of[device], np.arange(p.n)]
     assert hinted(model)[1] == end.max()
@@ -113,7 +113,7 @@ def test_a_wrong_hint_is_noticed() -> None:
     """The check of hints can fail: two ops at once on one device make CP-SAT say something else."""
     p, plan, makespan = planned(StepProblem(graph([1, 2], []), cluster(1)))
     assert plan is not None
-    model = Formulation(p, makespan, plan, cut=False)
+    model = StepFormulation(p, makespan, plan, cut=False)
     model.base.model.clear_hints()
     for variable in model.base.start:
         model.base.model.add_hint(variable, 0)
@@ -131,7 +131,7 @@ def test_neither_symmetry_nor_segments_change_the_optimum(seed: int) -> None:
         for cut in (True, False):
             if not p.allowed.any(axis=1).all():
                 continue
-            model = Formulation(p, None, None, symmetry=symmetry, cut=cut)
+            model = StepFormulation(p, None, None, symmetry=symmetry, cut=cut)
             solver = cp_model.CpSolver()
             solver.parameters.num_workers = 1
             solver.parameters.presolve_inclusion_work_limit = 0
@@ -244,7 +244,7 @@ def test_whole_seconds_are_ticks() -> None:
     p = prepare(problem)
     ticks, scale = in_ticks(p, 13.0)
     assert scale == 1 and (ticks.time == p.time).all()
-    model = Formulation(p, 13.0, None)
+    model = StepFormulation(p, 13.0, None)
     text = str(model.base.model)
     assert text.count("no_overlap {") == 2 and "cumulative" not in text
     half = prepare(parse_jobshop("1 2\n0 3 1 2.5\n"))

@@ -11,6 +11,7 @@ import pytest
 from gangplan.instances import StepProblem
 from gangplan.instances.generators.families import make
 from gangplan.solvers import native
+from tests.seeds import some
 
 from .conftest import SOURCE, found_by_heft
 
@@ -32,7 +33,7 @@ def delays(a: Any, edges: Any, where: Any) -> Any:
     return a.delay[a.level[device[u], device[v]], u]
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", some(range(6), 2))
 def test_the_most_promising_is_taken(seed: int) -> None:
     """What is taken is among the moves drawn, and no other takes more off; critical edges are those of the chain."""
     made: Any = make("step", ("layered", "pipeline", "fork_join")[seed % 3], seed, 60)

@@ -13,7 +13,7 @@ from gangplan.instances import Cluster, StepProblem, TreeTopology, verify
 from gangplan.instances.arrays import IntArray
 from gangplan.solvers.partition.referee import optimum
 from gangplan.solvers.partition.step.model import Prepared, prepare
-from gangplan.solvers.partition.step.schedule import Busy, Decoder, Partial, retime, sent_of
+from gangplan.solvers.partition.step.schedule import Busy, OpDecoder, Partial, retime, sent_of
 from gangplan.solvers.partition.tiny import random_step as random_problem
 
 from ....seeds import examples
@@ -70,7 +70,7 @@ def test_partial_schedules_agree_with_whole_ones(seed: int) -> None:
     device = any_placement(p, rng)
     if device is None:
         return
-    decoder, where = Decoder(p), device.tolist()
+    decoder, where = OpDecoder(p), device.tolist()
     order = order_of(p, rng.random(p.n).tolist())
     partial = Partial(decoder)
     for v in order:

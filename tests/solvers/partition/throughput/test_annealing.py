@@ -14,7 +14,7 @@ from gangplan.solvers.partition import offer_draft
 from gangplan.solvers.partition.referee import optimum
 from gangplan.solvers.partition.throughput import kernels
 from gangplan.solvers.partition.throughput.annealing import local_search
-from gangplan.solvers.partition.throughput.methods import METHODS, Reduced
+from gangplan.solvers.partition.throughput.methods import METHODS, ReducedThroughput
 from gangplan.solvers.partition.tiny import random_throughput as random_problem
 
 from ...uncompiled import uncompiled
@@ -24,7 +24,7 @@ VARIANTS = ("contiguous", "convex", "free")
 
 def searched(problem: PartitionProblem, seed: int = 0, workers: int = 1, seconds: float = 20.0) -> tuple[Run, Any]:
     """Return the run after a draft, or PipeDream's plan, and local search, and what the first plan was worth."""
-    run, reduced = Run(problem, time_limit=seconds, seed=seed, workers=workers), Reduced(problem)
+    run, reduced = Run(problem, time_limit=seconds, seed=seed, workers=workers), ReducedThroughput(problem)
     offer_draft(run)
     if run.plan is None:
         METHODS["pipedream"].run(run, reduced)
@@ -96,7 +96,7 @@ def test_tight_memory_is_passed_through() -> None:
     run = Run(problem, time_limit=20)
     run.offer(PartitionPlan(graph.names, [0, 0, 1, 1], [0, 0, 1, 1]), "by hand")
     assert run.objective == 9.0
-    local_search(run, Reduced(problem).own)
+    local_search(run, ReducedThroughput(problem).own)
     assert run.objective == 6.0
 
 
@@ -106,7 +106,7 @@ SOURCE = uncompiled(native, kernels)
 
 def test_loads_are_kept_move_by_move() -> None:
     """After many moves loads, bytes and pins are what counting them anew gives."""
-    q = Reduced(layered()).own
+    q = ReducedThroughput(layered()).own
     data, rng = SOURCE.PipelineArrays(q), np.random.default_rng(0)
     plan = SOURCE.PipelineState(data, np.zeros(q.n_groups, dtype=np.int64), np.zeros(4, dtype=np.int64))
     SOURCE.count(data, plan)
@@ -130,7 +130,7 @@ def test_loads_are_kept_move_by_move() -> None:
 
 def test_what_must_go_along_goes() -> None:
     """With a group all that comes after it in its stage goes to the next one, so that the order holds."""
-    q = Reduced(layered(ops=12)).own
+    q = ReducedThroughput(layered(ops=12)).own
     data, tried = SOURCE.PipelineArrays(q), 0
     for g in range(q.n_groups):
         plan = SOURCE.PipelineState(data, np.zeros(q.n_groups, dtype=np.int64), np.zeros(4, dtype=np.int64))
@@ -150,7 +150,7 @@ def test_what_must_go_along_goes() -> None:
 def test_a_plan_that_parts_what_is_merged() -> None:
     """From a draft, which knows of no groups, it goes on to pipelines, not to stages that turn back."""
     problem = generate("layered", ops=2000, layers=100, degree=2.5, devices=8, training=False, memory=1e15)
-    run, reduced = Run(problem, time_limit=5.0), Reduced(problem)
+    run, reduced = Run(problem, time_limit=5.0), ReducedThroughput(problem)
     offer_draft(run)
     assert run.plan is not None
     first = np.unique(reduced.own.group_of, return_index=True)[1]

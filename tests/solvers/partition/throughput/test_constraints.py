@@ -14,6 +14,8 @@ from gangplan.hybrid.table import named
 from gangplan.instances import PartitionProblem, verify
 from gangplan.solvers.partition.referee import optimum
 
+pytestmark = pytest.mark.usefixtures("in_this_process")
+
 NONE = None
 VARIANTS = ("contiguous", "convex", "free")
 

@@ -15,7 +15,7 @@ from gangplan.instances.generators import generate
 from gangplan.solvers import Run
 from gangplan.solvers.partition.referee import optimum
 from gangplan.solvers.partition.throughput.bounds import impossible
-from gangplan.solvers.partition.throughput.methods import METHODS, SUITE, Reduced
+from gangplan.solvers.partition.throughput.methods import METHODS, SUITE, ReducedThroughput
 from gangplan.solvers.partition.tiny import random_throughput as random_problem
 from gangplan.solvers.run import OPTIMAL_GAP
 
@@ -30,7 +30,7 @@ def exact(problem: PartitionProblem) -> dict[str, Run]:
     for name, method in METHODS.items():
         if not method.exact or problem.variant not in SUITE.variants_of(method):
             continue
-        reduced = Reduced(problem)
+        reduced = ReducedThroughput(problem)
         runs[name] = Run(problem, time_limit=60)
         if impossible(reduced.own) is None:
             method.run(runs[name], reduced)

@@ -15,10 +15,10 @@ from gangplan.instances import PartitionProblem
 from gangplan.instances.generators.families import make, seed_of
 from gangplan.solvers import Run, native
 from gangplan.solvers.method import suite
-from gangplan.solvers.partition.throughput import kernels
+from gangplan.solvers.partition.throughput import cut_kernels, kernels
 from gangplan.solvers.partition.throughput.annealing import _slots
 from gangplan.solvers.partition.throughput.cuts import forward, stage_of
-from gangplan.solvers.partition.throughput.methods import Reduced
+from gangplan.solvers.partition.throughput.methods import ReducedThroughput
 from gangplan.solvers.partition.throughput.orders import Pipeline, decoder_of
 
 from ...uncompiled import uncompiled
@@ -53,7 +53,7 @@ def shown(pipeline: Pipeline | None) -> str | None:
 
 def annealed(problem: PartitionProblem, module: Any = kernels, moves: int = MOVES) -> list[str]:
     """Return what two annealings make of PipeDream's plan, one after the other; nothing if there is none."""
-    run, reduced = Run(problem, time_limit=600.0), Reduced(problem)
+    run, reduced = Run(problem, time_limit=600.0), ReducedThroughput(problem)
     suite("throughput").methods["pipedream"].run(run, reduced)
     if run.plan is None:
         return []
@@ -69,7 +69,7 @@ def annealed(problem: PartitionProblem, module: Any = kernels, moves: int = MOVE
 
 def decoded(problem: PartitionProblem) -> list[str | None]:
     """Return plans along some orders, polished, and what they have in common; nothing if there plainly is no plan."""
-    decoder = decoder_of(Reduced(problem).pipeline)
+    decoder = decoder_of(ReducedThroughput(problem).pipeline)
     if decoder is None:
         return []
     keys = np.random.default_rng(0).standard_normal((3, decoder.q.n_groups))
@@ -95,16 +95,16 @@ def test_the_source_does_what_is_compiled(seed: int) -> None:
     tools, source = suite("throughput"), uncompiled(native, kernels)
     problem = tools.random_problem(seed, tools.variants[seed % 3])
     assert annealed(problem, source, 300) == annealed(problem, moves=300) != []
-    decoder = decoder_of(Reduced(problem).pipeline)
+    decoder = decoder_of(ReducedThroughput(problem).pipeline)
     assert decoder is not None and decoder.base is not None
     scores, found = np.random.default_rng(seed).standard_normal((2, decoder.q.n_groups)), []
-    for module in (kernels, source):
+    for module, cuts in ((kernels, cut_kernels), (source, uncompiled(native, kernels, cut_kernels))):
         data = module.PipelineArrays(decoder.q)
-        orders = np.stack([module.extend(data, row) for row in scores])
+        orders = np.stack([cuts.extend(data, row) for row in scores])
         number = np.zeros((2, decoder.q.n_groups + 1), np.int64)
         sums = np.concatenate([[[0], [0]], np.cumsum(1 << orders, axis=1)], axis=1)
-        prefixes = module.numbered(sums, number)
-        load, trace = module.cut(data, orders, number, prefixes, decoder.ceiling)
+        prefixes = cuts.numbered(sums, number)
+        load, trace = cuts.cut(data, orders, number, prefixes, decoder.ceiling)
         plan = module.PipelineState(data, stage_of(decoder.base.stages, decoder.q.n_groups), np.zeros(9, np.int64))
         found.append((orders.tolist(), prefixes, load, trace.tolist(), module.improve(data, plan, 9)))
     assert found[0] == found[1]
@@ -112,7 +112,7 @@ def test_the_source_does_what_is_compiled(seed: int) -> None:
 
 def test_arrays_of_another_shape_are_refused() -> None:
     """What does not fit the problem is not written beyond its end."""
-    q = Reduced(suite("throughput").random_problem(1, "convex")).own
+    q = ReducedThroughput(suite("throughput").random_problem(1, "convex")).own
     data, none, one = kernels.PipelineArrays(q), np.zeros(0, np.int64), np.zeros((1, 1), np.int64)
     plan = kernels.PipelineState(data, np.zeros(q.n_groups, np.int64), np.zeros(1, np.int64))
     some, fine = np.arange(q.n_groups)[None], np.arange(q.n_groups + 1)[None]
@@ -120,11 +120,11 @@ def test_arrays_of_another_shape_are_refused() -> None:
         lambda: kernels.PipelineState(data, none, np.zeros(1, np.int64)),
         lambda: kernels.PipelineState(data, np.ones(q.n_groups, np.int64), np.zeros(1, np.int64)),
         lambda: kernels.anneal(data, plan, none, 1.0, 1.0, 0.1, 1, 0),
-        lambda: kernels.extend(data, np.zeros(0)),
-        lambda: kernels.cut(data, one, one, 1, 1.0),
-        lambda: kernels.cut(data, some + 1, fine, len(fine[0]), 1.0),
-        lambda: kernels.cut(data, some, fine, len(fine[0]) - 1, 1.0),
-        lambda: kernels.numbered(fine, fine[:, 1:].copy()),
+        lambda: cut_kernels.extend(data, np.zeros(0)),
+        lambda: cut_kernels.cut(data, one, one, 1, 1.0),
+        lambda: cut_kernels.cut(data, some + 1, fine, len(fine[0]), 1.0),
+        lambda: cut_kernels.cut(data, some, fine, len(fine[0]) - 1, 1.0),
+        lambda: cut_kernels.numbered(fine, fine[:, 1:].copy()),
     ):
         with pytest.raises(ValueError, match="groups"):
             call()

@@ -17,9 +17,9 @@ from gangplan.solvers.partition.throughput import pipeline
 from gangplan.solvers.partition.throughput.bounds import impossible
 from gangplan.solvers.partition.throughput.chain import best_chain
 from gangplan.solvers.partition.throughput.cuts import best_cut, forward, stage_of
-from gangplan.solvers.partition.throughput.ideals import Family, prefixes
+from gangplan.solvers.partition.throughput.ideals import IdealOrder, prefixes
 from gangplan.solvers.partition.throughput.kernels import PipelineArrays
-from gangplan.solvers.partition.throughput.methods import Reduced
+from gangplan.solvers.partition.throughput.methods import ReducedThroughput
 from gangplan.solvers.partition.throughput.orders import OrderDecoder, Pipeline
 from gangplan.solvers.partition.throughput.pipeline import few_mixes
 
@@ -28,7 +28,7 @@ TOOLS = suite("throughput")
 
 def decoder(problem: PartitionProblem) -> OrderDecoder | None:
     """Return the decoder of a problem of any variant, `None` if it is plain that there is no plan."""
-    q = Reduced(problem).pipeline
+    q = ReducedThroughput(problem).pipeline
     few = None if impossible(q) is not None else few_mixes(q)
     return None if few is None else OrderDecoder(few)
 
@@ -82,7 +82,7 @@ def test_a_line_is_cut_as_the_recurrence_of_the_solvers_cuts_it() -> None:
     for _, made in _random(30):
         order = forward(made.arrays, np.random.default_rng(1).standard_normal(made.q.n_groups))
         found = best_cut(made.arrays, order[None, :], made.ceiling)
-        known = best_chain(Family(made.q, list(prefixes(order.tolist()))), made.ceiling)
+        known = best_chain(IdealOrder(made.q, list(prefixes(order.tolist()))), made.ceiling)
         assert (found is None) == (known is None)
         if found is not None and known is not None:
             assert found[0] == pytest.approx(known[0], rel=1e-9)
@@ -168,7 +168,7 @@ def test_what_cannot_fit_has_no_plan() -> None:
 @pytest.mark.parametrize("types", [30, 70])
 def test_too_many_mixes_of_types_make_no_tables(types: int) -> None:
     """Where each of many types is the only one for some op, the recurrence says why it does nothing."""
-    q = Reduced(PartitionProblem(*own_types(types))).pipeline
+    q = ReducedThroughput(PartitionProblem(*own_types(types))).pipeline
     run = Run(PartitionProblem(*own_types(types)), time_limit=10.0)
     assert module.decoder_of(q) is None
     assert PipelineArrays(q).states >= 2**30  # of annealing, which needs no tables

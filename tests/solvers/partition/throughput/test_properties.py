@@ -14,10 +14,12 @@ from gangplan.hybrid.table import named
 from gangplan.instances import Cluster, PartitionProblem
 from gangplan.instances.generators import generate
 from gangplan.solvers import Result, Run
-from gangplan.solvers.partition.throughput.methods import METHODS, Reduced
+from gangplan.solvers.partition.throughput.methods import METHODS, ReducedThroughput
 from gangplan.solvers.partition.tiny import random_throughput as random_problem
 
 from ....seeds import examples
+
+pytestmark = pytest.mark.usefixtures("in_this_process")
 
 SEEDS = st.integers(0, 2**32)
 VARIANTS = st.sampled_from(["contiguous", "convex", "free"])
@@ -96,7 +98,7 @@ def test_a_bound_above_a_plan_is_refused() -> None:
     """A bound that a verified plan contradicts is not believed, and the result says so."""
     problem = random_problem(1)
     run = Run(problem, time_limit=60)
-    METHODS["pipedream"].run(run, Reduced(problem))
+    METHODS["pipedream"].run(run, ReducedThroughput(problem))
     assert run.objective is not None
     run.raise_bound(run.objective * 2, "liar")
     assert run.bound is None
@@ -110,6 +112,6 @@ def test_a_plan_below_the_bound_withdraws_it() -> None:
     problem = random_problem(1)
     run = Run(problem, time_limit=60)
     run.raise_bound(1e9, "liar")
-    METHODS["pipedream"].run(run, Reduced(problem))
+    METHODS["pipedream"].run(run, ReducedThroughput(problem))
     assert run.objective is not None and run.bound is None
     assert "below the bound 1e+09: bound withdrawn" in run.notes[0]

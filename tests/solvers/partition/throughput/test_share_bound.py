@@ -13,7 +13,7 @@ from gangplan.instances import Cluster, DeviceType
 from gangplan.instances.generators import generate
 from gangplan.solvers.partition.referee import optimum
 from gangplan.solvers.partition.throughput.bounds import counting_bound
-from gangplan.solvers.partition.throughput.methods import Reduced
+from gangplan.solvers.partition.throughput.methods import ReducedThroughput
 from gangplan.solvers.partition.throughput.quotient import quotient
 from gangplan.solvers.partition.throughput.share_bound import Order, Shares, share_bounds
 from gangplan.solvers.partition.tiny import random_throughput as random_problem
@@ -60,7 +60,7 @@ def test_most_of_the_gap_is_closed(seed: int) -> None:
     problem = generate("layered", ops=60, layers=45, degree=2.0, training=False, devices=3 + seed % 3, seed=seed)
     best = solve(problem, time_limit=60, method="pipeline", workers=1)
     assert best.status == "OPTIMAL" and best.objective is not None
-    q = Reduced(problem).pipeline
+    q = ReducedThroughput(problem).pipeline
     floor = counting_bound(q)
     bounds = list(share_bounds(q, floor, best.objective, never))
     assert bounds == sorted(bounds)

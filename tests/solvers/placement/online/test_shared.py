@@ -10,7 +10,7 @@ import pytest
 from gangplan.instances.placement import Fleet, GangJob
 from gangplan.solvers.placement.online.capacity import Kind
 from gangplan.solvers.placement.online.placer import Placer
-from gangplan.solvers.placement.online.shared import Parts, Shared, SharedGang, level_groups
+from gangplan.solvers.placement.online.shared import FleetParts, Shared, SharedGang, level_groups
 
 FLEET = Fleet.regular(2, 3, 4, gpu_type=("A", "A", "B"))
 TYPES = (("A", 2.0), ("B", 1.0))
@@ -18,7 +18,7 @@ TYPES = (("A", 2.0), ("B", 1.0))
 
 def chosen(shared: Shared, room: list[int], workers: int) -> list[int]:
     """Return the nodes of the part that is chosen."""
-    return [int(node) for node in Parts(FLEET, shared).choose(np.array(room), workers)]
+    return [int(node) for node in FleetParts(FLEET, shared).choose(np.array(room), workers)]
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from gangplan.instances.placement import Demand, Fleet, GangJob, PlacementProble
 from gangplan.solvers.placement.build import order_of, start
 from gangplan.solvers.placement.gpu_assignment import plan_of
 from gangplan.solvers.placement.methods import SUITE
-from gangplan.solvers.placement.prepare import Batch, Rows
+from gangplan.solvers.placement.prepare import PreparedBatch, Rows
 from gangplan.solvers.placement.ruin_recreate.engine import RuinRecreate
 
 KINDS: list[dict[str, Any]] = [
@@ -30,7 +30,7 @@ KINDS: list[dict[str, Any]] = [
 ]
 
 
-def inserted(batch: Batch, engine: RuinRecreate) -> tuple[list[Rows], float]:
+def inserted(batch: PreparedBatch, engine: RuinRecreate) -> tuple[list[Rows], float]:
     """Return the placement by insertion in the usual order."""
     running = start(batch).rows
     return engine.insert(running, [j for j in order_of(batch) if not running[j]])
@@ -42,7 +42,7 @@ def test_it_costs_what_the_verifier_says(options: dict[str, Any]) -> None:
     better = looked = 0
     for seed in range(5):
         problem = gangs(**{"jobs": 14, "racks": 2, "nodes": 4, "load": 0.8, "seed": seed, **options})
-        batch = Batch(problem)
+        batch = PreparedBatch(problem)
         engine = RuinRecreate(batch)
         rows, before = inserted(batch, engine)
         if before == np.inf:
@@ -69,7 +69,7 @@ def test_tiny_batches_come_to_the_optimum(goal: str) -> None:
     missed = 0
     for seed in range(4):
         problem = gangs(jobs=3, racks=1, nodes=3, gpus=3, load=0.9, seed=seed, goal=goal)
-        batch = Batch(problem)
+        batch = PreparedBatch(problem)
         engine = RuinRecreate(batch)
         rows, before = inserted(batch, engine)
         least = SUITE.optimum(problem)
@@ -81,7 +81,7 @@ def test_tiny_batches_come_to_the_optimum(goal: str) -> None:
 
 def test_the_same_seed_gives_the_same_and_jobs_that_stay_do() -> None:
     """A seed says all; pinned jobs are where they were."""
-    batch = Batch(gangs(jobs=16, racks=2, nodes=4, load=0.9, seed=4, running=0.5, movable=0.3))
+    batch = PreparedBatch(gangs(jobs=16, racks=2, nodes=4, load=0.9, seed=4, running=0.5, movable=0.3))
     first, second = RuinRecreate(batch), RuinRecreate(batch)
     rows, cost = inserted(batch, first)
     assert cost < np.inf and batch.pinned
@@ -93,7 +93,7 @@ def test_the_same_seed_gives_the_same_and_jobs_that_stay_do() -> None:
 def test_rounds_on_a_fleet_larger_than_their_window() -> None:
     """With more nodes than a round looks at, with jobs that run and servers, its cost is still the verifier's."""
     problem = gangs(jobs=120, racks=20, nodes=8, load=0.6, seed=2, running=0.2)
-    batch = Batch(problem)
+    batch = PreparedBatch(problem)
     engine = RuinRecreate(batch)
     rows, before = inserted(batch, engine)
     rows, after = engine.improve(rows, 500)
@@ -104,7 +104,7 @@ def test_rounds_on_a_fleet_larger_than_their_window() -> None:
 
 def test_gangs_on_too_many_nodes_are_left_to_others() -> None:
     """A gang on more nodes than there are rows for, as rules for large fleets place some, is seen before."""
-    batch = Batch(gangs(jobs=4, racks=1, nodes=4, seed=1))
+    batch = PreparedBatch(gangs(jobs=4, racks=1, nodes=4, seed=1))
     engine = RuinRecreate(batch)
     assert engine.holds(inserted(batch, engine)[0])
     assert not engine.holds([dict.fromkeys(range(600), (1, 0))])
@@ -112,7 +112,7 @@ def test_gangs_on_too_many_nodes_are_left_to_others() -> None:
 
 def test_it_ends_when_told() -> None:
     """Once `until` says so there is not another chunk of rounds, and the placement is one."""
-    batch = Batch(gangs(jobs=40, racks=4, nodes=8, load=0.9, seed=4))
+    batch = PreparedBatch(gangs(jobs=40, racks=4, nodes=8, load=0.9, seed=4))
     rows, before = inserted(batch, RuinRecreate(batch))
     asked = iter([False, True])
     _, after = RuinRecreate(batch, lambda: next(asked)).improve(rows, 10_000)
@@ -121,10 +121,10 @@ def test_it_ends_when_told() -> None:
 
 def test_a_job_without_a_place_is_named() -> None:
     """Insertion ends at the first job that finds no room."""
-    batch = Batch(gangs(jobs=6, racks=1, nodes=4, seed=1))
+    batch = PreparedBatch(gangs(jobs=6, racks=1, nodes=4, seed=1))
     full = gangs(jobs=3, racks=1, nodes=1, gpus=3, load=1.0, seed=1)
     assert inserted(batch, RuinRecreate(batch))[1] < np.inf
-    engine = RuinRecreate(Batch(full))
+    engine = RuinRecreate(PreparedBatch(full))
     queue = [0, 1, 2, 0]  # the first job again: it needs GPUs that it holds itself
     assert engine.insert([{} for _ in full.jobs], queue) == ([{} for _ in full.jobs], np.inf)
     assert engine.failed == 0
@@ -146,7 +146,7 @@ def test_a_node_takes_as_many_jobs_as_it_holds(need: Demand, count: int, gpus: i
     speeds = SpeedModel(("m",), ("A100",), one[None], one, 0 * one, one[None] / 9, one[None] / 5)
     jobs = tuple(GangJob(f"j{i}", "m", (1,), need) for i in range(count))
     problem = PlacementProblem(Fleet.regular(1, 1, gpus), jobs, speeds, goal=goal)
-    engine = RuinRecreate(Batch(problem))
+    engine = RuinRecreate(PreparedBatch(problem))
     rows, cost = engine.insert([{} for _ in jobs], range(count))
     assert engine.failed is None and rows == [{0: (1, 0)}] * count
     for found, known in ((rows, cost), engine.improve(rows, 2 * count + 20)):
@@ -160,7 +160,7 @@ def test_a_node_takes_as_many_jobs_as_it_holds(need: Demand, count: int, gpus: i
 
 def test_a_plan_may_have_more_jobs_on_a_node_than_fit() -> None:
     """What stands on a node by a plan is counted too: buffers hold it, whatever the node is said to hold."""
-    batch = Batch(gangs(jobs=3, racks=1, nodes=1, seed=1))
+    batch = PreparedBatch(gangs(jobs=3, racks=1, nodes=1, seed=1))
     engine = RuinRecreate(batch)
     engine.most_here = 1
     assert engine.improve([{0: (1, 0)}] * 3, 0)[0] == [{0: (1, 0)}] * 3

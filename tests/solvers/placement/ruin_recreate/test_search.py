@@ -15,7 +15,7 @@ from gangplan.instances.placement import PlacementProblem
 from gangplan.solvers import native
 from gangplan.solvers.method import suite
 from gangplan.solvers.placement.build import order_of, start
-from gangplan.solvers.placement.prepare import Batch
+from gangplan.solvers.placement.prepare import PreparedBatch
 from gangplan.solvers.placement.ruin_recreate import arrays, costs, engine, gpus, moves, places, search
 
 from ...uncompiled import uncompiled
@@ -40,7 +40,7 @@ def problems() -> Iterator[tuple[str, PlacementProblem]]:
 
 def searched(problem: PlacementProblem, rounds: int = ROUNDS) -> list[str]:
     """Return what insertion, and two walks from where it leads, come to: costs to the bit, and digests of the rows."""
-    batch = Batch(problem)
+    batch = PreparedBatch(problem)
     ruin, running = engine.RuinRecreate(batch), start(batch).rows
     rows, cost = ruin.insert(running, [j for j in order_of(batch) if not running[j]], 7)
     found = [told(cost, ruin.failed, rows)]
@@ -79,8 +79,8 @@ def test_the_source_does_what_is_compiled(name: str, monkeypatch: pytest.MonkeyP
 def test_arrays_of_another_shape_are_refused() -> None:
     """What does not fit the batch is not read or written beyond its end."""
     (_, first), *_, (_, other) = problems()
-    given, none = arrays.BatchArrays(Batch(first)), np.zeros(0, np.int64)
-    now, theirs = arrays.Placement(given, 1), arrays.Placement(arrays.BatchArrays(Batch(other)), 1)
+    given, none = arrays.BatchArrays(PreparedBatch(first)), np.zeros(0, np.int64)
+    now, theirs = arrays.Placement(given, 1), arrays.Placement(arrays.BatchArrays(PreparedBatch(other)), 1)
     best, count = np.zeros((given.jobs, given.most, 3), np.int64), np.zeros(given.jobs, np.int64)
     for call in (
         lambda: search.search(given, theirs, best, count, none, 0, 1, 1, 0),

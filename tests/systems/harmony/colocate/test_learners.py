@@ -7,7 +7,7 @@ import pytest
 
 from gangplan.learned.training.interference.samples import Samples
 from gangplan.learned.training.trainer import start
-from gangplan.systems.harmony.colocate.learners import EnsembleFit, Training, log_of, unseen
+from gangplan.systems.harmony.colocate.learners import ColocateTraining, EnsembleFit, log_of, unseen
 from gangplan.systems.harmony.colocate.policy import WAYS
 from gangplan.systems.harmony.colocate.recipe import ColocateSettings
 
@@ -16,18 +16,18 @@ SETTINGS = ColocateSettings(samples=300, members=3, kinds=3, updates=30, validat
 
 
 @pytest.fixture
-def training() -> Training:
+def training() -> ColocateTraining:
     """Return what fits to a log of 300 speeds."""
-    return Training(SETTINGS, 0)
+    return ColocateTraining(SETTINGS, 0)
 
 
 @pytest.fixture
-def samples(training: Training) -> Samples:
+def samples(training: ColocateTraining) -> Samples:
     """Return the log."""
     return training.samples
 
 
-def learner(training: Training) -> EnsembleFit:
+def learner(training: ColocateTraining) -> EnsembleFit:
     """Return what trains first weights."""
     return training.fit(start(training.network, 0, None))
 
@@ -52,7 +52,7 @@ def test_each_member_misses_its_own(samples: Samples) -> None:
     assert seen[:, ~shared].all() and not seen[:, shared].all(axis=0).any()
 
 
-def test_fit(training: Training) -> None:
+def test_fit(training: ColocateTraining) -> None:
     """The loss falls to a third at least, and what was saved goes on to the same losses."""
     first, second = (learner(training) for _ in range(2))
     assert first.validate() == {"score": 1.0}  # not fitted: a rule places
@@ -64,7 +64,7 @@ def test_fit(training: Training) -> None:
     assert losses[-1] < losses[0] / 3
 
 
-def test_the_best_way_is_entered(training: Training) -> None:
+def test_the_best_way_is_entered(training: ColocateTraining) -> None:
     """The way in the weights has the least mean ratio of JCTs, and the first way is its own measure."""
     fit = learner(training)
     for step in range(1, 31):

@@ -11,7 +11,7 @@ import pytest
 from gangplan.instances import InstanceError, RampTopology
 from gangplan.systems.pacml.jobs import Blocks
 from gangplan.systems.pacml.learned import features as of
-from gangplan.systems.pacml.learned.features import CONTEXT, LEVELS, MOST, WIDTH, Decision, Past
+from gangplan.systems.pacml.learned.features import CONTEXT, LEVELS, MOST, WIDTH, DegreeDecision, Past
 from gangplan.systems.pacml.learned.tables import DEGREES, NEAR, BlockTables, TypeTimes, tables
 from gangplan.systems.pacml.learned.values import Scenario
 
@@ -58,9 +58,9 @@ def past_of(scenario: Scenario, jobs: list[tuple[float, int, float]], unit: floa
 
 def decided(
     scenario: Scenario, at: Moment, *, unit: float = 1.0, table: BlockTables | None = None, choose: bool = True
-) -> tuple[Decision, int]:
+) -> tuple[DegreeDecision, int]:
     """Return a decision with the rows of a state, and how many there are."""
-    decision = Decision(scenario.tables if table is None else table, choose=choose)
+    decision = DegreeDecision(scenario.tables if table is None else table, choose=choose)
     past, (beta, kind, _) = past_of(scenario, at.past, unit), at.past[-1]
     types = [replace(x, jct=x.jct * unit, sequential=x.sequential * unit) for x in scenario.types]
     times = scenario.times if unit == 1.0 else TypeTimes(types)

@@ -13,7 +13,7 @@ from gangplan.solvers.native import Random
 from gangplan.systems.pacml.arrivals import ArrivalCase, arrivals
 from gangplan.systems.pacml.baselines import make_policy
 from gangplan.systems.pacml.check import check
-from gangplan.systems.pacml.learned.features import Decision, Past
+from gangplan.systems.pacml.learned.features import DegreeDecision, Past
 from gangplan.systems.pacml.learned.hindsight import FIRST, Futures, PastPlans
 from gangplan.systems.pacml.learned.policy import RampDecider, RampObservation
 from gangplan.systems.pacml.learned.tables import TypeTimes
@@ -27,7 +27,7 @@ def valued(
     times: TypeTimes, scenario: Scenario, end: FloatArray, gap: float, kind: int, beta: float, later: tuple[int, float]
 ) -> FloatArray:
     """Return what the candidates of a decision are worth where there is but one job to draw."""
-    decision, plans = Decision(scenario.tables), Plans(scenario.tables, times, Random(0))
+    decision, plans = DegreeDecision(scenario.tables), Plans(scenario.tables, times, Random(0))
     k = decision.look(end, 0.0, gap, times, kind, beta, Past())
     plans.draw_from(np.full(9, later[0]), np.full(9, later[1]))
     return plans.values(end, 0.0, gap, kind, np.asarray(decision.block)[:k])

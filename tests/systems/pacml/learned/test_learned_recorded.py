@@ -18,7 +18,7 @@ from gangplan.instances.arrays import FloatArray
 from gangplan.solvers import native
 from gangplan.solvers.native import Random
 from gangplan.systems.pacml.arrivals import arrivals
-from gangplan.systems.pacml.learned.features import Decision, Past
+from gangplan.systems.pacml.learned.features import DegreeDecision, Past
 from gangplan.systems.pacml.learned.guard import RULES, WIDE_RULES
 from gangplan.systems.pacml.learned.hindsight import Futures, PastPlans
 from gangplan.systems.pacml.learned.learners import run_episode
@@ -227,7 +227,12 @@ def test_arrays_of_another_shape_are_refused(small: Scenario, scenario: Scenario
     servers, degree, shape, fast = (np.asarray(x) for x in (of.servers, of.degree, of.shape, of.fast))
     other = scenario.times
     end, block, rules = np.zeros(n), np.zeros(3, np.int64), np.zeros((2, 2), np.int64)
-    clusters, decision, plans, far = Clusters(of, 3), Decision(of), Plans(of, times, Random(0)), np.full(3, len(shape))
+    clusters, decision, plans, far = (
+        Clusters(of, 3),
+        DegreeDecision(of),
+        Plans(of, times, Random(0)),
+        np.full(3, len(shape)),
+    )
     plans.draw_from(np.zeros(1), np.ones(1))
     table, out = np.zeros(SHAPE), np.zeros(MOST)
     one = Teacher(of, times, table)
@@ -252,11 +257,11 @@ def test_arrays_of_another_shape_are_refused(small: Scenario, scenario: Scenario
         lambda: decision.write(MOST + 1),
         lambda: decision.accept(MOST),
         lambda: decision.accept(0),
-        lambda: Decision(of).write(1),
-        lambda: Decision(of).accept(1),
+        lambda: DegreeDecision(of).write(1),
+        lambda: DegreeDecision(of).accept(1),
         lambda: Teacher(of, times, table[1:]),
         lambda: one.judge(decision, 3, out[:2]),
-        lambda: one.judge(Decision(of, choose=False), 1, out),
+        lambda: one.judge(DegreeDecision(of, choose=False), 1, out),
         lambda: Teacher(of, times, table, np.full(1, 2), np.ones(1)),
         lambda: Plans(BlockTables(servers, degree, shape, fast, 65), times, Random(0)),
         lambda: Plans(of, other, Random(0)),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gangplan.systems.pacml.learned import values
-from gangplan.systems.pacml.learned.features import CLASSES, MOST, N_LEVELS, Decision, Past
+from gangplan.systems.pacml.learned.features import CLASSES, MOST, N_LEVELS, DegreeDecision, Past
 from gangplan.systems.pacml.learned.network import BlockNetwork
 from gangplan.systems.pacml.learned.teacher import label
 from gangplan.systems.pacml.learned.values import Scenario, value_table
@@ -24,7 +24,11 @@ START = np.zeros(SHAPE) + 0.01 * np.arange(SHAPE[2])
 def test_weighs_the_same_rows(scenario: Scenario, choose: bool) -> None:
     """The teacher values each candidate by the counts that its row holds."""
     rng, table = np.random.default_rng(0), np.random.default_rng(1).normal(size=SHAPE)
-    past, decision, out = past_of(scenario, [(1.0, 0, 0.0)]), Decision(scenario.tables, choose=choose), np.zeros(MOST)
+    past, decision, out = (
+        past_of(scenario, [(1.0, 0, 0.0)]),
+        DegreeDecision(scenario.tables, choose=choose),
+        np.zeros(MOST),
+    )
     turn = past.turn(scenario.tables.n)
     for busy in (0.0, 0.4, 0.7):
         end = np.where(rng.random(32) < busy, rng.uniform(0, 20, 32) * turn, -1.0)
@@ -61,7 +65,7 @@ def test_a_table_is_learned(scenario: Scenario) -> None:
     tests = [scenario.draw(name, "D", 5000 + i, 1000, load=1.5) for i in range(3)]
 
     def accepted(episode: Any, table: Any) -> float:
-        return float(values.watch(episode, scenario.times, table, Decision(scenario.tables), -1)[1].mean())
+        return float(values.watch(episode, scenario.times, table, DegreeDecision(scenario.tables), -1)[1].mean())
 
     before, after = ([accepted(x, t) for x in tests] for t in (START, table))
     assert np.mean(after) > np.mean(before) + 0.05
@@ -72,7 +76,7 @@ def test_looks_ahead(scenario: Scenario) -> None:
     """One server is free: a job that holds it for good costs all short jobs to come, which the table does not know."""
     end = np.full(32, 1e6)
     end[7] = -1.0
-    times, decision, out, none = one_server(scenario), Decision(scenario.tables), np.zeros(MOST), np.zeros(SHAPE)
+    times, decision, out, none = one_server(scenario), DegreeDecision(scenario.tables), np.zeros(MOST), np.zeros(SHAPE)
     for accept, after in ((1.0, True), (0.01, False)):  # whether those to come can be done in time at all
         k = decision.look(end, 0.0, 1.0, times, 0, 1.0, Past())
         Teacher(scenario.tables, times, none).judge(decision, k, out)

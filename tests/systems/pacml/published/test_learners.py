@@ -74,7 +74,7 @@ def test_the_same_curve(scenario: Scenario, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(learners, "published", lambda profiles, units: scenario)
     monkeypatch.setattr(learners, "JOBS", 40)
     settings = PublishedSettings(rl_updates=4, lanes=4, steps=16, warm=1, starts=1, validation_seeds=2)
-    training = learners.Training(settings, 0)
+    training = learners.PublishedTraining(settings, 0)
     first, second = (training.learner("ppo-1", None) for _ in range(2))
     for step in (1, 2):
         first.update(step)

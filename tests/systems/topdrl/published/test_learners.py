@@ -11,7 +11,7 @@ import pytest
 from gangplan.learned.training.ppo import Ppo
 from gangplan.learned.training.recipe import recipe, train_policy
 from gangplan.learned.training.trainer import start
-from gangplan.systems.topdrl.published.learners import Picking, Placing, Training, kind, labelled, least_work
+from gangplan.systems.topdrl.published.learners import Picking, Placing, TopdrlTraining, kind, labelled, least_work
 from gangplan.systems.topdrl.published.policy import TopdrlPolicy
 from gangplan.systems.topdrl.published.recipe import TopdrlSettings
 from gangplan.systems.topdrl.rules import rule
@@ -25,14 +25,14 @@ TINY: dict[str, Any] = {
 
 def learner(settings: TopdrlSettings) -> Ppo:
     """Return what trains first weights by PPO."""
-    training = Training(settings, 0)
+    training = TopdrlTraining(settings, 0)
     return training.rl(start(training.network, 0, None))
 
 
 def test_imitation_makes_it_better() -> None:
     """After a few updates of imitation jobs are done sooner than with first weights."""
     settings = TopdrlSettings(imitation_updates=60, labels=2000, minibatch=64, imitation_rate=3e-3, **TINY)
-    training = Training(settings, 0)
+    training = TopdrlTraining(settings, 0)
     found = training.imitation(start(training.network, 0, None))
     before = found.validate()["score"]
     for step in range(1, 61):
