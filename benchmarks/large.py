@@ -16,11 +16,9 @@ from typing import Any
 import numpy as np
 
 import gangplan
-from gangplan.hybrid import portfolio, processes
-from gangplan.hybrid.portfolio import can_run_here
-from gangplan.hybrid.processes import guarded
+from gangplan.hybrid import portfolio
 from gangplan.hybrid.table import ENTRIES, import_libraries, methods
-from gangplan.hybrid.timetable import PROCESS, SHORT
+from gangplan.hybrid.timetable import SHORT
 from gangplan.instances import InstanceError
 from gangplan.instances.generators.families import make_large, seed_of
 from gangplan.solvers.run import relative_gap
@@ -90,13 +88,7 @@ def _entrants(problem: str, variant: str) -> Iterator[str]:
 
 def _use_processor_time() -> None:
     """Let the clock of a solve be the processor time of this process, which runs all methods itself."""
-
-    def run(solve: Any, entry: Any, prepared: Any) -> None:
-        if entry.quick or can_run_here(entry.method) or solve.remaining() >= PROCESS:  # else it would have no process
-            guarded(solve, entry, prepared)
-
     portfolio.can_serve = lambda: False
-    processes.guarded = run
     time.perf_counter = time.process_time
 
 

@@ -119,8 +119,9 @@ class Crew:
         while not run.stopped:
             self.timetable = timetable(situation, run.seconds(), run.deadline - run.started, done)
             slots = self.timetable.slots
-            self._begin_process([slot.entry for slot in slots if slot.where == CHILD])
             early = tuple(takewhile(lambda x: x.why == slots[0].why in (QUICK, REGISTERED), slots))  # noqa: B023
+            if not any(slot.entry.alone for slot in early):
+                self._begin_process([slot.entry for slot in slots if slot.where == CHILD])
             if not early:
                 self._make_ready()
             queue = deque(early or slots)
