@@ -268,7 +268,11 @@ def in_scheduler(found: Found) -> str:
     """Return by what share the network in `Scheduler` is above the rule behind it, as it is asked, a line a ground."""
     rows = {(x["ground"], x["policy"]): x for x in compared(found, [x.name for x in TEST])}
     every = [(x.name, [rows.get((x.name, f"scheduler-gnn{how}")) for how in HOW]) for x in TEST]
-    lines = [(name, *(_cell(found, row, "made") for row in each)) for name, each in every if any(each)]
+    lines = [
+        (name, *(_cell(found, row, "made") for row in each))
+        for name, each in every
+        if any(x and abs(x["above"]) >= NOTHING for x in each)
+    ]
     heads = (how[1:] or "as usual" for how in HOW)
     return table(("`gnn` less `evolved`", *heads), lines) if lines else NOT_RUN
 
