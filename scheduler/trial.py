@@ -51,36 +51,42 @@ class Trial:
         around: Callable[[Collection[str]], AbstractContextManager[None]] = lambda names: nullcontext(),
     ) -> None:
         self._state, self._around = state, around
-        self._done, self._marks = list[_Change](), list[int | None]()
+        self._done, self._marks = list[_Change](), list[tuple[int | None, dict[str, float]]]()
+        self._promises = dict(state.promises)
         self.halted: dict[str, RunningJob] = {}
 
     def __enter__(self) -> Self:
         """Begin something that may be taken back alone."""
-        self._marks.append(len(self._done))
+        self._marks.append((len(self._done), dict(self._state.promises)))
         return self
 
     def __exit__(self, *_: object) -> None:
         """Take it back unless it is kept."""
-        if (mark := self._marks.pop()) is not None:
-            self._undo(self._done[mark:], self._done[:mark])
+        mark, promises = self._marks.pop()
+        if mark is not None:
+            self._undo(self._done[mark:], self._done[:mark], promises)
 
     def keep(self) -> None:
         """Leave what was done since the trial was entered last as it is."""
-        self._marks[-1] = None
+        self._marks[-1] = None, {}
 
     def back(self, starts: Collection[str] | None = None, stops: Collection[str] = ()) -> None:
         """Take back some starts and stops, on which no others rest; by default all that was done."""
         some = {START: starts or (), STOP: stops, OTHER: ()}
         rest = [] if starts is None else [x for x in self._done if x.name not in some[x.what]]
-        self._undo(self._done if starts is None else [x for x in self._done if x.name in some[x.what]], rest)
+        gone = self._done if starts is None else [x for x in self._done if x.name in some[x.what]]
+        self._undo(gone, rest, self._promises)
 
-    def _undo(self, gone: Sequence[_Change], rest: list[_Change]) -> None:
+    def _undo(self, gone: Sequence[_Change], rest: list[_Change], promises: dict[str, float]) -> None:
         self._done = rest
         if gone:
             with self._around({change.name for change in gone}):
                 for change in reversed(gone):
                     fits = change.undo()
                     assert fits is not False, f"{change.name} had these seats"
+            # what was promised meanwhile was of room that jobs would have left
+            waiting = self._state.waiting
+            self._state.promises = {name: time for name, time in promises.items() if name in waiting}
 
     def note(self, what: str, name: str, undo: Callable[..., object], *args: object) -> None:
         """Note something that was done, and how it is taken back."""
@@ -88,14 +94,11 @@ class Trial:
 
     def begin(self, job: RunningJob) -> None:
         """Have a waiting job, whose seats are taken, run."""
-        promise = self._state.promises.get(job.name)
         self._state.begin(job)
-        self.note(START, job.name, self._end, job.name, promise)
+        self.note(START, job.name, self._end, job.name)
 
-    def _end(self, name: str, promise: float | None) -> None:
+    def _end(self, name: str) -> None:
         self._state.wait(self._state.free(name).request)
-        if promise is not None:
-            self._state.promises[name] = promise
 
     def halt(self, name: str) -> None:
         """Have a running job stop, and wait with what is left of its work."""

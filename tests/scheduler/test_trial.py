@@ -9,6 +9,7 @@ import pytest
 
 from gangplan import Scheduler
 from gangplan.instances.placement import Fleet, GangJob
+from gangplan.scheduler.starting.reservations import reserve
 from gangplan.scheduler.state import SchedulerState
 from gangplan.scheduler.stopping.running_jobs import RunningJob
 
@@ -92,6 +93,16 @@ def test_a_promise_is_given_again() -> None:
         assert state.placer.put(state.loose(request), nodes)
         trial.begin(RunningJob(request, 8, 10.0, 60.0, nodes))
         assert not state.promises
+    assert state.promises == {"d": 500.0}
+
+
+def test_what_is_promised_meanwhile_is_taken_back() -> None:
+    """A reservation that counts on stops that are taken back promises nothing, or all would wait for a time gone by."""
+    state = busy()
+    with state.trial() as trial:
+        trial.halt("a")
+        trial.halt("b")
+        assert reserve(state, state.placed(state.waiting["d"], 8), state.promises).time == state.promises["d"] == 10.0
     assert state.promises == {"d": 500.0}
 
 
