@@ -146,7 +146,7 @@ def _await_imports() -> None:
     """Wait until no thread is amid an import of what children import: they would wait for that thread forever."""
     until = time.perf_counter() + _IMPORTS
     while time.perf_counter() < until:
-        modules = [module for name, module in list(sys.modules.items()) if name.startswith(_IMPORTED)]
+        modules = [module for name, module in sys.modules.copy().items() if name.startswith(_IMPORTED)]
         if not any(getattr(getattr(x, "__spec__", None), "_initializing", False) for x in modules):
             break
         time.sleep(0.005)
