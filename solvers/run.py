@@ -345,11 +345,6 @@ class Run:
         if text not in self.notes:
             self.notes.append(text)
 
-    def no_time(self, text: str) -> None:
-        """Note that something was left out for want of time: the result says that it ran out."""
-        self.hurried = True
-        self.note(text)
-
     def leave_out(self, name: str, why: str, *, late: bool = False) -> None:
         """Note why a method did not run, or not to its end; `late` if for want of time."""
         self.left_out[name] = why
