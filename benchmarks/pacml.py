@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from time import perf_counter
 from typing import Any
-
-import numpy as np
 
 from gangplan.instances import InstanceError, RampTopology
 from gangplan.systems.pacml.arrivals import DISTRIBUTIONS, ArrivalCase, arrivals
@@ -25,7 +22,6 @@ from .pacml_suites import (
     ABLATIONS,
     BOTH,
     BOUND,
-    GENERALISES,
     GROUPS,
     LEARNED,
     PAST,
@@ -35,7 +31,6 @@ from .pacml_suites import (
     SEARCHES,
     SUITES,
     TRAINED,
-    TWINS,
     UNGUARDED,
     Cell,
 )
@@ -49,11 +44,11 @@ WIDTH = 1000
 
 def tasks(options: Options) -> Iterator[Task]:
     """Yield every cell, distribution, test seed and policy of the suites; ablations are trained first."""
-    suites = options.chosen(suite for suite in SUITES if suite not in (ABLATIONS, GENERALISES) or options.cases)
+    suites = options.chosen(suite for suite in SUITES if suite != ABLATIONS or options.cases)
     for cell in (cell for suite in suites for cell in SUITES[suite]):
         weights = {}
         for policy in (p for p in cell.policies if not options.policies or p in options.policies):
-            if policy in TRAINED or policy in TWINS:
+            if policy in TRAINED:
                 train(policy, cell.units, options.out, _profiles(options))
             path = file_of(policy, cell.units, options)
             weights[policy] = digest(path if path is not None and path.is_file() else None)
@@ -66,7 +61,7 @@ def file_of(policy: str, units: Units, options: Options) -> Path | None:
     """Return where the weights of a policy lie or should lie, None of one without."""
     if policy in (LEARNED, UNGUARDED, BOTH):
         return options.weights / f"{SHIPPED[units]}.safetensors"
-    return weights_of(policy, units, options.out) if policy in TRAINED or policy in TWINS else None
+    return weights_of(policy, units, options.out) if policy in TRAINED else None
 
 
 def measure(task: Task, options: Options) -> Mapping[str, float]:
@@ -79,9 +74,6 @@ def measure(task: Task, options: Options) -> Mapping[str, float]:
     cell, distribution = Cell.read(task.case)
     name, case = task.policy, drawn(task, options)
     types = case.types
-    if name in TWINS:
-        begin = perf_counter()
-        return _figures(_played(case, file_of(name, cell.units, options)), perf_counter() - begin)
     # a teacher is fitted before the clock starts
     policy = None if name in (BOUND, PLAN) else _policy(task, cell, distribution, types, options)
     begin = perf_counter()
@@ -115,18 +107,6 @@ def play(task: Task, case: ArrivalCase, policy: Decides) -> tuple[RampOutcome, f
     return outcome, seconds
 
 
-def _played(case: ArrivalCase, weights: Path | None) -> tuple[float, float]:
-    """Return the rates of a network alone, played as in training: but for ties as by `simulate`, and faster."""
-    from gangplan.systems.pacml.learned.learners import run_episode
-
-    scenario, network = _scenario(case.types), _learned(weights, False, False).network
-    if network.variant == "op-graph":
-        network.graphs = network.batch([kind.graph for kind in case.types])
-    told = replace(scenario, told=network.graphs is not None)
-    finish = run_episode(scenario.episode("", case), scenario.times, network.weights(), told.decision(choose=True))
-    return 1 - float(np.isfinite(finish).mean()), 1 - float((finish <= case.horizon).mean())
-
-
 def _figures(rates: tuple[float, ...], seconds: float) -> Mapping[str, float]:
     return dict(zip(STUDY.figures, (round(rates[0], 6), round(rates[1], 6), round(seconds, 3)), strict=True))
 
@@ -149,7 +129,7 @@ def _policy(task: Task, cell: Cell, distribution: str, types: tuple[JobType, ...
         return make_policy(name, task.seed)
     if not weights.is_file():
         raise InstanceError("policy", f"{name!r}: there are no weights {weights.name}")
-    policy: Decides = _learned(weights, name != UNGUARDED and name not in TWINS, name == BOTH)
+    policy: Decides = _learned(weights, name != UNGUARDED, name == BOTH)
     simulate(arrivals(types, "A", 0, n=10), policy)
     return policy
 
@@ -162,13 +142,6 @@ def _profiles(options: Options) -> Path:
 def _types(folder: Path, models: str, cluster: str, units: Units) -> tuple[JobType, ...]:
     blocks = Blocks(RampTopology(*map(int, cluster.split("x"))))
     return read_types(folder, GROUPS[models], blocks=blocks, units=units)
-
-
-@lru_cache(maxsize=8)
-def _scenario(types: tuple[JobType, ...]) -> Any:
-    from gangplan.systems.pacml.learned.values import Scenario
-
-    return Scenario(types[0].blocks.topology, {"": types})
 
 
 @lru_cache(maxsize=8)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from gangplan.systems.pacml.step import Units
 
-from .pacml_suites import TRAINED, TWINS
+from .pacml_suites import TRAINED
 
 SHIPPED = {"physical": "pacml", "as-published": "pacml-as-published"}
 """The configuration, and the weights, that are judged in each of the units."""
@@ -26,8 +26,7 @@ def train(name: str, units: Units, out: Path, data: Path) -> None:
     weights = weights_of(name, units, out)
     if weights.exists():
         return
-    own = {**TRAINED, **TWINS}[name].copy()
-    seed = own.pop("seed", 0)
+    own = TRAINED[name]
     policy, settings = read_config(SHIPPED[units])
     table = {"policy": policy, **settings, "profiles": str(data), **own}
     weights.parent.mkdir(parents=True, exist_ok=True)
@@ -35,4 +34,4 @@ def train(name: str, units: Units, out: Path, data: Path) -> None:
     # JSON's way of writing text, numbers, truth and lists of these is TOML's, too
     config.write_text("".join(f"{key} = {json.dumps(value)}\n" for key, value in table.items()))
     print(f"{name}, {units}: training")
-    train_policy(config, weights.parent, seed=seed, resume=True)
+    train_policy(config, weights.parent, resume=True)

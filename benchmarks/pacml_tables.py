@@ -17,7 +17,7 @@ from .pacml_suites import (
     BOUND,
     CONSTANTS,
     DEGREE,
-    GENERALISES,
+    GENERALISED,
     GRAPHS,
     GROUPS,
     KEPT,
@@ -209,7 +209,7 @@ def ablations(found: Found) -> str:
     """Return by how much more the variants block than the whole, in the mean of the distributions."""
     every = ("as-published", "physical")
     lines: list[Line] = []
-    for name in (*TRAINED, LEARNED):
+    for name in ("totals", *TRAINED, LEARNED):
         less = [apart(found, _cell(units), name, WHOLE, ALL) for units in every]
         if name != WHOLE and any(less):
             lines.append(("as shipped, trained longer" if name == LEARNED else name, *map(signed, less)))
@@ -218,14 +218,13 @@ def ablations(found: Found) -> str:
 
 def generalises(found: Found) -> str:
     """Return by how much more it blocks with the op graph than without, over all trainings."""
-    cells = SUITES[GENERALISES]
-    of = {x: [name for name in TWINS if name.startswith(x)] for x in (ROWS, GRAPHS)}
+    cells = GENERALISED
 
     def averaged(cell: Cell, policies: Sequence[str]) -> dict[int, float]:
         every = [rates(found, cell, name, ALL) for name in policies]
         return {seed: float(np.mean([x[seed] for x in every])) for seed in set.intersection(*map(set, every))}
 
-    twins = [(averaged(cell, of[GRAPHS]), averaged(cell, of[ROWS])) for cell in cells]
+    twins = [(averaged(cell, TWINS[GRAPHS]), averaged(cell, TWINS[ROWS])) for cell in cells]
     less = [signed(_mean([x[s] - y[s] for s in x if s in y])) for x, y in twins]
     heads = (f"{cell.units}, {cell.models} models" for cell in cells)
     return table(("mean of A to D", *heads), [(f"{GRAPHS}, less without", *less)])

@@ -105,7 +105,7 @@ class DegreeDecision:
         level: of each block, the first of `levels`, LEVELS, that is no sooner than it is available, int64 (b,).
         count, taken: blocks available by class and level, and what a candidate takes of them, (CLASSES * N_LEVELS,).
         left: what each candidate leaves, int64 (MOST, CLASSES * N_LEVELS).
-        row: features of the candidates, float32 (MOST, WIDTH + kinds); those beyond `WIDTH` say which type the job is.
+        row: features of the candidates, float32 (MOST, WIDTH).
         choice: of each candidate, int64 (MOST,): a block, or a degree if `published`; -1 to reject the job.
         block, time: its block, int64 (MOST,), the largest one if there are several, and its completion time.
         allowed, per, found, spoils, within: blocks that would do, (b,); of each shape how many; those of one shape;
@@ -113,13 +113,13 @@ class DegreeDecision:
         own, density, features: level of each server, (n,), what a row says of each count, and behind the counts.
     """
 
-    def __init__(self, tables: BlockTables, *, choose: bool = True, kinds: Int = 0) -> None:
+    def __init__(self, tables: BlockTables, *, choose: bool = True) -> None:
         b: Int = len(tables.size)
         self.tables, self.at, self.published, self.past = tables, Clusters(tables), not choose, Past()
         counts, told, longs = CLASSES * N_LEVELS, len(CONTEXT) + len(JOB) + len(CANDIDATE), (b, b, MOST, MOST, tables.n)
         self.level, self.found, self.choice, self.block, self.own = (np.zeros(k, np.int64) for k in longs)
         self.count, self.taken, self.per = (np.zeros(k, np.int64) for k in (counts, counts, len(tables.fast)))
-        self.left, self.row = np.zeros((MOST, counts), np.int64), np.zeros((MOST, WIDTH + kinds), np.float32)
+        self.left, self.row = np.zeros((MOST, counts), np.int64), np.zeros((MOST, WIDTH), np.float32)
         self.time, self.within, self.density, self.features = (np.zeros(k) for k in (MOST, tables.n, b + 1, told))
         self.levels, self.allowed, self.spoils = LEVELS, np.zeros(b, np.uint8), Sorting(b)
         for i in range(b + 1):
@@ -323,6 +323,3 @@ def _rows(d: DegreeDecision, k: Int) -> None:
         behind: Int = 2 * len(d.count)
         for c in range(len(d.features)):
             d.row[i, behind + c] = d.features[c]
-        behind += len(d.features)
-        for c in range(behind, d.row.shape[1]):
-            d.row[i, c] = c == behind + d.kind

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -70,8 +69,7 @@ class PacmlTraining(Trainer[PacmlSettings]):
 
     def __init__(self, settings: PacmlSettings, seed: int) -> None:
         super().__init__(settings, seed)
-        scenario = published(settings.profiles, settings.units, settings.shorter, seed)
-        self.scenario = scenario = replace(scenario, told=settings.variant == "op-graph")
+        self.scenario = scenario = published(settings.profiles, settings.units, settings.shorter, seed)
         cases = [
             scenario.draw(unit, name, VALIDATION + i, 1000, label=f"{unit} {name}")
             for unit in scenario.sets
@@ -91,8 +89,7 @@ class PacmlTraining(Trainer[PacmlSettings]):
 
     def network(self) -> BlockNetwork:
         """Return the network of the settings."""
-        graphs = BlockNetwork.batch([x.graph for x in self.scenario.types]) if self.scenario.told else None
-        return BlockNetwork(self.settings.width, self.settings.variant, graphs)
+        return BlockNetwork(self.settings.width)
 
     def imitation(self, network: BlockNetwork) -> Imitation:
         """Return what trains a network on the teachers' labels."""

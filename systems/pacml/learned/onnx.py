@@ -34,11 +34,9 @@ def export(policy: RampPolicy, path: str | Path) -> tuple[Path]:
     Needs the extras learn and onnx. Another ending than .onnx is replaced.
 
     Raises:
-        InstanceError: if a package is missing, or the policy reads op graphs.
+        InstanceError: if a package is missing.
     """
     _require("onnx", "onnxscript")
-    if policy.settings.variant == "op-graph":
-        raise InstanceError("variant", "'op-graph' has no form in ONNX")
     import torch
 
     rows, free = torch.zeros(3, WIDTH), {0: torch.export.Dim("candidates")}

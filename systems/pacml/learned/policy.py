@@ -140,25 +140,16 @@ class RampPolicy(NetworkPolicy, RampDecider):
         guarded: bool = True,
         futures: Futures | None = None,
     ) -> None:
-        own = replace(settings or PacmlSettings(), width=network.width, variant=network.variant)
+        own = replace(settings or PacmlSettings(), width=network.width)
         NetworkPolicy.__init__(self, network, own)
         RampDecider.__init__(self, choose=own.blocks, guarded=guarded, futures=futures)
-        self._vector = cache(lambda kind: network.encode(network.batch([kind.graph])).detach().numpy())
 
     @classmethod
     def build(cls, settings: PacmlSettings, tensors: Tensors) -> BlockNetwork:
         """Return the network of the settings."""
         from .network import BlockNetwork
 
-        return BlockNetwork(settings.width, settings.variant)
-
-    def observe(self, state: RampState) -> RampObservation:
-        """Return what there is to decide when a job arrives; rows end with the vector of its op graph if it is read."""
-        seen = super().observe(state)
-        if self.settings.variant != "op-graph":
-            return seen
-        vector = self._vector(state.job)
-        return replace(seen, rows=np.hstack([seen.rows, np.tile(vector, (len(seen.rows), 1))]))
+        return BlockNetwork(settings.width)
 
     def rate(self, observation: RampObservation) -> FloatArray:
         """Return what the network says of each row, float64 (A,)."""

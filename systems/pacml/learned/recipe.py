@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import check_fields, limited
@@ -17,9 +17,6 @@ from ..ground import Pacml
 from ..step import Units
 
 NAME = "pacml"
-Variant = Literal["all", "totals", "no-history", "op-graph"]
-"""What a network sees; to compare with, ``totals`` are the cluster's and the job's totals only, no block,
-``no-history`` is nothing of the jobs so far but their mean gap, and ``op-graph`` is all and the job's op graph."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +28,6 @@ class PacmlSettings:
         units: in which the network is trained and judged.
         shorter: sets of types besides the published one, of the same models for fewer steps; without them the network
             learns the five lengths by heart, and other models are blocked more often.
-        variant: what the network sees.
         width: of its hidden layers.
         blocks: whether it chooses the block; else a degree, and published first fit places each op.
         imitation_updates, imitation_rate, temperature, minibatch: of imitation.
@@ -51,15 +47,14 @@ class PacmlSettings:
     RETIRED: ClassVar[frozenset[str]] = frozenset(
         (
             *("rl_updates", "rl_rate", "rl_minutes", "critic_rate", "gamma", "lam", "entropy", "passes", "lanes"),
-            *("steps", "warm", "share_various"),
+            *("steps", "warm", "share_various", "variant"),
         )
     )
-    """Of PPO, which added nothing: weights that were made with it say so on their cards."""
+    """Of PPO, which added nothing, and of what else was seen: weights that were made then say so on their cards."""
 
     profiles: str = f"{DATA}/pipedream"
     units: tuple[Units, ...] = ("physical",)
     shorter: int = 0
-    variant: Variant = "all"
     width: int = limited(96, positive=True)
     blocks: bool = True
     imitation_updates: int = limited(3000, positive=True)

@@ -62,16 +62,14 @@ class Scenario:
     Attributes:
         topology: of the cluster.
         sets: by name; all types of a set have the same units.
-        told: whether rows say which type a job is.
     """
 
     topology: RampTopology
     sets: dict[str, tuple[JobType, ...]] = field(repr=False)
-    told: bool = False
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Leave out the tables, which whoever reads this makes anew: `BlockTables` is not pickled."""
-        return Scenario, (self.topology, self.sets, self.told)
+        return Scenario, (self.topology, self.sets)
 
     @cached_property
     def types(self) -> tuple[JobType, ...]:
@@ -90,7 +88,7 @@ class Scenario:
 
     def decision(self, *, choose: bool) -> DegreeDecision:
         """Return what decisions are made in, of blocks or of degrees."""
-        return DegreeDecision(self.tables, choose=choose, kinds=len(self.types) if self.told else 0)
+        return DegreeDecision(self.tables, choose=choose)
 
     def episode(self, name: str, case: ArrivalCase, label: str = "") -> ArrivalEpisode:
         """Return a case of the set `name`, under another name if there is a `label`."""

@@ -1,7 +1,4 @@
-"""Compiled: what the candidates of a decision are worth, by a table, by playing on, and by plans of sampled futures.
-
-Plans are hindsight optimisation, see `.hindsight`: each future is planned as if it were known, by a beam search.
-"""
+"""Compiled: what the candidates of a decision are worth, by a table, by playing on, and by plans of sampled futures."""
 
 from __future__ import annotations
 
@@ -58,7 +55,7 @@ NEVER = declare(Float, float("inf"))
 @final
 @cclass
 class Plans:
-    """Partial plans of futures on one cluster of n servers, 64 at most, and b blocks.
+    """Partial plans of futures, see `.hindsight`, on one cluster of n servers, 64 at most, and b blocks.
 
     Attributes:
         tables, times, random: of the cluster, of job types, and what futures are drawn by.
@@ -154,10 +151,9 @@ class Teacher:
 
     def judge(self, d: DegreeDecision, k: Int, out: Floats) -> None:
         """Write what each of the k candidates of a decision is worth to the teacher."""
-        if not 0 <= k <= min(len(d.level) + 1, MOST, len(out)) or d.published != self.published:
-            raise ValueError(f"{k} candidates of {len(out)} for a teacher of others")
-        if d.tables is not self.ahead.tables:
-            raise ValueError(f"a decision on another cluster of {d.tables.n} servers")
+        mine: bint = d.published == self.published and d.tables is self.ahead.tables
+        if not mine or not 0 <= k <= min(len(d.level) + 1, MOST, len(out)):
+            raise ValueError(f"{k} candidates of {len(out)} on {d.tables.n} servers, for a teacher of others")
         with nogil:
             _weigh(self, d, k, out)
             if k > 1 and len(self.kind) > 0 and not self.planned:
@@ -181,10 +177,9 @@ def add_equations(columns: Ints2, reward: Floats, a: Floats2, b: Floats) -> None
         reward: float64 (n,).
     """
     last: Int = len(b) - 1
-    if not a.shape[0] == a.shape[1] == last + 1 or len(columns) != len(reward) or np.min(columns, initial=0) < 0:
-        raise ValueError(f"{a.shape[0]} equations of {len(b)}, or {len(columns)} states of {len(reward)}")
-    if np.max(columns, initial=0) >= last:
-        raise ValueError(f"states have columns beyond {last}")
+    inside: bint = np.min(columns, initial=0) >= 0 and np.max(columns, initial=0) < last
+    if not inside or not a.shape[0] == a.shape[1] == last + 1 or len(columns) != len(reward):
+        raise ValueError(f"{len(columns)} states of {len(reward)} are not of {a.shape[0]} equations of {len(b)}")
     trace: Floats = np.zeros(len(b))
     discount: Float = GAMMA
     with nogil:
@@ -211,8 +206,7 @@ def _worth(t: Teacher, d: DegreeDecision, i: Int) -> Float:
     levels, last = len(d.levels), len(t.column) - 1
     for q in range(t.table.shape[0]):
         for level in range(t.table.shape[1]):
-            count = d.left[i, q * levels + t.counted[level]]
-            total += t.table[q, level, t.column[count if count < last else last]]
+            total += t.table[q, level, t.column[min(d.left[i, q * levels + t.counted[level]], last)]]
     return total
 
 
@@ -222,10 +216,9 @@ def _weigh(t: Teacher, d: DegreeDecision, k: Int, out: Floats) -> None:
 
 
 def _look_ahead(t: Teacher, d: DegreeDecision, k: Int, out: Floats) -> None:
-    """Play on from the most promising rows by the table, and write what comes of them in place of what they seem worth.
+    """Play on from the most promising rows by the table, in the same futures, and write what comes of them.
 
-    All are played on with the same futures. Rows that are not played on are worth no more than before, and less than
-    those that are.
+    Rows that are not played on are worth no more than before, and less than those that are.
     """
     jobs, tried = len(t.drawn) // t.futures, min(k, len(t.played))
     for i in range(k):
@@ -275,19 +268,16 @@ def _played(t: Teacher, ahead: DegreeDecision, d: DegreeDecision, choice: Int, f
 
 def _arrivals(time: Float, gap: Float) -> Int:
     """Return how many arrivals it takes until a time has passed."""
-    arrivals: Int = cast(Int, max(0.0, min(FAR, ceil(time / gap - EPSILON))))
-    return arrivals
+    return cast(Int, max(0.0, min(FAR, ceil(time / gap - EPSILON))))
 
 
 def _hindsight(p: Plans, k: Int, gap: Float, kind: Int, out: Floats) -> None:
-    for i in range(k):
-        out[i] = 0.0
-    for _ in range(p.futures):
+    for f in range(p.futures):
         for h in range(len(p.drawn)):
             p.drawn[h] = p.random.below(len(p.kind))
         _plan(p, k, gap, kind)
         for i in range(k):
-            out[i] += p.value[i] / p.futures
+            out[i] = (out[i] if f else 0.0) + p.value[i] / p.futures
 
 
 def _plan(p: Plans, k: Int, gap: Float, kind: Int) -> None:
@@ -322,8 +312,7 @@ def _plan(p: Plans, k: Int, gap: Float, kind: Int) -> None:
         if p.value[r] >= 0:
             least = min(least, p.value[r])
     for r in range(k):
-        if p.value[r] < 0:
-            p.value[r] = least - 1.0
+        p.value[r] = max(p.value[r], least - 1.0)
 
 
 def _extend(p: Plans, i: Int, now: Int, count: Int, ways: Int) -> Int:
@@ -333,11 +322,10 @@ def _extend(p: Plans, i: Int, now: Int, count: Int, ways: Int) -> Int:
     for plan in range(count):
         rest: Int = 0
         bits: Word = 0
-        one: Word = 1
         for s in range(p.tables.n):
             h = p.held[now, plan, s]
             if h > i:
-                bits |= one << s
+                bits |= cast(Word, 1) << s
                 rest += min(h, steps) - (i + 1)
         base = p.done[now, plan] - PRICE * rest
         p.score[c], p.parent[c], p.chosen[c] = base + TIE * p.random.uniform(), plan, -1

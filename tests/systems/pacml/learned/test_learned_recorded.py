@@ -6,7 +6,6 @@ import hashlib
 import json
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,6 @@ from gangplan.systems.pacml.learned.features import DegreeDecision, Past
 from gangplan.systems.pacml.learned.guard import RULES, WIDE_RULES
 from gangplan.systems.pacml.learned.hindsight import Futures, PastPlans
 from gangplan.systems.pacml.learned.learners import run_episode
-from gangplan.systems.pacml.learned.network import Variant
 from gangplan.systems.pacml.learned.tables import BlockTables, Clusters
 from gangplan.systems.pacml.learned.teacher import label
 from gangplan.systems.pacml.learned.values import Scenario, watch
@@ -66,15 +64,18 @@ def moments(w: Scenario) -> Iterator[tuple[list[tuple[float, int, float]], float
 
 
 def rows(w: Scenario, choose: bool) -> Iterator[str]:
-    """Yield rows and candidates; where degrees are chosen, types are not told."""
-    d = replace(w, told=choose).decision(choose=choose)
+    """Yield rows and candidates; where blocks are chosen, the type of the job is behind each row."""
+    d = w.decision(choose=choose)
     for jobs, now, end in moments(w):
         past = Past()
         for beta, m, gap in jobs:
             past.add(beta, w.times.sequential[m], *w.times.efficiency[m], gap)
         k = d.look(end, now, past.turn(w.tables.n), w.times, m, beta, past)
         d.write(k)
-        yield f"{k} {digest(d.row[:k], d.choice[:k], d.block[:k], d.time[1:k])}"
+        seen = np.asarray(d.row[:k])
+        if choose:
+            seen = np.hstack([seen, np.eye(len(w.types), dtype=np.float32)[[m]].repeat(k, axis=0)])
+        yield f"{k} {digest(seen, d.choice[:k], d.block[:k], d.time[1:k])}"
 
 
 def watched(w: Scenario, choose: bool) -> Iterator[str]:
@@ -98,11 +99,9 @@ def labelled(w: Scenario, choose: bool, how: str) -> Iterator[str]:
     yield f"{len(x.first)} {digest(x.rows, x.first, x.value)}"
 
 
-def played(w: Scenario, choose: bool, variant: Variant) -> Iterator[str]:
+def played(w: Scenario, choose: bool) -> Iterator[str]:
     """Yield when jobs end that a network accepts."""
-    (name,), net = w.sets, network(variant, 3)
-    if variant == "op-graph":
-        net.graphs, w = net.batch([x.graph for x in w.types]), replace(w, told=True)
+    (name,), net = w.sets, network(3)
     for seed in range(3):
         episode = w.draw(name, "ABCD"[seed], seed, 200, load=1.2)
         finish = run_episode(episode, w.times, net.weights(), w.decision(choose=choose))
@@ -163,11 +162,11 @@ def questions() -> Iterator[tuple[str, str, Callable[..., Iterator[str]], tuple[
         few = cluster != "wide"
         for choose in (True, False):
             yield f"rows {cluster} {choose}", cluster, rows, (choose,)
+            if few:
+                yield f"played all {cluster} {choose}", cluster, played, (choose,)
             yield f"watched {cluster} {choose}", cluster, watched, (choose,)
             for how in ("table", "rollouts", "student", *["plans"] * choose) if few else ():
                 yield f"labelled {how} {cluster} {choose}", cluster, labelled, (choose, how)
-        for variant, choose in (("all", True), ("all", False), ("op-graph", True)) if few else ():
-            yield f"played {variant} {cluster} {choose}", cluster, played, (choose, variant)
         for ask in (*[planned, valued] * few, ruled, guarded, arriving):
             yield f"{ask.__name__} {cluster}", cluster, ask, ()
 

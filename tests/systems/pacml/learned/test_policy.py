@@ -18,7 +18,7 @@ from gangplan.learned import Case, check_policy
 from gangplan.learned.policy import Card, read_card, shipped
 from gangplan.learned.policy.weights import LIMIT, save
 from gangplan.systems.pacml.arrivals import arrivals
-from gangplan.systems.pacml.learned.network import BlockNetwork, Variant
+from gangplan.systems.pacml.learned.network import BlockNetwork
 from gangplan.systems.pacml.learned.onnx import OnnxRampPolicy, export
 from gangplan.systems.pacml.learned.policy import RampObservation, RampPolicy
 from gangplan.systems.pacml.learned.recipe import RECIPE, PacmlSettings
@@ -31,10 +31,10 @@ needs_onnx = pytest.mark.skipif(
 SHIPPED = sorted(name for name, path in shipped().items() if read_card(path).policy == "pacml")
 
 
-def policy(variant: Variant = "all", **settings: Any) -> RampPolicy:
+def policy(**settings: Any) -> RampPolicy:
     """Return a policy with random weights."""
     torch.manual_seed(3)
-    return RampPolicy(BlockNetwork(24, variant), PacmlSettings(**settings))
+    return RampPolicy(BlockNetwork(24), PacmlSettings(**settings))
 
 
 @pytest.fixture(scope="module")
@@ -65,10 +65,9 @@ def case(name: str, seen: RampObservation, larger: bool) -> Case:
     return Case(name, seen, np.ones(len(order), dtype=bool), [(rows, order)], larger)
 
 
-@pytest.mark.parametrize("variant", ["all", "totals"])
-def test_contract(scenario: Scenario, large: Scenario, variant: Variant) -> None:
+def test_contract(scenario: Scenario, large: Scenario) -> None:
     """Names of servers, seeds, saving and clusters of 512 servers: all as the contract says."""
-    made = policy(variant)
+    made = policy()
     cases = [case(f"32 servers, {i}", x, False) for i, x in enumerate(observed(scenario, made, 3))]
     cases += [case(f"512 servers, {i}", x, True) for i, x in enumerate(observed(large, made, 2))]
     assert all(len(x.allowed) > 3 for x in cases)
@@ -76,10 +75,7 @@ def test_contract(scenario: Scenario, large: Scenario, variant: Variant) -> None
 
 
 class Judged:
-    """Decides by one policy, and asks of the other that it finds no candidate better.
-
-    To one that sees totals only, many candidates are the same, and rounding decides.
-    """
+    """Decides by one policy, and asks of the other that it finds no candidate better."""
 
     def __init__(self, decides: OnnxRampPolicy, judges: RampPolicy) -> None:
         self._decides, self._judges = decides, judges
@@ -94,25 +90,19 @@ class Judged:
 
 
 @needs_onnx
-@pytest.mark.parametrize("variant", ["all", "totals"])
-def test_onnx(scenario: Scenario, large: Scenario, variant: Variant, tmp_path: Path) -> None:
+def test_onnx(scenario: Scenario, large: Scenario, tmp_path: Path) -> None:
     """The exported policy keeps the contract, and its scores are the network's to 1e-5, on one row too."""
-    made = policy(variant)
+    made = policy()
     written = export(made, tmp_path / "policy.onnx")
     assert [x.name for x in written] == ["policy.onnx"]
     found = OnnxRampPolicy.load(tmp_path / "policy.onnx")
     seen = [observed(scenario, made, 2)[0], observed(large, made, 1)[0]]
     seen.append(RampObservation(seen[0].rows[:1], seen[0].block[:1], seen[0].part[:1]))
-    with pytest.raises(InstanceError, match="variant: 'op-graph'"):
-        export(policy("op-graph"), tmp_path / "policy.onnx")
     for x in seen:
         assert np.allclose(found.score(x), made.score(x), rtol=0, atol=1e-5)
-    if variant == "all":
-        cases = [case("32 servers", seen[0], False), case("512 servers", seen[1], True)]
-        check_policy(found, cases)
+    check_policy(found, [case("32 servers", seen[0], False), case("512 servers", seen[1], True)])
     jobs = arrivals(scenario.types, "A", 4, n=80)
-    if variant == "all":
-        assert np.array_equal(simulate(jobs, found).degree, simulate(jobs, made).degree)
+    assert np.array_equal(simulate(jobs, found).degree, simulate(jobs, made).degree)
     simulate(jobs, Judged(found, made))
 
 
@@ -142,11 +132,11 @@ def test_onnx_that_is_none(tmp_path: Path) -> None:
 
 
 def test_saved(tmp_path: Path) -> None:
-    """Width, variant and whether it chooses blocks come back; weights of another policy or width are refused."""
-    made = policy("totals", blocks=False, units=("physical",))
+    """Width and whether it chooses blocks come back; weights of another policy or width are refused."""
+    made = policy(blocks=False, units=("physical",))
     made.save(tmp_path / "mine")
     again = RampPolicy.load(tmp_path / "mine")
-    assert again.settings == PacmlSettings(blocks=False, width=24, variant="totals")
+    assert again.settings == PacmlSettings(blocks=False, width=24)
     tensors = made.network.state_dict()
     for card, words in (
         (Card("x", "another"), "policy: 'another' is not pacml"),
