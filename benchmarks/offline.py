@@ -253,7 +253,7 @@ def compared(found: Found) -> str:
             took = f", {float(f'{1e3 * seconds:.2g}'):,g} ms" if known and policy == HEURISTIC else ""
             cells.append(_text(apart) + took if known else "")
         if any(cells):
-            lines.append((policy, *cells))
+            lines.append((policy.removesuffix(" of 16"), *cells))
     return table(("percent above", *CASES), lines)
 
 

@@ -293,6 +293,8 @@ def _cell(found: Found, row: dict[str, Any] | None, share: str) -> str:
     if row is None:
         return ""
     of = found.mean(row["ground"], row["policy"], share)
+    if row["policy"] == "gnn" and of == 0:
+        return "="
     apart = percent(found.apart(row["ground"], row["policy"], row["base"]))
     return f"{apart}{'' if of is None else f', {of:.0%}'}; {_p(row['p_holm'])}"
 
