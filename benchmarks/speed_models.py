@@ -28,6 +28,7 @@ PAIRS = {"k80": "Gavel, K80", "p100": "Gavel, P100", "v100": "Gavel, V100", "sha
 """Sets of measured pairs, and how the page names them."""
 SIZES, SEEDS = (100, 300, 1000, 2000, 10_000), 5
 NETWORKS = ("sequence", "graph")
+"""`graph`, as `low rank`, is in the rows alone: neither is ahead of `trees`."""
 SHOWN = ("ridge", "trees", *NETWORKS, "pressure")
 WITHIN = tuple(f"in{x:.0%}" for x in LEVELS)
 CASES, NOISE, HELD = 24, 0.03, 4000

@@ -20,15 +20,13 @@ from gangplan.instances.lazy import Later
 from gangplan.simulator.snapshots import Snapshots
 
 from .samples import KnownSetting, Samples
-from .simple import Fit, Point, boosted_trees, low_rank_table, mean_ratio, ridge
+from .simple import Fit, Point, boosted_trees, mean_ratio, ridge
 
 MODELS: dict[str, tuple[Fit, tuple[str, ...]]] = {
     "mean ratio": (mean_ratio, ()),
-    "low rank": (low_rank_table, ()),
     "ridge": (ridge, ()),
     "trees": (boosted_trees, ("sklearn",)),
     "sequence": (Later(f"{__package__}.sequence:sequence_to_sequence"), ("torch",)),
-    "graph": (Later(f"{__package__}.graph:graph"), ("torch", "torch_geometric")),
     "pressure": (Later(f"{__package__}.pressure:pressure"), ("torch",)),
 }
 """What fits each, and the packages that it needs; `pressure` is ours, `sequence` Harmony's."""

@@ -1,4 +1,4 @@
-"""Models that a few lines hold: the mean ratio, ridge regression, a low-rank table, boosted trees.
+"""Models that a few lines hold: the mean ratio, ridge regression, boosted trees.
 
 Each takes samples and a seed and returns what predicts the logarithm of the speed of each job, float64 (n,).
 """
@@ -12,7 +12,6 @@ import numpy as np
 from gangplan.instances.arrays import BoolArray, FloatArray, offsets, ranges
 from gangplan.simulator.snapshots import Long
 
-from ..speed import low_rank
 from .samples import JobRows, Samples, rows_of
 
 
@@ -77,32 +76,6 @@ def mean_ratio(samples: Samples, seed: int) -> Point:
         count = np.maximum(np.bincount(job, minlength=len(asked.speed)), 1)
         extra = np.bincount(job, by_pair[pairs], len(asked.speed)) / count
         return np.asarray(overall + by_type[asked.now.kind] + extra)
-
-    return predict
-
-
-def low_rank_table(samples: Samples, seed: int, rank: int = 2) -> Point:
-    """Predict 1 / speed by what the type takes alone and a low-rank table of what each other job adds.
-
-    Source: `gangplan.learned.training.speed.low_rank`; what several others add is taken for equal shares.
-    """
-    t = len(samples.setting.features)
-    pairs, job = _beside(samples)
-    count = np.bincount(job, minlength=len(samples.speed))
-    known = samples.known[job]
-    added = np.where(samples.known, np.maximum(1 / samples.speed - 1, 0.0), 0.0) / np.maximum(count, 1)
-    seen = np.bincount(pairs[known], minlength=t * t)
-    mean = np.bincount(pairs[known], added[job[known]], t * t) / np.maximum(seen, 1)
-    table = low_rank(mean.reshape(t, t), (seen > 0).reshape(t, t), rank, seed).ravel()
-    # what placement costs without others, by type
-    base = np.log(np.where(samples.known, samples.speed, 1.0)) + np.log1p(
-        np.bincount(job, table[pairs], len(samples.speed))
-    )
-    by_type = _means(samples.now.kind[samples.known], base[samples.known], t)
-
-    def predict(asked: Samples) -> FloatArray:
-        pairs, job = _beside(asked)
-        return np.asarray(by_type[asked.now.kind] - np.log1p(np.bincount(job, table[pairs], len(asked.speed))))
 
     return predict
 

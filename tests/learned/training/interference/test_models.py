@@ -14,7 +14,8 @@ from gangplan.learned.training.interference.measured import pair_samples
 from gangplan.learned.training.interference.models import MODELS, available, fit
 from gangplan.learned.training.interference.samples import Samples
 
-pytest.importorskip("torch_geometric")
+pytest.importorskip("torch")
+pytest.importorskip("sklearn")
 
 
 def pairs(n: int = 12, noise: float = 0.0) -> Pairs:
@@ -40,17 +41,17 @@ def test_every_model_learns_from_a_log(samples: Samples) -> None:
     error = {name: mape(name, some, held_out) for name in MODELS}
     ours, mean = error.pop("pressure"), error["mean ratio"]
     assert ours < min(0.18, *error.values())
-    assert max(error["trees"], error["graph"]) < mean, error
+    assert error["trees"] < mean, error
 
 
-def test_low_rank_and_ours_find_products() -> None:
+def test_ours_finds_products() -> None:
     """What is a product of suffering and exerting is found from four fifths of the pairs, and not by a mean."""
     fitted, held_out = hold_out(pair_samples(pairs()), 1)
     assert mape("mean ratio", fitted, held_out) > 0.1
-    assert max(mape("low rank", fitted, held_out), mape("pressure", fitted, held_out)) < 0.04
+    assert mape("pressure", fitted, held_out) < 0.04
 
 
-@pytest.mark.parametrize("name", ["mean ratio", "low rank", "ridge", "pressure"])
+@pytest.mark.parametrize("name", ["mean ratio", "ridge", "pressure"])
 def test_held_out_is_not_seen(name: str) -> None:
     """Changing the speeds that are held out changes no prediction."""
     samples = pair_samples(pairs())
@@ -66,7 +67,7 @@ def test_intervals_hold_what_they_say() -> None:
     scores = []
     for seed in range(3):
         fitted, held_out = hold_out(pair_samples(pairs(24, noise=0.05)), seed)
-        scores.append(judge(fit(fitted, seed, model="low rank"), fitted, held_out).within)
+        scores.append(judge(fit(fitted, seed, model="ridge"), fitted, held_out).within)
     half, most, nearly = np.mean(scores, axis=0)
     assert 0.4 < half < 0.62 and 0.7 < most < 0.9 and 0.88 < nearly <= 1.0
 
