@@ -1,73 +1,37 @@
 """The public names, and where each lives: type checkers and `__init__.py` read this."""
 
-from gangplan.hybrid import Entry as Entry
-from gangplan.hybrid import MethodFailed as MethodFailed
-from gangplan.hybrid import close_workers as close_workers
-from gangplan.hybrid import methods as methods
-from gangplan.hybrid import register as register
-from gangplan.hybrid import solve as solve
-from gangplan.hybrid import unregister as unregister
-from gangplan.hybrid import warm_up as warm_up
-from gangplan.instances import Cluster as Cluster
-from gangplan.instances import DeviceType as DeviceType
-from gangplan.instances import InstanceError as InstanceError
-from gangplan.instances import LatencyPlan as LatencyPlan
-from gangplan.instances import LatencyProblem as LatencyProblem
-from gangplan.instances import Level as Level
-from gangplan.instances import OpGraph as OpGraph
-from gangplan.instances import PartitionPlan as PartitionPlan
-from gangplan.instances import PartitionProblem as PartitionProblem
-from gangplan.instances import RampTopology as RampTopology
-from gangplan.instances import StagesPlan as StagesPlan
-from gangplan.instances import StagesProblem as StagesProblem
-from gangplan.instances import StepPlan as StepPlan
-from gangplan.instances import StepProblem as StepProblem
-from gangplan.instances import TensorMenu as TensorMenu
-from gangplan.instances import TreeTopology as TreeTopology
-from gangplan.instances import Verdict as Verdict
-from gangplan.instances import content_hash as content_hash
-from gangplan.instances import dump as dump
-from gangplan.instances import load as load
-from gangplan.instances import megatron as megatron
-from gangplan.instances import save as save
-from gangplan.instances import verify as verify
-from gangplan.instances import with_objective as with_objective
+# isort: skip_file
+# fmt: off
+from gangplan.hybrid import (
+    Entry as Entry, MethodFailed as MethodFailed, close_workers as close_workers, methods as methods,
+    register as register, solve as solve, unregister as unregister, warm_up as warm_up,
+)
+from gangplan.instances import (
+    Cluster as Cluster, DeviceType as DeviceType, InstanceError as InstanceError, LatencyPlan as LatencyPlan,
+    LatencyProblem as LatencyProblem, Level as Level, OpGraph as OpGraph, PartitionPlan as PartitionPlan,
+    PartitionProblem as PartitionProblem, RampTopology as RampTopology, StagesPlan as StagesPlan,
+    StagesProblem as StagesProblem, StepPlan as StepPlan, StepProblem as StepProblem, TensorMenu as TensorMenu,
+    TreeTopology as TreeTopology, Verdict as Verdict, content_hash as content_hash, dump as dump, load as load,
+    megatron as megatron, save as save, verify as verify, with_objective as with_objective,
+)
 from gangplan.instances.certificates import verify_bound as verify_bound
 from gangplan.instances.generators import generate as generate
-from gangplan.instances.layout import Calibration as Calibration
-from gangplan.instances.layout import GpuPool as GpuPool
-from gangplan.instances.layout import LayoutPlan as LayoutPlan
-from gangplan.instances.layout import LayoutProblem as LayoutProblem
-from gangplan.instances.layout import Link as Link
-from gangplan.instances.layout import MeasuredLayers as MeasuredLayers
-from gangplan.instances.layout import Transformer as Transformer
-from gangplan.instances.layout import gpu_pool as gpu_pool
-from gangplan.instances.pipeline import PipelinePlan as PipelinePlan
-from gangplan.instances.pipeline import PipelineProblem as PipelineProblem
-from gangplan.instances.placement import Demand as Demand
-from gangplan.instances.placement import Expected as Expected
-from gangplan.instances.placement import Fleet as Fleet
-from gangplan.instances.placement import GangJob as GangJob
-from gangplan.instances.placement import PlacementPlan as PlacementPlan
-from gangplan.instances.placement import PlacementProblem as PlacementProblem
-from gangplan.instances.placement import Running as Running
-from gangplan.instances.placement import SpeedModel as SpeedModel
-from gangplan.instances.placement import Task as Task
-from gangplan.instances.readers import read as read
-from gangplan.instances.readers import read_transformer as read_transformer
-from gangplan.instances.schedule import MoldableJob as MoldableJob
-from gangplan.instances.schedule import NodePool as NodePool
-from gangplan.instances.schedule import Pool as Pool
-from gangplan.instances.schedule import SchedulePlan as SchedulePlan
-from gangplan.instances.schedule import ScheduleProblem as ScheduleProblem
+from gangplan.instances.layout import (
+    Calibration as Calibration, GpuPool as GpuPool, LayoutPlan as LayoutPlan, LayoutProblem as LayoutProblem,
+    Link as Link, MeasuredLayers as MeasuredLayers, Transformer as Transformer, gpu_pool as gpu_pool,
+)
+from gangplan.instances.pipeline import PipelinePlan as PipelinePlan, PipelineProblem as PipelineProblem
+from gangplan.instances.placement import (
+    Demand as Demand, Expected as Expected, Fleet as Fleet, GangJob as GangJob, PlacementPlan as PlacementPlan,
+    PlacementProblem as PlacementProblem, Running as Running, SpeedModel as SpeedModel, Task as Task,
+)
+from gangplan.instances.readers import read as read, read_transformer as read_transformer
+from gangplan.instances.schedule import (
+    MoldableJob as MoldableJob, NodePool as NodePool, Pool as Pool, SchedulePlan as SchedulePlan,
+    ScheduleProblem as ScheduleProblem,
+)
 from gangplan.instances.workload import Workload as Workload
-from gangplan.scheduler import Decision as Decision
-from gangplan.scheduler import Scheduler as Scheduler
-from gangplan.solvers import Incumbent as Incumbent
-from gangplan.solvers import Result as Result
-from gangplan.solvers import Run as Run
-from gangplan.solvers import Status as Status
-from gangplan.solvers import Turn as Turn
+from gangplan.scheduler import Decision as Decision, Scheduler as Scheduler
+from gangplan.solvers import Incumbent as Incumbent, Result as Result, Run as Run, Status as Status, Turn as Turn
 from gangplan.solvers.method import Method as Method
-
 from .plot import plot as plot

@@ -1,6 +1,7 @@
 """Rules and networks on continuous runs of clusters of 32 to 4,096 GPUs: `--case train`, `validate`, `test` (default).
 
-Seeds of a ground are played until the 95% interval of each paired difference is at most ±1 point, or there are `MOST`.
+Seeds of a ground are played until the 95% interval of each paired difference is at most ±1 point, or there are `MOST`;
+with `--seeds N` just N of them, whatever comes.
 """
 
 from __future__ import annotations
@@ -128,8 +129,10 @@ def _weights(policy: str, options: Options) -> Path | None:
 
 
 def needed(found: Found, case: str, policy: str, seeds: int | None) -> int:
-    """Return how many seeds of a ground a policy is played on, as far as its rows say."""
-    most = seeds or (MOST_SLOW if policy in SCHEDULERS else MOST)
+    """Return on how many seeds of a ground a policy is played: as many as somebody says, else as its rows ask for."""
+    if seeds:
+        return seeds
+    most = MOST_SLOW if policy in SCHEDULERS else MOST
     apart = found.apart(case, policy, BASES[policy]) if policy in BASES else None
     if apart is None or apart.margin is None:
         return min(FEWEST, most)
@@ -290,6 +293,8 @@ def _cell(found: Found, row: dict[str, Any] | None, share: str) -> str:
     if row is None:
         return ""
     of = found.mean(row["ground"], row["policy"], share)
+    if row["policy"] == "gnn" and of == 0:
+        return "="
     apart = percent(found.apart(row["ground"], row["policy"], row["base"]))
     return f"{apart}{'' if of is None else f', {of:.0%}'}; {_p(row['p_holm'])}"
 

@@ -26,7 +26,7 @@ WINDOWS = "windows"
 """The suite of windows; there the oracle is the best plan of CP-SAT."""
 OTHERS = (
     *("linear", "patient", "linear+easy", "linear+overtake", "srtf", "rollout"),
-    *(TOPDRL, "topdrl-imitated", "topdrl-single", OURS),
+    *(TOPDRL, "topdrl-imitated", "topdrl-single", "proximity-drl", OURS),
     *(UNGUARDED, *PLACED, ORACLE, BOUND),
 )
 
@@ -74,7 +74,7 @@ def rivals(found: Found) -> str:
     """Return how far TopDRL is from each published baseline on both sizes, the allocator being the same."""
     sizes = ("small", "large")
     lines = []
-    for name in map(full, (*PUBLISHED, "least_work")):
+    for name in (*map(full, (*PUBLISHED, "least_work")), "proximity-drl"):
         cells = [found.apart(suite, TOPDRL, name) for suite in sizes]
         if any(cells):
             lines.append((f"`{name}`", *map(percent, cells)))

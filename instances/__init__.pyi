@@ -1,33 +1,21 @@
 """What the problem is: clusters, op graphs, problems, plans, and the verifier."""
 
-from .cluster import Cluster as Cluster
-from .cluster import DeviceType as DeviceType
-from .cluster import Level as Level
-from .cluster import RampTopology as RampTopology
-from .cluster import Topology as Topology
-from .cluster import TreeTopology as TreeTopology
-from .documents import content_hash as content_hash
-from .documents import dump as dump
-from .documents import json_schema as json_schema
-from .documents import load as load
-from .documents import save as save
+# isort: skip_file
+# fmt: off
+from .cluster import (
+    Cluster as Cluster, DeviceType as DeviceType, Level as Level, RampTopology as RampTopology, Topology as Topology,
+    TreeTopology as TreeTopology,
+)
+from .documents import (
+    content_hash as content_hash, dump as dump, json_schema as json_schema, load as load, save as save,
+)
 from .errors import InstanceError as InstanceError
 from .graph import OpGraph as OpGraph
-from .kinds import Answer as Answer
-from .kinds import Plan as Plan
-from .kinds import Problem as Problem
-from .kinds import with_objective as with_objective
-from .partition import GraphProblem as GraphProblem
-from .partition import LatencyPlan as LatencyPlan
-from .partition import LatencyProblem as LatencyProblem
-from .partition import PartitionPlan as PartitionPlan
-from .partition import PartitionProblem as PartitionProblem
-from .partition import StagesPlan as StagesPlan
-from .partition import StagesProblem as StagesProblem
-from .partition import StepPlan as StepPlan
-from .partition import StepProblem as StepProblem
-from .partition import TensorMenu as TensorMenu
-from .partition import megatron as megatron
-from .partition import precedence as precedence
-from .verify import Verdict as Verdict
-from .verify import verify as verify
+from .kinds import Answer as Answer, Plan as Plan, Problem as Problem, with_objective as with_objective
+from .partition import (
+    GraphProblem as GraphProblem, LatencyPlan as LatencyPlan, LatencyProblem as LatencyProblem,
+    PartitionPlan as PartitionPlan, PartitionProblem as PartitionProblem, StagesPlan as StagesPlan,
+    StagesProblem as StagesProblem, StepPlan as StepPlan, StepProblem as StepProblem, TensorMenu as TensorMenu,
+    megatron as megatron, precedence as precedence,
+)
+from .verify import Verdict as Verdict, verify as verify

@@ -67,6 +67,7 @@ def pytest_collection() -> Generator[None, object, object]:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out tests marked `long` unless `--all` is given, and of those that are rarely run those not due."""
+    items.sort(key=lambda item: not item.nodeid.startswith(seeds.LONGEST))
     if config.getoption("--all"):
         return
     named = os.environ[NAMED] == "True"

@@ -15,38 +15,117 @@ CHOICE = "GANGPLAN_TEST_SEEDS"
 """The environment variable that chooses the share: a commit, of which the first digits count, or `all`."""
 ALL = "all"
 _DIGITS = 12
+_ROOT = Path(__file__).parents[1]
 _LEARNERS = ("learned/training", "simulator/ground.py")
-RARE = {
-    "tests/benchmarks/test_pacml.py": ("benchmarks", "systems/pacml"),
-    "tests/cli/test_split.py": ("api/cli/split.py", "api/torch_split", "instances/torch_model"),
-    "tests/cli/test_teach.py": ("api/cli/teach.py", "api/teach"),
-    "tests/doors/test_serving.py": ("api/doors",),
-    "tests/hybrid/bench/peers": ("hybrid/bench", "solvers"),
-    "tests/hybrid/bench/test_plugins.py": ("hybrid/bench",),
-    "tests/hybrid/bench/test_run.py": ("hybrid/bench",),
-    "tests/instances/readers/test_sailor.py": ("instances/layout", "instances/readers/sailor.py"),
-    "tests/learned/training/interference/test_models.py": _LEARNERS,
-    "tests/learned/training/offline": _LEARNERS,
-    "tests/learned/training/online": _LEARNERS,
-    "tests/simulator/test_ceiling.py::test_published_list": ("simulator", "solvers/placement/online"),
-    "tests/simulator/test_replay.py::test_published_policies": ("simulator", "solvers/placement/online"),
-    "tests/simulator/test_replay_lists.py": ("simulator", "solvers/placement/online", "instances/readers/openb.py"),
-    "tests/solvers/partition/stages/test_stages.py::test_published_four_devices[gnmt": ("solvers/partition/stages",),
-    "tests/systems/harmony/colocate/test_learners.py": (*_LEARNERS, "systems/harmony"),
-    "tests/systems/harmony/colocate/test_policy.py": (*_LEARNERS, "systems/harmony"),
-    "tests/systems/harmony/test_learners.py": (*_LEARNERS, "systems/harmony"),
-    "tests/systems/marl/test_learners.py": (*_LEARNERS, "systems/marl"),
-    "tests/systems/marl/test_recipe.py": (*_LEARNERS, "systems/marl"),
-    "tests/systems/pacml/learned": (*_LEARNERS, "systems/pacml"),
-    "tests/systems/pacml/test_simulate.py::test_published_rates": ("systems/pacml",),
-    "tests/systems/pacml/published/test_learners.py": (*_LEARNERS, "systems/pacml"),
-    "tests/systems/topdrl/published/test_learners.py": (*_LEARNERS, "systems/topdrl"),
-    "tests/teach/test_grading.py": ("api/teach",),
-    "tests/teach/test_notebooks.py": ("api/teach", "docs/course"),
-    "tests/torch_split/test_schedule.py": ("api/torch_split", "instances/torch_model"),
-    "tests/torch_split/test_pieces.py": ("api/torch_split", "instances/torch_model"),
-}
-"""Tests that train, run notebooks, or programs that die, or play published lists, and what they are about."""
+_METHODS = ("instances", "solvers", "hybrid")
+_LISTS = ("simulator", "solvers/placement/online", "instances/readers/openb.py")
+_SPLIT = ("api/torch_split", "api/cli/split.py", "instances/torch_model")
+_ABOUT: dict[tuple[str, ...], str] = {
+    # train, run notebooks, or programs that die, or play published lists
+    ("benchmarks", "systems/pacml"): "benchmarks/test_pacml.py",
+    ("api/doors",): "doors/test_serving.py",
+    ("hybrid/bench", "solvers"): "hybrid/bench/peers hybrid/bench/test_plugins.py hybrid/bench/test_run.py",
+    ("instances/layout", "instances/readers/sailor.py"): "instances/readers/test_sailor.py",
+    _LEARNERS: """
+        learned/training/interference/test_models.py learned/training/offline learned/training/online
+    """,
+    _LISTS: """
+        simulator/test_ceiling.py::test_published_list simulator/test_replay.py::test_published_policies
+        simulator/test_replay_lists.py
+    """,
+    (*_LEARNERS, "systems/harmony"): """
+        systems/harmony/colocate/test_learners.py systems/harmony/colocate/test_policy.py
+        systems/harmony/test_learners.py
+    """,
+    (*_LEARNERS, "systems/marl"): "systems/marl/test_learners.py systems/marl/test_recipe.py",
+    (*_LEARNERS, "systems/pacml"): """
+        systems/pacml/learned systems/pacml/published/test_learners.py
+        systems/pacml/test_simulate.py::test_published_rates
+    """,
+    (*_LEARNERS, "systems/topdrl"): "systems/topdrl/published/test_learners.py systems/topdrl/test_rollout.py",
+    ("api/teach", "api/cli/teach.py", "docs/course"): """
+        cli/test_teach.py teach/test_grading.py teach/test_notebooks.py
+    """,
+    _SPLIT: "cli/test_split.py torch_split/test_schedule.py torch_split/test_pieces.py",
+    # try many cases, of which each run plays a third
+    (): "test_docs.py::test_snippets_run",
+    ("instances/addons.toml",): "test_layout.py::test_the_core_runs_without",
+    ("tests/simulation",): """
+        simulation/test_simulation.py::test_faults_are_noticed
+        simulation/test_simulation_operator.py::test_faults_of_what_operators_do_are_noticed
+    """,
+    _METHODS: """
+        hybrid/test_solve.py::test_callback hybrid/test_solve.py::test_result_is_consistent
+        hybrid/test_solve.py::test_same_seed_same_trace hybrid/test_solve.py::test_time_limit_of_each_method
+        referee/test_referee.py::test_agrees referee/test_referee.py::test_methods_at_nasty_scales
+        solvers/test_check.py::test_every_method_keeps_the_contract
+        solvers/test_exactness.py::test_exact_methods_are_right
+    """,
+    ("instances/certificates", "solvers/certificates"): """
+        adversary/test_adversary_peers.py::test_reported solvers/certificates/test_make.py
+    """,
+    ("instances/layout", "solvers/layout"): """
+        solvers/layout/test_exactness.py solvers/layout/test_explain.py::test_best
+        solvers/layout/test_explain.py::test_rivals
+    """,
+    ("solvers/partition",): """
+        solvers/partition/latency/test_constraints.py::test_method
+        solvers/partition/latency/test_exactness.py::test_every_method_keeps_the_contract
+        solvers/partition/latency/test_properties.py solvers/partition/latency/test_published.py
+        solvers/partition/latency/test_series_bound.py::test_branches_beside_take_calls
+        solvers/partition/stages/test_plain.py solvers/partition/stages/test_stages.py::test_published_four_devices[gnmt
+        solvers/partition/step/test_moves.py::test_the_most_promising_is_taken
+        solvers/partition/throughput/test_constraints.py::test_constraint
+        solvers/partition/throughput/test_exactness.py::test_all_agree_with_enumeration
+        solvers/partition/throughput/test_exactness.py::test_generated_graphs
+        solvers/partition/throughput/test_published.py solvers/partition/throughput/test_share_bound.py
+    """,
+    ("solvers/pipeline",): "solvers/pipeline/test_methods.py",
+    ("solvers/placement",): """
+        solvers/placement/online/test_placer.py::test_every_decision_is_feasible
+        solvers/placement/test_cpsat.py solvers/placement/test_eviction.py::test_a_plain_model
+        solvers/placement/test_methods.py::test_every_method_keeps_the_contract
+        solvers/placement/test_patterns.py solvers/placement/test_plain.py
+    """,
+    ("solvers/schedule",): """
+        solvers/schedule/test_kernels.py solvers/schedule/test_methods.py::test_exact_methods_agree
+    """,
+    ("scheduler", "solvers/placement"): """
+        scheduler/explaining/test_intervals.py scheduler/journal/test_figures.py scheduler/journal/test_play.py
+        scheduler/moving/test_defragment.py::test_enumeration scheduler/policies/test_engine_policy.py
+        scheduler/queueing/test_held_jobs.py::test_snapshots_keep_who_is_held_back
+        scheduler/snapshots/test_snapshot.py::test_any_value_in_a_snapshot
+        scheduler/starting/test_reservations.py::test_the_bound_on_waiting_is_kept
+        scheduler/test_settings.py::test_nobody_waits_beyond_the_bound
+        scheduler/test_state.py::test_finished_jobs_are_forgotten
+        scheduler/test_state.py::test_nothing_starts_or_stops_before_the_wake
+        simulation/test_simulation_seeds.py::test_what_is_known_of_room_changes_no_decision
+    """,
+    ("simulator",): """
+        simulator/engine/test_state.py simulator/test_fit.py simulator/trace/test_loop.py::test_places_are_within_arrays
+    """,
+    ("learned/online", "simulator"): "learned/online/test_episodes_recorded.py",
+    ("api/plot",): "plot/test_cluster.py::test_no_link_is_too_busy plot/test_scene.py::test_ends",
+    ("api/doors", "scheduler"): """
+        doors/kubernetes/test_conversations.py::test_what_is_decided doors/test_kubernetes_random.py
+        doors/test_page.py
+    """,
+    ("api/teach", "solvers"): "teach/test_files.py",
+    ("instances/torch_model",): """
+        instances/torch_model/test_build.py::test_problem_survives_its_document
+        instances/torch_model/test_ops_pipelining.py instances/torch_model/test_trace.py::test_flops
+        instances/torch_model/test_trace.py::test_parameters_are_all_there
+        instances/torch_model/test_trace.py::test_program_computes_the_same
+        instances/torch_model/test_trace.py::test_values_have_the_shapes_they_have
+    """,
+    ("systems", "simulator"): """
+        hybrid/bench/test_makers_grounds.py systems/topdrl/test_oracle.py systems/topdrl/test_simulate_bound.py
+    """,
+}  # fmt: skip
+RARE = {f"tests/{test}": paths for paths, tests in _ABOUT.items() for test in tests.split()}
+"""Tests that take long, each with what they are about: a run plays a third of their cases, and all after a change."""
+LONGEST = ("tests/test_layout.py::test_wheel_is_whole",)
+"""Tests that are begun first, because nothing else would be left to do while they end."""
 
 
 def commit() -> str:
@@ -74,19 +153,22 @@ def some(seeds: Sequence[T], share: int = 10) -> Sequence[T]:
 def changed(*paths: str) -> bool:
     """Return whether something in these paths is not as the commit before has it; `False` where that is not known."""
     diff = ["git", "diff", "--quiet", "HEAD~1", "--", *paths]
-    return subprocess.run(diff, cwd=Path(__file__).parents[1], capture_output=True, check=False).returncode == 1
+    return subprocess.run(diff, cwd=_ROOT, capture_output=True, check=False).returncode == 1
 
 
 def turn(test: str) -> bool:
     """Return whether a test has its turn: one of `RARE` after a change of what it is about, and by one commit in three.
 
+    A file of the clone that its case is called after is such a thing too.
+
     Args:
-        test: its path, `::` and its name.
+        test: its path, `::`, its name, and its case in brackets.
     """
     for start, paths in RARE.items():
         if test.startswith(start) and os.environ.get(CHOICE, ALL) != ALL:
-            choice = int(os.environ[CHOICE][:_DIGITS], 16)
-            return (choice + crc32(test.encode())) % 3 == 0 or changed(start.partition("::")[0], *paths)
+            choice, case = int(os.environ[CHOICE][:_DIGITS], 16), test.partition("[")[2].rstrip("]")
+            about = (start.partition("::")[0], *paths, *([case] if case and (_ROOT / case).is_file() else []))
+            return (choice + crc32(test.encode())) % 3 == 0 or changed(*about)
     return True
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from math import inf, nextafter
 from typing import Any
 
-from .library import Record
+from .library import Record, of
 from .suite import Instance
 
 EASY = 10.0
@@ -33,8 +33,8 @@ def class_of(instance: Instance, record: Record | None) -> str:
 
 def closed(instance: Instance, record: Record | None) -> bool:
     """Return whether a plan is claimed optimal, or that there is none."""
-    own = record is not None and record.hash == instance.hash
-    return instance.proved or (own and record is not None and (record.status == "INFEASIBLE" or record.proves == inf))
+    own = of(instance, record)
+    return instance.proved or own.status == "INFEASIBLE" or own.proves == inf
 
 
 def standing(instance: Instance, record: Record | None) -> str:
@@ -47,14 +47,15 @@ def standing(instance: Instance, record: Record | None) -> str:
 
 def certified(instance: Instance, record: Record | None) -> bool:
     """Return whether the certificate on file proves the plan on file optimal, or that there is none."""
-    return record is not None and record.hash == instance.hash and record.certified(instance.zero)
+    return of(instance, record).certified(instance.zero)
 
 
 def why(instance: Instance, record: Record | None) -> str:
     """Return why a closed instance is not certified, in a few words that many share; empty if it is, or open."""
     if not closed(instance, record) or certified(instance, record):
         return ""
-    if record is None or record.hash != instance.hash or not (record.bound or record.plan):
+    record = of(instance, record)
+    if not (record.bound or record.plan):
         return "not in a pass yet"
     if record.bound and not record.certificate:
         return "certificate too long"
@@ -71,8 +72,8 @@ def best_known(instances: Iterable[Instance], records: Mapping[str, Record]) -> 
 def _entry(x: Instance, record: Record | None) -> dict[str, Any]:
     found: dict[str, Any] = {"name": x.id, "objective": x.objective, "family": x.family, "size": x.size}
     found |= {name: x.arguments[name] for name in _COUNTS if name in x.arguments}
-    proves = None if record is None or record.hash != x.hash or not record.certificate else record.proves
-    lower = None if proves is None or proves == inf else max(0.0, nextafter(float(proves), 0.0))
+    own = of(x, record)
+    lower = max(0.0, nextafter(float(own.proves), 0.0)) if own.certificate and own.proves != inf else None
     return found | {
         "optimum": x.value if x.proved else None,
         "bounds": {"upper": x.value, "lower": x.bound, "certified": lower},

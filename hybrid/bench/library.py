@@ -92,9 +92,14 @@ def number(bound: str) -> Fraction | float:
     return inf if bound == "inf" else Fraction(bound)
 
 
-def read_library(folder: Path = LIBRARY) -> dict[str, Record]:
-    """Return the records of a folder by instance: those of the library, then those of a pass where they are better."""
-    files = [*sorted(folder.glob("*.jsonl.gz")), folder / JOURNAL]
+def of(instance: Instance, record: Record | None) -> Record:
+    """Return a record that is of the instance as it is, else an empty one."""
+    return record if record is not None and record.hash == instance.hash else Record(instance.id, instance.hash)
+
+
+def read_library(*folders: Path) -> dict[str, Record]:
+    """Return the best of folders by instance, by default the package's: of each its library, then records of a pass."""
+    files = [file for x in folders or (LIBRARY,) for file in (*sorted(x.glob("*.jsonl.gz")), x / JOURNAL)]
     found: dict[str, Record] = {}
     for record in (x for file in files for x in read_lines(file, Record)):
         known = found.get(record.instance)
@@ -112,20 +117,17 @@ def write_library(records: Iterable[Record], instances: Mapping[str, Instance], 
         if record.hash == instance.hash:
             lines.append(line_of(record.slim()))
     folder.mkdir(parents=True, exist_ok=True)
-    new = {path: gzip.compress(b"".join(lines), mtime=0) for path, lines in files.items()}
-    changed = {path: content for path, content in new.items() if not _holds(path, files[path])}
+    changed = {
+        path: gzip.compress(b"".join(lines), mtime=0) for path, lines in files.items()
+        if not path.exists() or [line_of(x) for x in read_lines(path, Record)] != lines
+    }  # fmt: skip
     write_whole(changed, durable=True)
     return len(changed)
 
 
-def _holds(path: Path, lines: Sequence[bytes]) -> bool:
-    return path.exists() and [line_of(x) for x in read_lines(path, Record)] == list(lines)
-
-
 def noted(instance: Instance, record: Record | None) -> Instance:
     """Return an instance with what a record knows better, its bound rounded down."""
-    if record is None or record.hash != instance.hash:
-        return instance
+    record = of(instance, record)
     found = instance.better(record.value, None, str(record.made.get("by", "")), record.made.get("seconds"))
     if record.certificate and record.proves not in (0, inf):
         down = nextafter(float(record.proves), 0.0)

@@ -19,7 +19,7 @@ from gangplan.solvers.processes import forked
 from gangplan.solvers.run import Run
 
 from .best_known import best_known, text_of
-from .library import BEST_KNOWN, JOURNAL, Record, noted, reached, read_library, write_library
+from .library import BEST_KNOWN, JOURNAL, Record, noted, of, reached, read_library, write_library
 from .rows import BenchRow, append, read_lines, read_rows
 from .run import note, results
 from .suite import SIZES, Instance, make, read_manifest, suite, write_manifest
@@ -94,25 +94,14 @@ def run_pass(
 def _steps(
     instances: Sequence[Instance], settings: BenchSettings, seed: int, certify: float, library: Path | None
 ) -> Iterator[PassStep]:
-    known = _known(settings.folder, library)
+    known = read_library(*filter(None, (library, settings.folder)))
     done = {(x.instance, x.hash, x.key) for x in read_lines(settings.folder / JOURNAL, Record)}
     for instance in sorted(instances, key=lambda x: SIZES.index(x.size)):
-        record = known.get(instance.id)
-        if record is None or record.hash != instance.hash:
-            record = Record(instance.id, instance.hash)
+        record = of(instance, known.get(instance.id))
         step = PassStep(SolveTask(instance, "auto", seed, settings.deadlines[0], settings), record, certify)
         if (instance.id, instance.hash, step.key) in done or _settled(step, certified=True):
             continue
         yield step
-
-
-def _known(folder: Path, library: Path | None) -> dict[str, Record]:
-    """Return the library's records and the folder's, the better of each."""
-    known = {} if library is None else read_library(library)
-    for name, record in read_library(folder).items():
-        before = known.get(name)
-        known[name] = record if before is None or before.hash != record.hash else before.better(record)
-    return known
 
 
 def _settled(step: PassStep, *, certified: bool) -> bool:
@@ -191,7 +180,7 @@ def gather(instances: Sequence[Instance], settings: BenchSettings, library: Path
     ledger = settings.ledger or settings.folder / "ledger.jsonl"
     every = {x.id: x for x in (*suite("all", ledger=ledger), *instances)}
     note(read_rows(settings.folder), every.values(), ledger)
-    known, own = _known(settings.folder, library), read_manifest(ledger)
+    known, own = read_library(*filter(None, (library, settings.folder))), read_manifest(ledger)
     new = {x.id: y for x in every.values() for z in (own.get(x.id, x),) if (y := noted(z, known.get(x.id))) != z}
     if new:
         write_manifest((own | new).values(), ledger)

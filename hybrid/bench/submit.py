@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from datetime import UTC, datetime
-from fractions import Fraction
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from gangplan.instances.errors import did_you_mean
 from gangplan.instances.intake import parse_json
 from gangplan.instances.kinds import PLANS, objective_of
 
-from .library import JOURNAL, LIBRARY, Record, noted, read_library
+from .library import JOURNAL, LIBRARY, Record, noted, of, read_library
 from .rows import ONLINE, append
 from .suite import Instance, make, read_manifest, suite, write_manifest
 
@@ -54,9 +53,7 @@ def submit_bound(data: Any, name: str, *, by: str, ledger: Path, folder: Path) -
     instance = _known(name, ledger)
     problem: Any = make(instance)
     bound = verify_bound(problem, data)
-    known = [x for place in (LIBRARY, folder) if (x := read_library(place).get(instance.id)) is not None]
-    proves = max((x.proves for x in known if x.hash == instance.hash), default=Fraction(0))
-    if bound <= proves:
+    if bound <= of(instance, read_library(LIBRARY, folder).get(instance.id)).proves:
         return instance, float(bound), False
     text = "inf" if bound == inf else str(bound)
     proved = _by(by) | {"bytes": len(json.dumps(data, separators=(",", ":")))}

@@ -16,7 +16,7 @@ from gangplan.instances.workload import Workload
 from gangplan.simulator.gangs.allocate import ALLOCATORS
 from gangplan.simulator.gangs.arrays import Jobs, State, begin, cluster_of, jobs_of
 
-from .kernels import play
+from .kernels import GIVEN, play
 
 REWARDS = ("jct", "throughput")
 """What is paid for seconds that pass: minus the increase of the sum of JCT; the sum of the rates of the jobs that run
@@ -86,6 +86,7 @@ class Batch:
         self.finished: list[Finished] = []
         self._allocator = np.full(count, ALLOCATORS.index(allocator), dtype=np.int64)
         self._take = np.zeros((count, fleet.n_nodes), dtype=np.int64)
+        self._given = np.full(count, GIVEN, dtype=np.int64)
         self._paid, self._over = np.zeros((count, len(REWARDS))), np.zeros(count, dtype=bool)
         self._none = np.full(count, -1, dtype=np.int64)
         for b in range(count):
@@ -99,6 +100,7 @@ class Batch:
         self,
         choice: NDArray[np.int64],
         allocator: NDArray[np.int64] | None = None,
+        take: NDArray[np.int64] | None = None,
     ) -> tuple[FloatArray, NDArray[np.bool_]]:
         """Act in each episode, and go on to its next decision; one that is over begins anew with the next jobs.
 
@@ -106,12 +108,13 @@ class Batch:
             choice: the actions, int64 (B,); -1 leaves an episode as it is, and of one that is over for good it does not
                 matter.
             allocator: of each episode by its place in `ALLOCATORS`, int64 (B,), by default that of the batch.
+            take: instead of an allocator, the GPUs of each node that the job gets, int64 (B, m).
 
         Returns:
             What the actions earned, float64 (B,), and which episodes ended by them, bool (B,).
 
         Raises:
-            InstanceError: if an action is forbidden.
+            InstanceError: if an action is forbidden, or `take` is not what the job needs and is idle.
         """
         choice = np.ascontiguousarray(choice, dtype=np.int64)
         if choice.shape != self.seeds.shape:
@@ -122,7 +125,11 @@ class Batch:
         if (live & ~allowed).any():
             b = int(np.argmax(live & ~allowed))
             raise InstanceError(f"choice[{b}]", f"{choice[b]} is not possible now")
-        if allocator is None:
+        if take is not None:
+            self._take[:] = take
+            self._require_take(choice, live & (choice < self.slots))
+            allocator = self._given
+        elif allocator is None:
             allocator = self._allocator
         else:
             allocator = np.ascontiguousarray(allocator, dtype=np.int64)
@@ -145,6 +152,13 @@ class Batch:
         for held, name in ((self.seeds, "seeds"), (self.mask, "mask"), (self._over, "over")):
             held[:] = arrays[name]
         self._next = int(arrays["next"])
+
+    def _require_take(self, choice: NDArray[np.int64], starts: NDArray[np.bool_]) -> None:
+        for b in np.flatnonzero(starts).tolist():
+            jobs, state = self.episodes[b]
+            need = jobs.gpus[state.queue[choice[b]]]
+            if self._take[b].sum() != need or ((self._take[b] < 0) | (self._take[b] > state.free)).any():
+                raise InstanceError(f"take[{b}]", f"{self._take[b].tolist()} are not {need} idle GPUs")
 
     def _play(self, choice: NDArray[np.int64], allocator: NDArray[np.int64]) -> tuple[FloatArray, NDArray[np.bool_]]:
         self._run(choice, allocator)

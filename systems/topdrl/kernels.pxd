@@ -25,6 +25,7 @@ cpdef enum:
 cpdef enum:
     AS_THE_RULE = -2
     WAIT = -1
+    GIVEN = -1
 
 cdef class Scoring:
     cdef Floats weights, noise

@@ -41,6 +41,8 @@ if not cython.compiled:
     """See `gangplan.systems.topdrl.image.SCALARS`."""
     AS_THE_RULE, WAIT = -2, -1
     """Instead of a job that is tried."""
+    GIVEN = -1
+    """The allocator that takes the GPUs of each node that are given."""
 
 ALLOCATORS = declare(Int, 4)
 NEVER = declare(Float, float("inf"))
@@ -292,7 +294,8 @@ def _go_on(
     if choice == len(mask) - 1:
         on = _wait(jobs, cluster, state, hold, paid)
     elif choice >= 0:
-        choose(allocator, jobs.gpus[state.queue[choice]], cluster, state.free, take)
+        if allocator != GIVEN:
+            choose(allocator, jobs.gpus[state.queue[choice]], cluster, state.free, take)
         begin_job(jobs, cluster, state, choice, take)
     while on and not _offer(jobs, state, mask):
         on = _wait(jobs, cluster, state, hold, paid)

@@ -18,7 +18,7 @@ from gangplan.simulator.gangs.arrays import WAITING
 from gangplan.simulator.gangs.mixes import TRAINING, VALIDATION
 
 from ..batch import Batch
-from .policy import Halves, ImageCritic, ImageNetwork, observe
+from .policy import Halves, ImageCritic, ImageNetwork, observe, set_aside
 from .recipe import TopdrlSettings
 
 
@@ -39,13 +39,18 @@ class Picking:
         self.count = len(self.batch)
         self._ended = np.ones(self.count, dtype=bool)
 
+    @property
+    def mask(self) -> NDArray[np.bool_]:
+        """Which actions are allowed, bool (B, actions)."""
+        return self.batch.mask
+
     def see(self) -> Halves:
         """Return what the network is shown."""
         return observe(self.batch.episodes, self.settings)
 
     def look(self) -> Observed:
         """Return what there is to decide in every episode."""
-        return Observed(self.see(), self.batch.mask.copy(), self._ended)
+        return Observed(self.see(), self.mask.copy(), self._ended)
 
     def take(self, action: NDArray[np.int64]) -> FloatArray:
         """Take an action of each episode, and return the rewards."""
@@ -62,6 +67,43 @@ class Picking:
         self._ended = state["ended"]
 
 
+class Placing(Picking):
+    """The queue goes first come first served, and the GPUs of its head are picked one by one (Proximity-DRL)."""
+
+    def __init__(self, settings: TopdrlSettings, seed: int, **given: Any) -> None:
+        super().__init__(settings, seed, slots=1, **given)
+        self._aside = np.zeros((self.count, settings.gpus), dtype=bool)
+
+    @property
+    def mask(self) -> NDArray[np.bool_]:
+        """Which GPUs may be picked, bool (B, GPUs): those that are idle."""
+        idle = np.stack([state.holder < 0 for _, state in self.batch.episodes])
+        return idle & ~self._aside & self.batch.mask.any(axis=1, keepdims=True)
+
+    def see(self) -> Halves:
+        """Return what the network is shown: the GPUs picked are marked, and the job shrinks by them."""
+        return set_aside(super().see(), self._aside, self.settings)
+
+    def take(self, action: NDArray[np.int64]) -> FloatArray:
+        """Take an action of each episode, and return the rewards; a job starts with its last GPU."""
+        batch, every = self.batch, np.arange(self.count)
+        self._aside[every, action] = True
+        full = self._aside.sum(axis=1) == [jobs.gpus[state.queue[:1]].sum() for jobs, state in batch.episodes]
+        take = np.add.reduceat(self._aside, batch.cluster.first[:-1], axis=1, dtype=np.int64)
+        earned, self._ended = batch.act(np.where(full, 0, -1), take=take)
+        self._aside[full] = False
+        return earned
+
+    def state(self) -> dict[str, FloatArray]:
+        """Return all that changes, but the generator."""
+        return {**super().state(), "aside": self._aside}
+
+    def load(self, state: dict[str, FloatArray]) -> None:
+        """Go back to what `state` returned."""
+        super().load(state)
+        self._aside = state["aside"]
+
+
 TEMPERATURE = 0.05
 """Of the teacher's regrets, as shares of the mean JCT or so."""
 
@@ -75,9 +117,9 @@ class TopdrlTraining(Trainer[TopdrlSettings]):
         """Return the mean JCT in seconds in workloads of validation seeds, by the best action, as ``score``."""
         of = self.settings
         seeds = range(VALIDATION, VALIDATION + of.validation_seeds)
-        episodes = Picking(of, 0, draw=[of.mix.draw(x) for x in seeds], count=len(seeds))
+        episodes = kind(of)(of, 0, draw=[of.mix.draw(x) for x in seeds], count=len(seeds))
         with torch.inference_mode():
-            while (mask := episodes.batch.mask).any():
+            while (mask := episodes.mask).any():
                 scores = network(torch.from_numpy(episodes.see())).numpy()
                 episodes.take(np.where(mask, scores, -np.inf).argmax(axis=1))
         return {"score": float(np.mean([x.mean_jct for x in episodes.batch.finished]))}
@@ -98,9 +140,14 @@ class TopdrlTraining(Trainer[TopdrlSettings]):
 
     def rl(self, network: ImageNetwork) -> Ppo:
         """Return what trains a network by PPO."""
-        episodes = Picking(self.settings, self.seed)
+        episodes = kind(self.settings)(self.settings, self.seed)
         stagger(episodes)
         return Ppo(self, network, episodes, pay=self.settings.pay)
+
+
+def kind(settings: TopdrlSettings) -> type[Picking]:
+    """Return the episodes of what is decided."""
+    return Picking if settings.decides == "job" else Placing
 
 
 LANES = 8
@@ -123,14 +170,16 @@ class TaughtLabels(NamedTuple):
 
 def labelled(settings: TopdrlSettings, seed: int) -> TaughtLabels:
     """Return decisions along episodes that the teacher plays, straying now and then."""
+    import torch
+
     episodes = Picking(settings, seed, first=TRAINING + 5_000_000, count=min(settings.lanes, LANES))
     rows, masks, regrets = [], [], []
     for _ in range(-(-settings.labels // episodes.count)):
         rows.append(torch.from_numpy(episodes.see()))
-        masks.append(torch.from_numpy(episodes.batch.mask.copy()))
+        masks.append(torch.from_numpy(episodes.mask.copy()))
         regret = least_work(episodes)
         regrets.append(torch.from_numpy(regret))
-        noise = np.where(episodes.batch.mask, episodes.rng.random(regret.shape), np.inf)
+        noise = np.where(episodes.mask, episodes.rng.random(regret.shape), np.inf)
         strays = episodes.rng.random(len(regret)) < settings.strays
         episodes.take(np.where(strays, noise.argmin(axis=1), regret.argmin(axis=1)))
     return TaughtLabels(torch.cat(rows), torch.cat(masks), torch.cat(regrets))

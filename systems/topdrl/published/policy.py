@@ -45,11 +45,11 @@ class ImageNetwork(nn.Module):
         self.cluster, self.cluster_all = self._pieces(node), self._whole(settings.gpus // node)
         self.numbers = nn.Sequential(nn.Linear(len(SCALARS), FEW), nn.ReLU())
         self.common = nn.Sequential(nn.Linear(2 * width + FEW, width), nn.ReLU())
-        self._shares = outputs is None
+        self._shares = outputs is None and settings.decides == "job"
         if self._shares:
             self.slot, self.context = nn.Linear(settings.channels, width // 2), nn.Linear(width, width // 2)
             self.score = nn.Linear(width // 2, 1)
-        self.last = nn.Linear(width, outputs or 1)
+        self.last = nn.Linear(width, 1 if self._shares else settings.actions if outputs is None else outputs)
         with torch.no_grad():
             self.last.weight.mul_(0.1)  # all actions are about as likely at first
 
@@ -114,11 +114,23 @@ def observe(episodes: list[tuple[Jobs, State]], settings: TopdrlSettings, step: 
     return np.concatenate([x.reshape(b, -1) for x in parts], axis=1, dtype=np.float16, casting="same_kind")
 
 
+def set_aside(seen: Halves, aside: NDArray[np.bool_], settings: TopdrlSettings) -> Halves:
+    """Mark the GPUs that are set aside for the first job, bool (B, GPUs), and let the job shrink by them."""
+    b, rows, cells = len(seen), settings.rows, settings.rows * settings.gpus
+    cluster, job = seen[:, :cells].reshape(b, rows, -1), seen[:, cells : cells + rows * settings.widest]
+    cluster[:] = np.where(aside[:, None, :], -1.0, cluster)
+    block = job.reshape(b, rows, -1)
+    left = block[:, 0].sum(axis=1) - aside.sum(axis=1)
+    block *= np.arange(settings.widest) < left[:, None, None]
+    seen[:, :cells], seen[:, cells : cells + rows * settings.widest] = cluster.reshape(b, -1), block.reshape(b, -1)
+    return seen
+
+
 class TopdrlPolicy(NetworkPolicy):
     """A policy of `gangplan.systems.topdrl.simulate` that takes the action of the best score.
 
     Args:
-        network: scores the slots and to wait.
+        network: scores the slots and to wait, or, if it `decides` GPUs, those of the cluster.
         allocator: of the jobs that it picks, by default that of training.
         step: seconds of a row of its images, by default that of training: for jobs of another scale.
     """
@@ -168,8 +180,17 @@ class TopdrlPolicy(NetworkPolicy):
 
     def _decide(self, jobs: Jobs, cluster: GpuRacks, state: State, mask: NDArray[np.bool_], take: Any) -> int:
         """Return the slot whose job starts, and write what it takes; or the number of slots, to wait."""
-        scores = self.scores(observe([(jobs, state)], self.settings, self.step))[0]
-        at = int(np.where(mask, scores, -np.inf).argmax())
-        if at < self.settings.slots:
-            allocate(self.allocator, int(jobs.gpus[state.queue[at]]), cluster, state.free, take)
-        return at
+        alone = [(jobs, state)]
+        if self.settings.decides == "job":
+            scores = self.scores(observe(alone, self.settings, self.step))[0]
+            at = int(np.where(mask, scores, -np.inf).argmax())
+            if at < self.settings.slots:
+                allocate(self.allocator, int(jobs.gpus[state.queue[at]]), cluster, state.free, take)
+            return at
+        aside = np.zeros((1, self.settings.gpus), dtype=bool)
+        for _ in range(int(jobs.gpus[state.queue[0]])):
+            seen = set_aside(observe(alone, self.settings, self.step), aside, self.settings)
+            idle = (state.holder < 0) & ~aside[0]
+            aside[0, np.where(idle, self.scores(seen)[0], -np.inf).argmax()] = True
+        take[:] = np.add.reduceat(aside[0], cluster.first[:-1], dtype=np.int64)
+        return 0

@@ -27,6 +27,8 @@ class TopdrlSettings(PpoSettings):
     """Hyper-parameters of the policy and its training; of PPO, see `PpoSettings`.
 
     Attributes:
+        decides: ``job``, TopDRL: the network picks the job, `allocator` its GPUs; or ``gpus``, Proximity-DRL: the
+            queue goes first come first served, and the network picks the GPUs of its head one by one.
         size: of the workloads, one of the published.
         slots, backlog: jobs of the queue in sight, and how many more are counted.
         cluster: racks, nodes of a rack, GPUs of a node.
@@ -40,8 +42,9 @@ class TopdrlSettings(PpoSettings):
         validate_every, validation_seeds: updates from one validation to the next, and workloads of each.
     """
 
-    RETIRED: ClassVar[frozenset[str]] = frozenset({"branches", "head", "decides"})
+    RETIRED: ClassVar[frozenset[str]] = frozenset({"branches", "head"})
 
+    decides: Literal["job", "gpus"] = "job"
     size: Literal["small", "large"] = "small"
     slots: int = limited(20, positive=True)
     backlog: int = limited(5, positive=True)
@@ -67,6 +70,10 @@ class TopdrlSettings(PpoSettings):
         PpoSettings.__post_init__(self)
         if len(self.cluster) != 3 or min(self.cluster) < 1:
             raise InstanceError("cluster", f"{self.cluster!r} is not racks, nodes and GPUs")
+        if self.decides == "gpus" and self.imitation_updates:
+            raise InstanceError("imitation_updates", "is not 0, and nobody teaches to pick GPUs")
+        if self.decides == "gpus" and self.slots > 1:
+            raise InstanceError("slots", f"{self.slots} are not 1: the head of the queue is all that is decided about")
 
     @property
     def fleet(self) -> Fleet:
@@ -85,6 +92,11 @@ class TopdrlSettings(PpoSettings):
         from gangplan.simulator.gangs.mixes import LARGE, SMALL
 
         return LARGE if self.size == "large" else SMALL
+
+    @property
+    def actions(self) -> int:
+        """How many the network scores: slots and to wait, or GPUs."""
+        return self.slots + 1 if self.decides == "job" else self.gpus
 
 
 def judge(policy: Any, *, workload: str = "") -> tuple[list[Topdrl], Maker, list[str]]:

@@ -71,12 +71,12 @@ def test_episodes_begin_anew() -> None:
     assert {len(batch.episodes[b][0].submit) for b in range(4)} == {5 + int(seed) % 7 for seed in batch.seeds}
 
 
-def test_rewards_by_hand() -> None:
-    """Five GPUs on two nodes of a rack; throughput is the rates less what waits, over the seconds."""
-    work = Workload(("a", "b"), np.zeros(2), np.array([5, 28]), np.array([10.0, 10.0]))
+def test_given_gpus_and_rewards_by_hand() -> None:
+    """Four GPUs on four nodes run slower than on one; throughput is the rates less what waits, over the seconds."""
+    work = Workload(("a", "b"), np.zeros(2), np.array([4, 29]), np.array([10.0, 10.0]))
     batch = Batch([work], FLEET, count=1, slots=2, reward="throughput", hold=0.5)
-    earned, ended = batch.act(np.array([0]))
-    seconds = 10 * (1 + 3 / 40 + 1 / 4)
+    earned, ended = batch.act(np.array([0]), take=np.array([[1, 1, 1, 1, 0, 0, 0, 0]]))
+    seconds = 10 * (1 + 3 / 4)
     assert not ended[0] and earned[0] == pytest.approx(10 - 0.5 * seconds)
     assert batch.mask.tolist() == [[True, False, False]]
     earned, ended = batch.act(np.array([0]), np.array([ALLOCATORS.index("centre")]))
@@ -89,18 +89,28 @@ def test_left_as_it_is() -> None:
     batch = Batch(MIX.draw, FLEET, count=2, seed=5, slots=10)
     before = batch.episodes[1][1].copy()
     for _ in range(5):
-        earned, ended = batch.act(np.array([int(batch.mask[0].argmax()), -1]))
+        earned, ended = batch.act(np.array([int(batch.mask[0].argmax()), -1]), take=_take(batch))
         assert earned[1] == 0 and not ended[1]
     after = batch.episodes[1][1].arrays()
     assert all(np.array_equal(x, after[name]) for name, x in before.arrays().items())
     assert batch.episodes[0][1].start.min() < np.inf and batch.mask[1].any()
 
 
+def _take(batch: Batch) -> np.ndarray:
+    """Return the first idle GPUs for the job that is first to fit in the first episode."""
+    jobs, state = batch.episodes[0]
+    need = jobs.gpus[state.queue[int(batch.mask[0].argmax())]]
+    before = np.cumsum(state.free) - state.free
+    return np.stack([np.clip(need - before, 0, state.free), np.zeros(len(before), dtype=np.int64)])
+
+
 def test_bad_input() -> None:
-    """Forbidden actions and unknown names are refused."""
+    """Forbidden actions, GPUs that are not idle or not enough, and unknown names are refused."""
     batch = Batch([MIX.draw(0)], FLEET, count=1, slots=3)
     with pytest.raises(InstanceError, match="not possible"):
         batch.act(np.array([2]))
+    with pytest.raises(InstanceError, match="idle GPUs"):
+        batch.act(np.array([0]), take=np.array([[5, 0, 0, 0, 0, 0, 0, 0]]))
     with pytest.raises(InstanceError, match="allocator"):
         batch.act(np.array([0]), np.array([4]))
     for name in ("allocator", "reward"):

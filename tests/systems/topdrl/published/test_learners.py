@@ -11,7 +11,7 @@ import pytest
 from gangplan.learned.training.ppo import Ppo
 from gangplan.learned.training.recipe import recipe, train_policy
 from gangplan.learned.training.trainer import start
-from gangplan.systems.topdrl.published.learners import Picking, TopdrlTraining, labelled, least_work
+from gangplan.systems.topdrl.published.learners import Picking, Placing, TopdrlTraining, kind, labelled, least_work
 from gangplan.systems.topdrl.published.policy import TopdrlPolicy
 from gangplan.systems.topdrl.published.recipe import TopdrlSettings
 from gangplan.systems.topdrl.rules import rule
@@ -41,13 +41,16 @@ def test_imitation_makes_it_better() -> None:
 
 
 def test_the_same_curve() -> None:
-    """What was saved after two updates goes on as if it had not been."""
-    first, second = (learner(TopdrlSettings(**TINY)) for _ in range(2))
-    for step in (1, 2):
-        first.update(step)
-    tensors, plain = first.state()
-    second.load({name: x.clone() for name, x in tensors.items()}, plain)
-    assert [first.update(step) for step in (3, 4)] == [second.update(step) for step in (3, 4)]
+    """What was saved after two updates goes on as if it had not been, of jobs picked and of GPUs."""
+    for own in ({}, {"decides": "gpus", "slots": 1}):
+        settings = TopdrlSettings(**TINY | own)
+        first, second = learner(settings), learner(settings)
+        for step in (1, 2):
+            first.update(step)
+        tensors, plain = first.state()
+        second.load({name: x.clone() for name, x in tensors.items()}, plain)
+        assert [first.update(step) for step in (3, 4)] == [second.update(step) for step in (3, 4)]
+        assert kind(settings) is type(first.episodes)
 
 
 def test_recipe(tmp_path: Path) -> None:
@@ -71,10 +74,10 @@ def test_it_is_the_rule() -> None:
     """With all jobs in sight the teacher makes the schedules of least work first, where the first job blocks."""
     works = [SETTINGS.mix.draw(seed) for seed in range(2)]
     episodes = Picking(SETTINGS, 0, draw=works, count=2)
-    while episodes.batch.mask.any():
+    while episodes.mask.any():
         regret = least_work(episodes)
-        assert ((regret == 0).sum(axis=1)[episodes.batch.mask.any(axis=1)] == 1).all()
-        assert (np.isfinite(regret) == episodes.batch.mask)[episodes.batch.mask.any(axis=1)].all()
+        assert ((regret == 0).sum(axis=1)[episodes.mask.any(axis=1)] == 1).all()
+        assert (np.isfinite(regret) == episodes.mask)[episodes.mask.any(axis=1)].all()
         episodes.take(regret.argmin(axis=1))
     alone = [simulate(x, SETTINGS.fleet, rule("least_work", "head")) for x in works]
     assert {x.seed: x.mean_jct for x in episodes.batch.finished} == {
@@ -92,6 +95,7 @@ def test_labels() -> None:
 
 
 PICKS = TopdrlSettings(slots=6, lanes=4)
+PLACES = TopdrlSettings(decides="gpus", slots=1, lanes=4)
 
 
 def play(episodes: Any, decisions: int) -> list[list[float]]:
@@ -103,9 +107,29 @@ def play(episodes: Any, decisions: int) -> list[list[float]]:
     return found
 
 
-def test_go_on() -> None:
+def test_gpus_one_by_one() -> None:
+    """The GPUs picked are marked and not picked again, the job shrinks by them, and it starts with its last one."""
+    episodes = Placing(PLACES, 0)
+    batch, cells = episodes.batch, PLACES.rows * PLACES.gpus
+    jobs, state = batch.episodes[0]
+    need = jobs.gpus[state.queue[0]]
+    for done in range(need):
+        seen, mask = episodes.see()[0], episodes.mask[0]
+        picked = (seen[:cells].reshape(PLACES.rows, -1) < 0).all(axis=0)
+        assert picked.sum() == done and not (picked & mask).any()
+        assert seen[cells : cells + PLACES.widest].sum() == need - done
+        assert state.start[0] == np.inf
+        action = np.array([np.flatnonzero(row)[-1] for row in episodes.mask])  # from the last node on
+        nodes = np.flatnonzero(mask)[-1] // 4
+        episodes.take(action)
+    assert np.isfinite(state.start[0])
+    assert nodes == (32 - need) // 4 and state.free[nodes] == (32 - need) % 4
+
+
+@pytest.mark.parametrize(("of", "settings"), [(Picking, PICKS), (Placing, PLACES)])
+def test_go_on(of: Any, settings: TopdrlSettings) -> None:
     """Episodes that were saved and loaded, beyond the end of some, pay what they would have paid."""
-    first, second = Picking(PICKS, 0), Picking(PICKS, 1)
+    first, second = of(settings, 0), of(settings, 1)
     play(first, 150)
     kept = {name: x.copy() for name, x in first.state().items()}
     state = first.rng.bit_generator.state

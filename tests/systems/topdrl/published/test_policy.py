@@ -15,7 +15,7 @@ from gangplan.learned.policy import find
 from gangplan.learned.training.trainer import start
 from gangplan.simulator.gangs.mixes import SMALL, Mix
 from gangplan.systems.topdrl.policies import PUBLISHED, make_policy
-from gangplan.systems.topdrl.published.learners import Picking
+from gangplan.systems.topdrl.published.learners import kind
 from gangplan.systems.topdrl.published.policy import ImageCritic, ImageNetwork, TopdrlPolicy
 from gangplan.systems.topdrl.published.recipe import TopdrlSettings
 from gangplan.systems.topdrl.simulate import simulate
@@ -23,23 +23,26 @@ from gangplan.systems.topdrl.simulate import simulate
 FLEET = Fleet.regular(2, 4, 4)
 MIX = Mix(jobs=40)
 PICKS = TopdrlSettings(slots=6, channels=4, width=16, allocator="sized")
+PLACES = TopdrlSettings(decides="gpus", slots=1, channels=4, width=16)
 
 
 def untrained(settings: TopdrlSettings) -> TopdrlPolicy:
     """Return a policy with first weights, changed so that one that picks jobs looks at them and seldom waits."""
     network = start(lambda: ImageNetwork(settings), 0, None)
     with torch.no_grad():
-        network.last.bias -= 1.0
-        network.slot.weight *= 20.0
+        if settings.decides == "job":
+            network.last.bias -= 1.0
+            network.slot.weight *= 20.0
     return TopdrlPolicy(network, settings)
 
 
-def test_alone_as_in_a_batch() -> None:
+@pytest.mark.parametrize("settings", [PICKS, PLACES])
+def test_alone_as_in_a_batch(settings: TopdrlSettings) -> None:
     """An untrained policy makes a schedule that passes the check, with the mean JCT that it has in a batch."""
-    policy, works = untrained(PICKS), [MIX.draw(seed) for seed in range(2)]
+    policy, works = untrained(settings), [MIX.draw(seed) for seed in range(2)]
     alone = [simulate(x, FLEET, policy) for x in works]
-    episodes = Picking(PICKS, 0, draw=works, count=2)
-    while (mask := episodes.batch.mask).any():
+    episodes = kind(settings)(settings, 0, draw=works, count=2)
+    while (mask := episodes.mask).any():
         episodes.take(np.where(mask, policy.scores(episodes.see()), -np.inf).argmax(axis=1))
     found = {x.seed: x.mean_jct for x in episodes.batch.finished}
     assert found == {i: pytest.approx((x.finish - x.workload.submit).mean()) for i, x in enumerate(alone)}
@@ -72,8 +75,14 @@ def test_bad_input() -> None:
         TopdrlPolicy(ImageNetwork(PICKS), PICKS, allocator="far")
     with pytest.raises(InstanceError, match="cluster: has 16 GPUs, and not the 32 of training"):
         simulate(MIX.draw(0), Fleet.regular(1, 4, 4), untrained(PICKS))
-    with pytest.raises(InstanceError, match=r"cluster: .2, 4. is not racks"):
-        TopdrlSettings(cluster=(2, 4))
+    wrong: list[tuple[dict[str, Any], str]] = [
+        ({"cluster": (2, 4)}, "cluster: .2, 4. is not racks, nodes and GPUs"),
+        ({"decides": "gpus"}, "slots: 20 are not 1"),
+        ({"decides": "gpus", "slots": 1, "imitation_updates": 3}, "imitation_updates: is not 0"),
+    ]
+    for given, words in wrong:
+        with pytest.raises(InstanceError, match=words):
+            TopdrlSettings(**given)
 
 
 def test_what_is_shipped() -> None:
@@ -94,10 +103,11 @@ def rows(settings: TopdrlSettings) -> torch.Tensor:
     return torch.zeros(3, settings.rows * (settings.gpus + settings.slots * settings.widest) + 6, dtype=torch.float16)
 
 
-def test_shapes() -> None:
+@pytest.mark.parametrize(("decides", "slots", "actions"), [("job", 6, 7), ("gpus", 1, 32)])
+def test_shapes(decides: Any, slots: int, actions: int) -> None:
     """There is a score an action and a value a state."""
-    settings = TopdrlSettings(**FEW)
-    assert ImageNetwork(settings)(rows(settings)).shape == (3, 7)
+    settings = TopdrlSettings(decides=decides, **FEW | {"slots": slots})
+    assert ImageNetwork(settings)(rows(settings)).shape == (3, actions)
     assert ImageCritic(settings)(rows(settings)).shape == (3,)
 
 
