@@ -289,14 +289,15 @@ def parts(found: Found) -> str:
 
 
 def _cell(found: Found, row: dict[str, Any] | None, share: str) -> str:
-    """Return a difference, a share of decisions if there is one, and the p-value by Holm."""
+    """Return a difference, a share of decisions if there is one, and the p-value by Holm below 1; "=" if it is none."""
     if row is None:
         return ""
     of = found.mean(row["ground"], row["policy"], share)
-    if row["policy"] == "gnn" and of == 0:
+    if of == 0:
         return "="
     apart = percent(found.apart(row["ground"], row["policy"], row["base"]))
-    return f"{apart}{'' if of is None else f', {of:.0%}'}; {_p(row['p_holm'])}"
+    p = f"; {_p(row['p_holm'])}" if row["p_holm"] < 1 else ""
+    return f"{apart}{'' if of is None else f', {of:.0%}'}{p}"
 
 
 def _p(value: float) -> str:
