@@ -5,7 +5,6 @@ from __future__ import annotations
 import cython
 import numpy as np
 from cython import bint, cast, cclass, cfunc, declare, final, nogil, void
-from cython.cimports.libc.math import floor
 from numpy.typing import NDArray
 
 from gangplan.instances.arrays import BoolArray, FloatArray
@@ -57,12 +56,13 @@ def _left(room: FreeRoom, server: Int, ps: bint, less: bint) -> void:
 @nogil
 def _room_for(room: FreeRoom, ps: bint, most: Int) -> Int:
     """Return how many workers or parameter servers fit into what is left of a server, up to `most`."""
-    fits: Float = most
+    fits: Int = max(most, 0)
     for x in range(len(room.rest)):
         need = _need(room, ps, x)
-        if need > 0.0:
-            fits = min(fits, floor(room.rest[x] / need * (1.0 + SLACK) + SLACK))
-    return cast(Int, max(fits, 0.0))
+        some: Float = room.rest[x] / need * (1.0 + SLACK) + SLACK if need > 0.0 else fits
+        if some < fits:
+            fits = cast(Int, some) if some >= 1.0 else 0
+    return fits
 
 
 @cfunc
