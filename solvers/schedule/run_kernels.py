@@ -13,7 +13,7 @@ from .kernels import Data
 from .price_kernels import Grid
 
 if not cython.compiled:
-    from ..native import Float, Floats, Floats2, Int, Ints
+    from ..native import Float, Floats, Floats2, Int, Ints, within
     from .price_kernels import run_cost
 
 NEVER = declare(Float, float("inf"))
@@ -156,7 +156,7 @@ def flows(release: Any, work: Any, gain: Any, order: Any, shrinks: bint) -> tupl
     """
     columns: Floats2 = np.array([release, work, gain, work], dtype=np.float64)
     jobs: Ints = np.array(order, dtype=np.int64)
-    if len(jobs) and not 0 <= np.min(order) <= np.max(order) < columns.shape[1]:
+    if not within(jobs, columns.shape[1], False):
         raise ValueError(f"an order of other jobs than {columns.shape[1]}")
     key: Floats = np.empty(columns.shape[1])
     waiting = Heap(key, np.arange(columns.shape[1]))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import cython
 import numpy as np
 from cython import bint, cast, cclass, cfunc, declare, final, nogil, void
-from cython.cimports.libc.math import floor
 from numpy.typing import NDArray
 
 from gangplan.instances.arrays import BoolArray, FloatArray
@@ -57,12 +56,13 @@ def _left(room: FreeRoom, server: Int, ps: bint, less: bint) -> void:
 @nogil
 def _room_for(room: FreeRoom, ps: bint, most: Int) -> Int:
     """Return how many workers or parameter servers fit into what is left of a server, up to `most`."""
-    fits: Float = most
+    fits: Int = max(most, 0)
     for x in range(len(room.rest)):
         need = _need(room, ps, x)
-        if need > 0.0:
-            fits = min(fits, floor(room.rest[x] / need * (1.0 + SLACK) + SLACK))
-    return cast(Int, max(fits, 0.0))
+        some: Float = room.rest[x] / need * (1.0 + SLACK) + SLACK if need > 0.0 else fits
+        if some < fits:
+            fits = cast(Int, some) if some >= 1.0 else 0
+    return fits
 
 
 @cfunc
@@ -198,7 +198,10 @@ def fills(room: Ints2, orders: Ints2, w: Int, p: Int) -> NDArray[np.int64]:
     parameter servers beside the workers, or apart. Those that do not hold the job are left out.
     """
     ways: Int = 4 if p > 0 else 2
-    if not within(np.ravel(orders), len(room), False) or room.shape[1] < 1:
+    fine: bint = room.shape[1] > 0
+    for i in range(len(orders)):
+        fine = fine and within(orders[i], len(room), False)
+    if not fine:
         raise ValueError(f"orders are not of the servers of {np.shape(room)}")
     found = np.zeros((len(orders) * ways, len(room), 2), np.int64)
     places: Ints3 = found
@@ -241,10 +244,16 @@ def _fills(room: Ints2, orders: Ints2, w: Int, p: Int, ways: Int, found: Ints3) 
 
 def moves(place: Ints2, room: Ints2) -> NDArray[np.int64]:
     """Return every place that differs by where one task is."""
-    m = len(place)
-    if np.shape(place) != (len(room), 2) or np.min(place, initial=0) < 0:
+    m: Int = len(place)
+    tasks: Int = 0
+    fine: bint = m == len(room) and place.shape[1] == 2
+    for s in range(m if fine else 0):
+        for kind in range(2):
+            fine = fine and place[s, kind] >= 0
+            tasks += place[s, kind] > 0
+    if not fine:
         raise ValueError(f"{np.shape(place)} is no place in {np.shape(room)}")
-    found = np.zeros((np.count_nonzero(place) * m, m, 2), np.int64)
+    found = np.zeros((tasks * m, m, 2), np.int64)
     places: Ints3 = found
     with nogil:
         count = _moves(place, room, places)
