@@ -70,7 +70,6 @@ _ABOUT: dict[tuple[str, ...], str] = {
     """,
     ("solvers/partition",): """
         solvers/partition/latency/test_constraints.py::test_method
-        solvers/partition/latency/test_exactness.py::test_every_method_keeps_the_contract
         solvers/partition/latency/test_properties.py solvers/partition/latency/test_published.py
         solvers/partition/latency/test_series_bound.py::test_branches_beside_take_calls
         solvers/partition/stages/test_plain.py solvers/partition/stages/test_stages.py::test_published_four_devices[gnmt
@@ -84,7 +83,6 @@ _ABOUT: dict[tuple[str, ...], str] = {
     ("solvers/placement",): """
         solvers/placement/online/test_placer.py::test_every_decision_is_feasible
         solvers/placement/test_cpsat.py solvers/placement/test_eviction.py::test_a_plain_model
-        solvers/placement/test_methods.py::test_every_method_keeps_the_contract
         solvers/placement/test_patterns.py solvers/placement/test_plain.py
     """,
     ("solvers/schedule",): """

@@ -9,7 +9,9 @@ import pytest
 
 from gangplan.instances import verify
 from gangplan.instances.layout import LayoutPlan, LayoutProblem, Transformer, gpu_pool
-from gangplan.plot.layout import first_passes
+from gangplan.plot.layout import first_passes, frontier_scene
+from gangplan.plot.scene import Dots
+from gangplan.solvers.layout.frontier import Point
 
 MODEL = Transformer("small", 14, 2048, 16, 8, 128, 32000, 8192)
 
@@ -45,6 +47,15 @@ def test_zero_bubble() -> None:
     parts[:2] = [[8.0], [16.0]]
     found = first_passes(problem, plan, replace(verdict, seconds=parts))
     assert found.problem.split and found.seconds == pytest.approx(8 * 3 + 3)
+
+
+def test_bounds_for_less_memory_are_of_the_largest_pool() -> None:
+    """A bound for half of the memory stands at half of what the GPUs with most of it have."""
+    pools = gpu_pool("H100", 1, memory=80e9), gpu_pool("A100", 1, memory=40e9)
+    problem, plan = LayoutProblem(MODEL, pools, 8, 2048), layout([4] * 4, 4)
+    (panel,) = frontier_scene(problem, [Point(0.5, 2.0, 1.0, plan, 20e9), Point(1.0, 1.0, 0.5, plan, 60e9)]).panels
+    (bounds,) = [x for x in panel.marks if isinstance(x, Dots) and x.shape == "|"]
+    assert bounds.at[:, 0].tolist() == pytest.approx([40.0, 80.0])
 
 
 def test_only_the_first_are_shown() -> None:

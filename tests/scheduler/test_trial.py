@@ -82,6 +82,16 @@ def test_what_is_not_kept_is_as_it_was() -> None:
     assert seen(state) == before
 
 
+def test_what_is_held_for_a_job_counts_to_limits() -> None:
+    """What another is to have counts to its limits from now on; what is given back does so once the job has left."""
+    state = busy()
+    with state.trial() as trial:
+        trial.hold(state.waiting["d"], (8, 0, 0), 1)
+        assert {x.leaving[0] for x in state.accounts.all} == {0}
+        trial.hold(state.waiting["d"], (8, 0, 0), -1)
+        assert {x.leaving[0] for x in state.accounts.all} == {0, 8}
+
+
 def test_a_promise_is_given_again() -> None:
     """Who starts needs no promise, and has it again if the start is taken back."""
     state = busy()

@@ -53,6 +53,17 @@ def test_who_is_told_holds_its_gpus_until_it_has_stopped() -> None:
     assert len(starts["x"]["node0"]) == 6 and "a" in scheduler.waiting and not scheduler.stopping
 
 
+def test_who_waits_for_several_waits_for_the_last() -> None:
+    """Of two that are told to stop the one with the longer grace says when the room is free."""
+    scheduler = Scheduler(FLEET, "heuristic", price=0.0)
+    scheduler.submit(gang("a", 4), 3600.0, now=0.0, grace=60.0)
+    scheduler.submit(gang("b", 4), 3600.0, grace=30.0)
+    scheduler.decide(60.0)
+    scheduler.submit(gang("x", 8), 1e6, now=100.0, priority=1)
+    assert {x.job for x in scheduler.decide(60.0).stopping} == {"a", "b"}
+    assert str(scheduler.explain("x").why).endswith(" stop for it, within 60 s")
+
+
 def test_after_the_grace_it_is_among_the_stops() -> None:
     """Who does not stop in time is stopped as without a grace, and "x" starts by the same decision."""
     scheduler = held()

@@ -1,20 +1,11 @@
-"""Every method for placement keeps the contract, and `solve` reaches them."""
+"""`solve` reaches every method for placement."""
 
 from __future__ import annotations
-
-import pytest
 
 from gangplan import dump, load, methods, solve
 from gangplan.instances import verify
 from gangplan.instances.generators.gangs import gangs
-from gangplan.solvers.check import check_solver
-from gangplan.solvers.placement.methods import BATCH_POLICIES, METHODS
-
-
-@pytest.mark.parametrize("name", [*BATCH_POLICIES, "local_search"])
-def test_every_method_keeps_the_contract(name: str) -> None:
-    """Each heuristic passes the check that third parties run on theirs."""
-    check_solver(METHODS[name], "placement", problems=20 if name in BATCH_POLICIES else 8)
+from gangplan.solvers.placement.methods import BATCH_POLICIES
 
 
 def test_solve() -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from gangplan.instances.generators.gangs import gangs
-from gangplan.instances.placement import PlacementProblem
+from gangplan.instances.placement import Fleet, GangJob, PlacementProblem
 from gangplan.solvers import Run, native
 from gangplan.solvers.placement import options, pricing
 from gangplan.solvers.placement.options import Pricing, families, options_of, relaxed_options
@@ -22,6 +22,8 @@ from ..uncompiled import uncompiled
 
 GOLDEN = Path(__file__).with_suffix(".json")
 """What numba's kernel of commit 2c4fd7fc made of `problems`."""
+DEEPEST = 32
+"""Jobs of a pattern at most."""
 KINDS: list[dict[str, Any]] = [
     {}, {"collective": "ps"}, {"collective": "hierarchical", "whole_nodes": 0.5}, {"gpu_types": "A100,V100"},
     {"selectors": 0.4, "apart": 0.4}, {"optional": 0.3}, {"sizes": "1:8,2:2"}, {"shares": 0.5, "menus": 0.4},
@@ -89,6 +91,19 @@ def test_arrays_of_another_shape_are_refused() -> None:
     ):
         with pytest.raises(ValueError, match="options"):
             call()
+
+
+def test_patterns_of_more_jobs_than_are_looked_at() -> None:
+    """Where a node has room for more jobs than a pattern may have, it is said that patterns may be missing."""
+    fleet, speeds = Fleet.regular(racks=1, nodes=1, gpus=64), gangs(4).speeds
+    for count in (DEEPEST - 1, DEEPEST + 8):
+        jobs = tuple(GangJob(f"j{i}", speeds.models[0], (1,)) for i in range(count))
+        batch = PreparedBatch(PlacementProblem(fleet, jobs, speeds))
+        kin = families(batch)
+        search = Pricing(batch, np.array([len(x) for x in kin.members]), kin.apart, options_of(batch, kin, 0))
+        pays = 100 * search.options.cost(slice(None))
+        found = pricing.search(search.kind, search.work, pays, 0.0, 9, True, 10**6, np.zeros(1, np.uint8))
+        assert found[3] is (count < DEEPEST)
 
 
 def test_it_ends_when_told() -> None:

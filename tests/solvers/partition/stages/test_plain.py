@@ -12,7 +12,6 @@ from gangplan import solve
 from gangplan.instances import Cluster, DeviceType, Level, StagesProblem, TreeTopology
 from gangplan.instances.graph import with_backward
 from gangplan.solvers import Run
-from gangplan.solvers.check import check_solver
 from gangplan.solvers.method import suite
 from gangplan.solvers.partition.tiny import graph_of
 from tests.seeds import some
@@ -64,12 +63,6 @@ def test_synchronisation(name: str) -> None:
     """
     result = solve(replace(problem(weights=1.0), activations=False), time_limit=60, method=name, workers=1)
     assert (result.status, result.objective) == ("OPTIMAL", pytest.approx(1.375))
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_contract(name: str) -> None:
-    """Each keeps the contract, on levels, menus and memory of all kinds."""
-    check_solver(suite("stages").methods[name], "stages", problems=8)
 
 
 def test_the_page_says_nothing_else() -> None:
