@@ -18,13 +18,13 @@ _DIGITS = 12
 _LEARNERS = ("learned/training", "simulator/ground.py")
 RARE = {
     "tests/benchmarks/test_pacml.py": ("benchmarks", "systems/pacml"),
+    "tests/benchmarks/test_sailor.py": ("instances/layout", "benchmarks/sailor.py"),
     "tests/cli/test_split.py": ("api/cli/split.py", "api/torch_split", "instances/torch_model"),
     "tests/cli/test_teach.py": ("api/cli/teach.py", "api/teach"),
     "tests/doors/test_serving.py": ("api/doors",),
     "tests/hybrid/bench/peers": ("hybrid/bench", "solvers"),
     "tests/hybrid/bench/test_plugins.py": ("hybrid/bench",),
     "tests/hybrid/bench/test_run.py": ("hybrid/bench",),
-    "tests/instances/readers/test_sailor.py": ("instances/layout", "instances/readers/sailor.py"),
     "tests/learned/training/interference/test_models.py": _LEARNERS,
     "tests/learned/training/offline": _LEARNERS,
     "tests/learned/training/online": _LEARNERS,
