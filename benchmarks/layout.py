@@ -21,7 +21,6 @@ from gangplan.instances.layout.models import MODELS
 from gangplan.instances.layout.problem import Calibration, LayoutPlan, LayoutProblem
 from gangplan.instances.layout.transformer import Transformer
 from gangplan.instances.readers.layouts import read_measured_layouts
-from gangplan.instances.readers.sailor import read_sailor_layers, read_sailor_run
 from gangplan.instances.verify.layout import SECONDS, verify_layout
 from gangplan.solvers.layout.family import LayoutFamily, Segment
 from gangplan.solvers.layout.space import Space
@@ -29,6 +28,7 @@ from gangplan.solvers.layout.split import split
 
 from .found import Found, number, table
 from .rows import Task
+from .sailor import read_sailor_layers, read_sailor_run
 from .study import Options, Study
 
 START = Calibration(0.65, 0.7, 0.6, 0.5, 2e-4, 0.5)

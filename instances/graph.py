@@ -135,14 +135,9 @@ def heaviest_path(order: Iterable[int], before: Sequence[Sequence[int]], weight:
 
 def connected(n: int, edges: Iterable[tuple[int, int]]) -> list[list[int]]:
     """Return the parts of n nodes that edges join, whatever their direction, each ascending, by their first nodes."""
-    part_of = [[v] for v in range(n)]
-    for u, v in edges:
-        few, many = sorted((part_of[u], part_of[v]), key=len)
-        if few is not many:
-            many += few
-            for w in few:
-                part_of[w] = many
-    return sorted(sorted(part) for part in {id(x): x for x in part_of}.values())
+    ends = np.array([*edges], dtype=np.int64).reshape(-1, 2)
+    part = components(ends[:, 0], ends[:, 1], n).tolist()
+    return grouped(zip(part, range(n), strict=True), max(part, default=-1) + 1)
 
 
 def one_machine(jobs: list[tuple[Any, Any, Any]]) -> Any:

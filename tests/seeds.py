@@ -25,7 +25,7 @@ _ABOUT: dict[tuple[str, ...], str] = {
     ("benchmarks", "systems/pacml"): "benchmarks/test_pacml.py",
     ("api/doors",): "doors/test_serving.py",
     ("hybrid/bench", "solvers"): "hybrid/bench/peers hybrid/bench/test_plugins.py hybrid/bench/test_run.py",
-    ("instances/layout", "instances/readers/sailor.py"): "instances/readers/test_sailor.py",
+    ("instances/layout", "benchmarks/sailor.py"): "benchmarks/test_sailor.py",
     _LEARNERS: """
         learned/training/interference/test_models.py learned/training/offline learned/training/online
     """,

@@ -82,10 +82,6 @@ def _fork_join(rng: np.random.Generator, n: int) -> dict[str, Any]:
     return {"stages": max(1, (n - 1) // (width * depth + 1)), "width": width, "depth": depth}
 
 
-def _series_parallel(rng: np.random.Generator, n: int) -> dict[str, Any]:
-    return {"ops": n, "series": float(rng.uniform(0.3, 0.8))}
-
-
 def _pipeline(rng: np.random.Generator, n: int) -> dict[str, Any]:
     batches = pick(rng, 2, 3, 4)
     return {"micro_batches": batches, "stages": max(1, n // batches), "spread": float(rng.uniform(0.1, 0.6))}
@@ -94,7 +90,7 @@ def _pipeline(rng: np.random.Generator, n: int) -> dict[str, Any]:
 GRAPHS: dict[str, Callable[[np.random.Generator, int], dict[str, Any]]] = {
     "layered": _layered,
     "fork_join": _fork_join,
-    "series_parallel": _series_parallel,
+    "series_parallel": lambda rng, n: {"ops": n, "series": float(rng.uniform(0.3, 0.8))},
     "pipeline": _pipeline,
 }
 FAMILIES: dict[str, tuple[str, ...]] = {

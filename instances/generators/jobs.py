@@ -157,10 +157,6 @@ def arrivals(
     )
 
 
-def _poisson(rng: np.random.Generator, jobs: int, rate: float, burst: float, swing: float) -> FloatArray:
-    return np.asarray(np.cumsum(rng.exponential(1 / rate, jobs)))
-
-
 def _bursts(rng: np.random.Generator, jobs: int, rate: float, burst: float, swing: float) -> FloatArray:
     size = rng.geometric(1 / burst, jobs)
     begin = np.cumsum(rng.exponential(burst / rate, jobs))
@@ -180,7 +176,7 @@ def _diurnal(rng: np.random.Generator, jobs: int, rate: float, burst: float, swi
 
 
 PROCESSES: dict[str, Callable[[np.random.Generator, int, float, float, float], FloatArray]] = {
-    "poisson": _poisson,
+    "poisson": lambda rng, jobs, rate, burst, swing: np.cumsum(rng.exponential(1 / rate, jobs)),
     "burst": _bursts,
     "diurnal": _diurnal,
 }

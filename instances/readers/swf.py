@@ -25,12 +25,8 @@ _PARTIAL, _CANCELLED = (2, 3, 4), 5
 
 def split(content: str) -> Table:
     """Split the text, comments and what stands behind the last column left out."""
-    lines = enumerate(content.splitlines(), start=1)
-    return COLUMNS, ((i, line.split()[: len(COLUMNS)]) for i, line in lines if line.strip() and not _comment(line))
-
-
-def _comment(line: str) -> bool:
-    return line.lstrip().startswith((";", "#"))
+    lines = ((i, line.split()) for i, line in enumerate(content.splitlines(), start=1))
+    return COLUMNS, ((i, words[: len(COLUMNS)]) for i, words in lines if words and words[0][0] not in ";#")
 
 
 def recognises(content: str) -> bool:

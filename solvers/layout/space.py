@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray
-from gangplan.instances.layout.costs import BlockCosts, Degrees, block_costs
+from gangplan.instances.layout.costs import BlockCosts, block_costs
 from gangplan.instances.layout.flags import experts_placed, shares
 from gangplan.instances.layout.measured import MeasuredLayers
 from gangplan.instances.layout.problem import LayoutProblem
@@ -69,6 +69,7 @@ class Space:
     Attributes:
         kinds: of the blocks of the chain.
         wish, framework: the degrees that are wished for, and what has to run the layouts, if that is not empty.
+        shortest: the least seconds of a micro-batch of 1, 2, ... blocks, which need not be in a row, float64 (L,).
         virtual: the most chunks of a stage.
         whole: whether it has every layout that the verifier admits, those apart that cost at least as much.
     """
@@ -76,8 +77,9 @@ class Space:
     def __init__(self, problem: LayoutProblem) -> None:
         self.problem, self.kinds = problem, (kinds := problem.model.chain())
         self.wish, self.framework = ANY, ""
-        self.bound, self.blocks = lru_cache(None)(self._bound), lru_cache(None)(self._blocks)
-        self.shortest = lru_cache(4096)(self._shortest)
+        self.bound = lru_cache(None)(self._bound)
+        self.blocks = lru_cache(None)(lambda pool, at: block_costs(problem, problem.pools[pool], at))
+        self.shortest = lru_cache(4096)(lambda costs: np.cumsum(np.sort(costs.seconds()[0][kinds])))
         self.intervals = lru_cache(None)(lambda most: intervals(kinds, most))
         self.count = len(kinds)
         self.virtual = 1 if scattered(kinds) else max(1, self.count // 2)
@@ -190,13 +192,6 @@ class Space:
             return inf
         own, experts = costs.weights @ self.number, costs.expert_weights @ self.number
         return float(sum(stage_memory(self.problem, at, own, experts, 0.0, 0.0)) / family.stages)
-
-    def _blocks(self, pool: int, at: Degrees) -> BlockCosts | None:
-        return block_costs(self.problem, self.problem.pools[pool], at)
-
-    def _shortest(self, costs: BlockCosts) -> FloatArray:
-        """Return the least seconds of a micro-batch of 1, 2, ... blocks, which need not be in a row, float64 (L,)."""
-        return np.cumsum(np.sort(costs.seconds()[0][self.kinds]))
 
     def _sums(self, rows: Sequence[FloatArray]) -> Sums:
         """Return sums along the chain of what each kind of block is on each pool."""

@@ -140,25 +140,13 @@ def _bounds(slope: FloatArray, domain: Long, workers: int) -> FloatArray:
 
 
 @dataclass(frozen=True, slots=True)
-class _UsefulNodes:
+class _UsefulNodes(Occupancy):
     """The nodes that are of use to a gang, by domain, and the parts of gangs that may leave them, by node.
 
-    Attributes:
-        free, most, domain: as of `Occupancy`; of resources only those that are asked for.
-        need: of a worker, above 0, int64 (r,).
-        job, node, used, blocks: as of `Occupancy`.
-        cost: of all gangs.
+    Of resources it has only those that are asked for. `need`: of a worker, above 0, int64 (r,).
     """
 
-    free: Long
-    most: Long
-    domain: Long
     need: Long
-    job: Long
-    node: Long
-    used: Long
-    blocks: BoolArray
-    cost: FloatArray
 
     @classmethod
     def of(cls, of: Occupancy, need: Long, workers: int) -> _UsefulNodes:
@@ -181,8 +169,8 @@ class _UsefulNodes:
         part = np.flatnonzero(goes & (at[of.node] >= 0) & (cleared > now)[of.node])
         part = part[grouped(at[of.node[part]], m)]
         return cls(
-            free[:, keep], cleared[keep], domain, need, of.job[part], at[of.node[part]], used[:, part], of.blocks[part],
-            of.cost,
+            free[:, keep], cleared[keep], domain, of.job[part], at[of.node[part]], used[:, part], of.blocks[part],
+            of.cost, need,
         )  # fmt: skip
 
     def only(self, rows: Long, stays: BoolArray, gone: BoolArray) -> _UsefulNodes:
@@ -197,8 +185,8 @@ class _UsefulNodes:
         at[rows] = np.arange(len(rows))
         part = part[at[self.node[part]] >= 0]
         return _UsefulNodes(
-            free[:, rows], most[rows], self.domain[rows], self.need, self.job[part], at[self.node[part]],
-            self.used[:, part], self.blocks[part], self.cost,
+            free[:, rows], most[rows], self.domain[rows], self.job[part], at[self.node[part]],
+            self.used[:, part], self.blocks[part], self.cost, self.need,
         )  # fmt: skip
 
     def coupled(self) -> BoolArray:

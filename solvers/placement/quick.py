@@ -124,7 +124,8 @@ class _FreeNodes:
     def _open(self, j: int, most: int, need: Need, but: Collection[int] = ()) -> dict[int, int]:
         """Return nodes and their room, in order, until that is `most` tasks; one alone if it has it; none of `but`."""
         job = self.batch.jobs[j]
-        key = job.whole_nodes, job.where, tuple(x[j] for x in need), need is self.server or self._cards(j)
+        cards = need is self.server or (self.each[j], self.share[j], tuple(self.room[j]))
+        key = job.whole_nodes, job.where, tuple(x[j] for x in need), cards
         if key not in self.able:
             self.able[key] = list(range(self.batch.n_nodes))
         able = self.able[key]
@@ -146,9 +147,6 @@ class _FreeNodes:
                 break
         able[:looked] = kept
         return found
-
-    def _cards(self, j: int) -> tuple[object, ...]:
-        return self.each[j], self.share[j], tuple(self.room[j])
 
     def _count(self, j: int, node: int, need: Need) -> int:
         """Return how many workers, or servers, of job j the node has room for, not looking at who it is kept from."""

@@ -166,20 +166,14 @@ class Orders:
         line = Line(self.r, np.asarray(place[self.block]))
         return line if line.length <= _LONGEST else line.coarse(_LONGEST)
 
-    def depth(self, weight: FloatArray) -> FloatArray:
-        """Return the greatest total `weight` of a path up to and with each item, (I,)."""
-        return np.array(heaviest_paths(range(self.r.n_items), self.r.neighbours[0], weight.tolist())[0])
-
-    def height(self, weight: FloatArray) -> FloatArray:
-        """Return the greatest total `weight` of a path from each item on, (I,)."""
-        return np.array(heaviest_paths(reversed(range(self.r.n_items)), self.r.neighbours[1], weight.tolist())[0])
-
     def candidates(self) -> Iterator[FloatArray]:
         """Yield keys worth trying, by count and by time: early, early but for inputs of the graph, late, between."""
         finite = np.where(np.isfinite(self.r.time), self.r.time, 0.0).max(axis=0)
-        before, after = self.r.neighbours
+        items, (before, after) = range(self.r.n_items), self.r.neighbours
         for weight in (np.ones(self.r.n_items), finite + 1e-3 * (finite.max() or 1.0)):
-            depth, height = self.depth(weight), self.height(weight)
+            # of a path up to and with each item, and from it on
+            ways = (items, before), (reversed(items), after)
+            depth, height = (np.array(heaviest_paths(*way, weight.tolist())[0]) for way in ways)
             yield depth
             # what waits for nothing just before the first that waits for it
             first = [min((depth[w] for w in after[v]), default=0.0) for v in range(self.r.n_items)]

@@ -29,6 +29,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gangplan.instances.arrays import BoolArray, FloatArray
+from gangplan.instances.graph import connected
 from gangplan.instances.verify import TOLERANCE
 
 from ...run import Run, never
@@ -127,21 +128,9 @@ class SeriesBound:
         return [int(i) for i in np.flatnonzero(one)]
 
     def _components(self, items: list[int]) -> list[list[int]]:
-        waiting, parts = set(items), []
-        for v in items:
-            if v not in waiting:
-                continue
-            waiting.remove(v)
-            part, queue = [], [v]
-            while queue:
-                u = queue.pop()
-                part.append(u)
-                for w in (*self.before[u], *self.after[u]):
-                    if w in waiting:
-                        waiting.remove(w)
-                        queue.append(w)
-            parts.append(sorted(part))
-        return parts
+        place = {v: i for i, v in enumerate(items)}
+        edges = ((i, place[w]) for v, i in place.items() for w in self.after[v] if w in place)
+        return [[items[i] for i in part] for part in connected(len(items), edges)]
 
     def _series(self, items: list[int], waists: list[int], depth: int) -> _Floor:
         """Return F of waists with blocks between them, some perhaps empty, and before and behind them."""

@@ -46,31 +46,23 @@ class StepFormulation:
         objective: float | None,
         plan: StepPlan | None,
         *,
-        symmetry: bool = True,
-        cut: bool = True,
         covers: CoverCuts | None = None,
         stopped: Callable[[], bool] = never,
     ) -> None:
         """Build it; no worse makespan than `objective`, that of `plan`, is looked for.
 
-        Args:
-            symmetry: whether to break symmetry by (S) and (B); only tests and experiments do not.
-            cut: whether to cut the step into segments; likewise.
-            covers: groups known not to go together; it learns.
+        `covers`: groups known not to go together; it learns.
         """
         self.p, self.stopped = p, stopped
         self.ceiling = objective if objective is not None else ceiling_of(p)
         self.ticks, self.scale = in_ticks(p, self.ceiling)
-        found = segments(p)
-        if not cut:
-            found = type(found)((), np.zeros(p.n, dtype=np.int32), 1)
         exact = np.array_equal(self.ticks.time, p.time) and np.array_equal(self.ticks.delay, p.delay)
         # ops and what lies between them, each rounded down by less than a tick
         self._rounding = 0 if exact else 2 * p.n + 2
-        self.base = StepModel(self.ticks, found, int(self.ceiling * self.scale) + 1, covers=covers, stopped=stopped)
+        most = int(self.ceiling * self.scale) + 1
+        self.base = StepModel(self.ticks, segments(p), most, covers=covers, stopped=stopped)
         self.sent = Transfers(self.base) if p.contention and not stopped() else None
-        self.families = equal_parts(p) if symmetry else []
-        self.tree = DeviceTree(p) if symmetry else None
+        self.families, self.tree = equal_parts(p), DeviceTree(p)
         if stopped():
             return
         self._symmetry()
@@ -82,12 +74,11 @@ class StepFormulation:
 
         (B) of equal parts each op of an earlier one starts no later than the same op of the next.
         """
-        if self.tree is not None:
-            rank = self.tree.ranks()
-            for i, g in enumerate(self._sequence()):
-                for d, x in self.base.x[g].items():
-                    if rank[d] > i:
-                        self.base.model.add(x == 0)
+        rank = self.tree.ranks()
+        for i, g in enumerate(self._sequence()):
+            for d, x in self.base.x[g].items():
+                if rank[d] > i:
+                    self.base.model.add(x == 0)
         for family in self.families:
             for one, next_ in pairwise(family):
                 for u, v in zip(one, next_, strict=True):
@@ -115,13 +106,9 @@ class StepFormulation:
 
     def in_order(self, plan: StepPlan) -> tuple[IntArray, FloatArray, Sent]:
         """Return devices, starts and transfers of `plan` in ticks, as early as they can be, renamed."""
-        device = plan.device
-        if self.tree is not None:
-            first = [self.p.members[g][0] for g in self._sequence()]
-            name = self.tree.canonical(device[first].tolist())
-            device = np.array([name[d] for d in device.tolist()], dtype=np.int32)
-        else:
-            name = {d: d for d in range(self.p.n_devices)}
+        first = [self.p.members[g][0] for g in self._sequence()]
+        name = self.tree.canonical(plan.device[first].tolist())
+        device = np.array([name[d] for d in plan.device.tolist()], dtype=np.int32)
         given: Sent = {(u, name[d]): at for (u, d), at in sent_of(plan).items()}
         early = retime(self.ticks, device, plan.start, given)
         start = early.start.copy()

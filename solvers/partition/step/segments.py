@@ -90,16 +90,13 @@ def local_windows(p: Prepared, cut: Segments) -> tuple[Ticks, Ticks, list[int]]:
         before, after = _inside(p, ops)
         delay = [sent[v] for v in ops]
         order = list(range(len(ops)))
-        heads = _rounded(earliest(order, before, took, lambda u, v, delay=delay: delay[u]))  # type: ignore[misc]
-        tails = _rounded(earliest(order[::-1], after, took, lambda u, v, delay=delay: delay[v]))  # type: ignore[misc]
+        starts = earliest(order, before, took, lambda u, v, delay=delay: delay[u])  # type: ignore[misc]
+        ends = earliest(order[::-1], after, took, lambda u, v, delay=delay: delay[v])  # type: ignore[misc]
+        heads, tails = np.array([starts, ends]).astype(np.int64)
         shortest.append(int((heads + took + tails).max(initial=0)))
         own = ops if end is None else ops[:-1]
         head[own], tail[own] = heads[: len(own)], tails[: len(own)]
     return head, tail, shortest
-
-
-def _rounded(ticks: list[float]) -> Ticks:
-    return np.array([int(t) for t in ticks], dtype=np.int64)
 
 
 def _inside(p: Prepared, ops: list[int]) -> tuple[Csr, Csr]:

@@ -10,16 +10,7 @@ from cython import bint, declare
 
 if not cython.compiled:
     from ...native import Float, Int
-    from .arrays import (
-        COMMUNICATION,
-        FRAGMENTATION,
-        HIERARCHICAL,
-        RING,
-        SERVERS,
-        THROUGHPUT,
-        BatchArrays,
-        Placement,
-    )
+    from .arrays import COMMUNICATION, FRAGMENTATION, HIERARCHICAL, RING, SERVERS, THROUGHPUT, BatchArrays, Placement
 
 NEVER = declare(Float, float("inf"))
 

@@ -18,7 +18,7 @@ from gangplan.solvers.method import suite
 from gangplan.solvers.partition.step import cpsat
 from gangplan.solvers.partition.step.cpsat import DeviceTree, StepFormulation, ceiling_of, equal_parts, in_ticks
 from gangplan.solvers.partition.step.model import Prepared, prepare
-from gangplan.solvers.partition.step.segments import segments
+from gangplan.solvers.partition.step.segments import Segments, segments
 from gangplan.solvers.partition.tiny import random_step as random_problem
 
 from ....seeds import examples
@@ -109,11 +109,17 @@ def test_hints_of_larger_problems(kind: str, options: dict[str, Any], servers: i
     assert end.max() == pytest.approx(makespan * model.scale, rel=1e-6)
 
 
-def test_a_wrong_hint_is_noticed() -> None:
+def whole(p: Prepared) -> Segments:
+    """Return the step uncut."""
+    return Segments((), np.zeros(p.n, dtype=np.int32), 1)
+
+
+def test_a_wrong_hint_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The check of hints can fail: two ops at once on one device make CP-SAT say something else."""
+    monkeypatch.setattr(cpsat, "segments", whole)
     p, plan, makespan = planned(StepProblem(graph([1, 2], []), cluster(1)))
     assert plan is not None
-    model = StepFormulation(p, makespan, plan, cut=False)
+    model = StepFormulation(p, makespan, plan)
     model.base.model.clear_hints()
     for variable in model.base.start:
         model.base.model.add_hint(variable, 0)
@@ -127,11 +133,14 @@ def test_neither_symmetry_nor_segments_change_the_optimum(seed: int) -> None:
     problem = random_problem(seed % 100_000)
     best = TOOLS.optimum(problem)
     p = prepare(problem)
-    for symmetry in (True, False):
-        for cut in (True, False):
+    for symmetry in (StepFormulation._symmetry, lambda model: None):
+        for cut in (segments, whole):
             if not p.allowed.any(axis=1).all():
                 continue
-            model = StepFormulation(p, None, None, symmetry=symmetry, cut=cut)
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(StepFormulation, "_symmetry", symmetry)
+                patch.setattr(cpsat, "segments", cut)
+                model = StepFormulation(p, None, None)
             solver = cp_model.CpSolver()
             solver.parameters.num_workers = 1
             solver.parameters.presolve_inclusion_work_limit = 0

@@ -17,13 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import InstanceError, in_file
-from ..intake import read_json
-from ..layout.calibrate import MeasuredStep
-from ..layout.measured import MeasuredLayers
-from ..layout.pool import GpuPool, Link
-from ..layout.problem import Calibration, LayoutPlan, LayoutProblem
-from ..layout.transformer import Transformer
+from gangplan.instances.errors import InstanceError, in_file
+from gangplan.instances.intake import read_json
+from gangplan.instances.layout.calibrate import MeasuredStep
+from gangplan.instances.layout.measured import MeasuredLayers
+from gangplan.instances.layout.pool import GpuPool, Link
+from gangplan.instances.layout.problem import Calibration, LayoutPlan, LayoutProblem
+from gangplan.instances.layout.transformer import Transformer
 
 SEQUENCE = 2048
 """Tokens of a sequence in all published runs."""

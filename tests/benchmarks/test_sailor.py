@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks.sailor import read_sailor_layers, read_sailor_run
 from gangplan.instances import InstanceError
 from gangplan.instances.layout.calibrate import MeasuredStep, refit
 from gangplan.instances.layout.measured import MeasuredLayers
 from gangplan.instances.layout.models import MODELS
 from gangplan.instances.layout.problem import Calibration
-from gangplan.instances.readers.sailor import read_sailor_layers, read_sailor_run
 
 WAITING = Calibration(0.65, 0.7, 0.6, 0.5, 2e-4, 0.05)
 
