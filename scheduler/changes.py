@@ -20,7 +20,8 @@ from .queueing.request import Request, Seconds, given_seconds
 from .queueing.terms import Price, TermFields, Terms, names_of
 from .snapshots.snapshot_nodes import moved, turned_back, unseated
 from .starting.gpu_types import TypedSeconds, below_zero, by_type, verify_terms
-from .state import SchedulerState, renamed
+from .starting.placed_jobs import renamed
+from .state import SchedulerState
 from .stopping.running_jobs import RunningJob
 from .trial import OTHER
 

@@ -6,12 +6,11 @@ import dataclasses
 import time
 from collections.abc import Mapping, Set
 from os import PathLike
-from types import EllipsisType
-from typing import TYPE_CHECKING, Any, Unpack, overload
+from typing import TYPE_CHECKING, Any
 
 from gangplan.instances import Cluster, InstanceError
-from gangplan.instances.arrays import plain, require_flag, require_number, require_share
-from gangplan.instances.placement import Fleet, GangJob, SpeedModel
+from gangplan.instances.arrays import plain, require_number, require_share
+from gangplan.instances.placement import Fleet, SpeedModel
 from gangplan.instances.placement.proximity import Proximity
 from gangplan.instances.quantities import counted, moment
 from gangplan.solvers.placement.online.evolved import Evolved, Waits
@@ -21,25 +20,22 @@ from .changes import ChangeCalls
 from .configure import MINE, ConfigureCalls
 from .decision import Decision
 from .durations.again import predict_again
-from .explaining.explain import why_waits
-from .explaining.explanation import Explanation, WaitingJob, explained
+from .events import EventCalls
+from .explaining.calls import KEPT, ExplainCalls
+from .explaining.explanation import Explanation, explained
 from .explaining.intervals import StartIntervals
-from .explaining.running_now import RunsNow
 from .journal.write import Journal, recorded
+from .moving.calls import MoveCalls
 from .policies.asking import ask
-from .policies.lookahead import Lookahead, Worth, worth
+from .policies.lookahead import Lookahead, Worth
 from .policies.policy import Proposes, Ranks, Watchdog
-from .queueing.admission import check_new
 from .queueing.precedence import ByPrecedence
-from .queueing.request import Request, Seconds, given_seconds
 from .queueing.sharing import Sharing
-from .queueing.terms import USUAL_TERMS, Price, TermFields, Terms
 from .settings import MAX_WAIT, PATIENCE, SchedulerSettings
 from .snapshots.snapshot import for_settings, load, save
-from .starting.gpu_types import TypedSeconds, by_type, without_gpus
 from .starting.starts import StartRound
 from .state import SchedulerState
-from .stopping.grace import GraceCalls, announce, end_grace, kept, start_claims
+from .stopping.grace import GraceCalls, announce, end_grace, start_claims
 from .stopping.preemption import Preemption
 from .stopping.stops import Stops
 from .windows import WindowCalls, stop_drained
@@ -47,25 +43,12 @@ from .windows import WindowCalls, stop_drained
 if TYPE_CHECKING:
     from gangplan.learned.online.policy import GnnPolicy
 
-    from .moving.migration import Moves
-    from .policies.network import NetworkTier, NetworkUse
-    from .starting.learned_speeds import Learned
+    from .policies.network import NetworkTier
 
 SCHEDULER_POLICIES = ("hybrid", "heuristic", "patient", "evolved", "gnn", "gnn-unguarded")
 TIERS = (
-    "moves",
-    "lookahead",
-    "policy",
-    "gnn",
-    "stops",
-    "reclaim",
-    "priority",
-    "turn",
-    "due",
-    "mend",
-    "patient",
-    "evolved",
-    "heuristic",
+    *("moves", "lookahead", "policy", "gnn", "stops", "reclaim", "priority", "turn", "due", "mend"),
+    *("patient", "evolved", "heuristic"),
 )
 """Who may have decided, the most considered first; a policy is the user's own."""
 RULES: Mapping[str, Waits] = {"patient": Patient(), "evolved": Evolved()}
@@ -75,8 +58,6 @@ USUAL, STOPPING = 0.0, 0.5
 rollout says better."""
 CHECKPOINT_EVERY = 2000
 """Lines of a log that are played again in about a second."""
-_KEEP = 64
-"""Decisions that can be explained."""
 _LOOK, _POLICY, _START = 0.4, 0.5, 0.9
 """Of the deadline, when the lookahead is over; of the rest, what a policy may take; when the last start is begun."""
 
@@ -94,7 +75,7 @@ def _network(policy: Any) -> GnnPolicy | None:
     return network
 
 
-class Scheduler(WindowCalls, ChangeCalls, GraceCalls, ConfigureCalls):
+class Scheduler(EventCalls, ExplainCalls, MoveCalls, WindowCalls, ChangeCalls, GraceCalls, ConfigureCalls):
     """Decides online who starts where, for a loop of the user's own.
 
     Jobs are stopped only where a stop has a `price`. Everything happens when a method is called: there are no threads,
@@ -186,13 +167,13 @@ class Scheduler(WindowCalls, ChangeCalls, GraceCalls, ConfigureCalls):
         elif isinstance(rule, Patient):
             usual = rule.gpus
         self._policy: Any = policy
-        self._arguments: dict[str, Any] = {"speeds": speeds, "together": together, "reserve": reserve}
-        self._arguments |= {"order": order, "price": price, "forget": forget}
-        self._arguments |= {"patience": patience, "max_wait": max_wait}
-        self._arguments["sharing"] = sharing = Sharing.of(sharing)
-        self._arguments |= {"durations": durations, "grace": (grace := plain(grace))}
-        rest = patience, durations, max_wait, grace
-        settings = SchedulerSettings(together, reserve, usual, look, price, *rest)
+        sharing, grace = Sharing.of(sharing), plain(grace)
+        self._arguments: dict[str, Any] = {
+            "speeds": speeds, "together": together, "reserve": reserve, "order": order, "price": price,
+            "forget": forget, "patience": patience, "max_wait": max_wait, "sharing": sharing, "durations": durations,
+            "grace": grace,
+        }  # fmt: skip
+        settings = SchedulerSettings(together, reserve, usual, look, price, patience, durations, max_wait, grace)
         self._state = SchedulerState(fleet, speeds, settings, rule, sharing)
         self._watchdog = Watchdog()
         self._network: NetworkTier | None = None
@@ -260,211 +241,6 @@ class Scheduler(WindowCalls, ChangeCalls, GraceCalls, ConfigureCalls):
         return tuple(self._state.running)
 
     @recorded
-    def submit(
-        self,
-        job: GangJob,
-        seconds: Seconds | TypedSeconds = None,
-        *,
-        now: float | None = None,
-        together: bool | None = None,
-        price: Price = ...,
-        since: float | None = None,
-        **terms: Unpack[TermFields],
-    ) -> None:
-        """Let a job wait.
-
-        Args:
-            job: the gang; its name is new.
-            seconds: how long it is expected to run, for each number of workers, or that by GPU type,
-                ``{"A100": 600.0, "H100": 350.0}``; by default what finished jobs like it took.
-            now: seconds, no less than before; by default as before.
-            together: instead of the scheduler's.
-            price: of a stop, by default the scheduler's; `None` if it is never stopped, as in `change`.
-            since: when it began to wait elsewhere, from which it is due; by default now.
-            terms: the fields of `Terms`, such as ``queue``, ``user``, ``priority`` and ``limit``. A job without a
-                ``queue`` is guaranteed nothing where there are queues.
-
-        Raises:
-            InstanceError: naming the field; nothing has changed then.
-        """
-        state, settings = self._state, self._state.settings
-        if not isinstance(job, GangJob):
-            name = job if isinstance(job, str) and job else "job1"
-            raise InstanceError("job", f"{job!r} is no GangJob; write GangJob({name!r}, 'any', workers=(8,))")
-        job, seconds, types = by_type(job, seconds, None if terms.get("await_nodes") else state.fleet.gpu_types)
-        at, known = state.at(now), given_seconds(job, seconds)
-        given = None if isinstance(price, EllipsisType) else plain(price)
-        require_number(given, "price", optional=True)
-        mine = settings.price if isinstance(price, EllipsisType) else None if given is None else float(given)
-        require_flag(together, "together", optional=True)
-        require_number(since := plain(since), "since", optional=True)
-        if not job.worker.gpu:
-            together = without_gpus(job, together)
-            if self._network is not None:
-                raise InstanceError("job.worker.gpu", "is 0: the graph network places no tasks without GPUs")
-        spoken, guess = Terms.of(terms) if terms else USUAL_TERMS, None
-        if settings.durations == "history" and known is not None:
-            guess, known = known[-1], None
-        work = state.estimates.predict(job, spoken, guess) if known is None else ()
-        lasts = known or tuple(work[-1] / (degree * (job.worker.grants or 1)) for degree in job.workers)
-        request = Request(
-            job,
-            at,
-            lasts,
-            known is not None,
-            settings.together if together is None else together,
-            state.serial,
-            mine,
-            terms=spoken,
-            types=types,
-            work=work,
-            guess=guess,
-            priced=not isinstance(price, EllipsisType),
-        )
-        request = dataclasses.replace(request, due=state.due_from(at if since is None else min(since, at), request))
-        check_new(state, request)
-        self._enter(request.aged(0.0) if work else request)
-
-    def _enter(self, request: Request) -> None:
-        """Let a job wait that was checked, unless it may not yet."""
-        state = self._state
-        held = state.later.held_by(state, request)
-        state.now, state.serial = request.submit, state.serial + 1
-        if held is None:
-            state.wait(request)
-        else:
-            state.later.hold(state, held)
-        if self._network is not None:
-            self._network.submitted(request)
-        self._expect(request)
-        if held is None:
-            self._intervals.submitted(state, request.name)
-
-    def _expect(self, request: Request) -> None:
-        """Look ahead from now on if this is the first job that may be stopped."""
-        settings = self._state.settings
-        if self._ahead is None and settings.ahead and request.price is not None:
-            self._ahead = Lookahead(settings.order)
-
-    @recorded
-    def finish(self, job: str, *, now: float | None = None) -> None:
-        """Note that a running job is done, and free its GPUs.
-
-        Raises:
-            InstanceError: if no such job runs; nothing has changed then.
-        """
-        state = self._state
-        state.find(job, "runs")
-        state.now = state.at(now)
-        done = state.free(job)
-        state.forget(done.request)
-        state.over(job)
-        state.later.over(state, done.request, True)
-        if self._network is not None:
-            self._network.ended(done, state.now)
-        request = done.request
-        work = request.done + done.ran(state.now) * request.units(done.degree)
-        state.estimates.learn(request.job, request.terms, work, request.guess)
-
-    @recorded
-    def report(self, job: str, speed: float, *, now: float | None = None) -> None:
-        """Learn from how fast a running job is, beside those that run where it does.
-
-        From the first report on, gangs are placed where what was reported says that all jobs lose least, as long as
-        that predicted recent reports better than the mean speed of each model does.
-
-        Args:
-            job: its name; what is learned is learned of its model.
-            speed: of the whole job in any unit that all jobs of its model use, such as samples or steps a second.
-            now: as of `submit`.
-
-        Raises:
-            InstanceError: if no such job runs, or the speed is not positive; nothing has changed then.
-        """
-        state = self._state
-        state.find(job, "runs")
-        require_number(speed := plain(speed), "speed", positive=True)
-        state.now = state.at(now)
-        if state.learned is None:
-            from .starting.learned_speeds import LearnedSpeeds
-            from .starting.model_speeds import BesideModel
-
-            nodes = state.fleet.n_nodes
-            state.learned = LearnedSpeeds(BesideModel(nodes, self._arguments["forget"]), nodes)
-            for running in state.running.values():
-                state.learned.note(running)
-        state.learned.report(job, float(speed), state.now)
-
-    @property
-    def learned(self) -> Learned | None:
-        """What is believed of speeds, `None` before the first report."""
-        return None if self._state.learned is None else self._state.learned.believes()
-
-    @property
-    def network(self) -> NetworkUse | None:
-        """Return what the network did since this scheduler was made, `None` without one."""
-        return None if self._network is None else self._network.use
-
-    @recorded
-    def withdraw(self, job: str, *, now: float | None = None) -> None:
-        """Forget a job that waits or runs, and learn nothing from it; its GPUs are free.
-
-        Raises:
-            InstanceError: if no such job waits or runs; nothing has changed then.
-        """
-        state = self._state
-        runs = isinstance(job, str) and job in state.running
-        state.find(job, "runs" if runs else "waits")
-        state.now = state.at(now)
-        held = job in state.later.held
-        state.forget(gone := state.free(job).request if runs else state.leave(job))
-        state.over(job)
-        state.later.over(state, gone, False, not held)
-        self._intervals.withdrawn(job)
-        if self._network is not None:
-            self._network.forgotten(job)
-
-    @recorded
-    def fail_node(self, node: str | int, *, replace: bool = False, now: float | None = None) -> tuple[str, ...]:
-        """Note that a node is down; return the jobs that ran there, which wait again.
-
-        Args:
-            node: its name or number.
-            replace: whether the next decision starts gangs on the GPUs that they keep elsewhere, and others for those
-                that they lost, where there are such: see `Decision.mends`.
-            now: as of `submit`.
-
-        Raises:
-            InstanceError: if there is no such node, or it is down already.
-        """
-        state = self._state
-        at = state.node(node)
-        if not state.up[at]:
-            raise InstanceError("node", f"{node!r} is down already")
-        state.now = state.at(now)
-        lost = tuple(sorted({*state.holders[at].values()}))
-        for name in lost:
-            ended = state.lose(name)
-            if replace:
-                state.mending.note(ended, at)
-        state.turn(at, False)
-        return lost
-
-    @recorded
-    def repair_node(self, node: str | int, *, now: float | None = None) -> None:
-        """Note that a node is up again.
-
-        Raises:
-            InstanceError: if there is no such node, or it is up.
-        """
-        state = self._state
-        at = state.node(node)
-        if state.up[at]:
-            raise InstanceError("node", f"{node!r} is up")
-        state.now = state.at(now)
-        state.turn(at, True)
-
-    @recorded
     def decide(self, deadline: float = 0.05, *, now: float | None = None) -> Decision:
         """Stop whoever should make room, and start whoever should start now.
 
@@ -523,7 +299,7 @@ class Scheduler(WindowCalls, ChangeCalls, GraceCalls, ConfigureCalls):
         self._explained[self._count] = explained(
             self._count, tier, names, starts.waits, scores, orders, considered, notes
         )
-        self._explained.pop(self._count - _KEEP, None)
+        self._explained.pop(self._count - KEPT, None)
         self._intervals.decided(state, [*starts.starts])
         took = time.perf_counter() - began
         state.note_freed((stop.job for stop in stopped), names)
@@ -540,47 +316,6 @@ class Scheduler(WindowCalls, ChangeCalls, GraceCalls, ConfigureCalls):
         state.later.tick(state)
         predict_again(state)
         state.look()
-
-    def defragment(
-        self, domain: Any = None, gang: GangJob | str | None = None, *, worth: float | None = None, seconds: float = 1.0
-    ) -> Moves | None:
-        """Return the cheapest moves of running jobs that free a domain, or make room for a gang; nothing is done yet.
-
-        Args:
-            domain: a node or several, by name or number, a group of the network, ``rack 2``, or a level, ``rack``: any
-                group of it. With a gang, where that is to be; by default anywhere.
-            gang: a job that waits, by name, or any other; with its fewest workers.
-            worth: GPU seconds of the room; there is no proposal that costs more.
-            seconds: of the machine's clock, for the search.
-
-        Returns:
-            `None` if there are no moves that make room, or they cost more.
-
-        Raises:
-            InstanceError: if an argument is wrong.
-        """
-        require_number(worth := plain(worth), "worth", optional=True)
-        require_number(seconds := plain(seconds), "seconds", positive=True)
-        from .moving.defragment import defragment
-
-        with kept(self._state):
-            return defragment(self._state, domain, gang, worth, seconds)
-
-    @recorded
-    def apply(self, moves: Moves, *, now: float | None = None) -> Decision:
-        """Carry out what `defragment` proposed: a decision whose stops are all among its starts, elsewhere.
-
-        Raises:
-            InstanceError: if it is not possible any more; nothing has changed then.
-        """
-        from .moving.migration import TIER, carry_out
-
-        began, state = time.perf_counter(), self._state
-        starts, stops, stopping = carry_out(state, self._watchdog, moves, state.at(now))
-        self._count += 1
-        self._explained[self._count] = explained(self._count, TIER, set(), {}, [], (), (), ())
-        took = time.perf_counter() - began
-        return Decision(self._count, state.now, starts, TIER, (), took, False, stops, (), stopping)
 
     def _think(self, stop: float) -> None:
         """Have the guard of a network compare, once a decision and before it, so that a log can have it do the same."""
@@ -641,58 +376,3 @@ class Scheduler(WindowCalls, ChangeCalls, GraceCalls, ConfigureCalls):
     def _own(self) -> Waits | str:
         """The scheduler's own rules, without a policy of the user's or a network."""
         return self._state.patient or ("hybrid" if self._state.settings.ahead else "heuristic")
-
-    def whatif(
-        self,
-        job: GangJob,
-        seconds: Seconds | TypedSeconds = None,
-        *,
-        together: bool | None = None,
-        price: Price = ...,
-        **terms: Unpack[TermFields],
-    ) -> WaitingJob:
-        """Return what `explain` would say of a job were it submitted now; it is not, and nothing changes.
-
-        Args:
-            job, seconds, together, price, terms: as of `submit`.
-
-        Raises:
-            InstanceError: as `submit` does.
-        """
-        twin = self._few({*self.waiting})
-        twin._intervals.load(self._intervals.save(), twin._state)
-        twin.submit(job, seconds, together=together, price=price, **terms)
-        told = twin.explain(job.name)
-        assert isinstance(told, WaitingJob)
-        return told
-
-    @overload
-    def explain(self, what: str) -> WaitingJob | RunsNow: ...
-    @overload
-    def explain(self, what: Decision | int) -> Explanation: ...
-    def explain(self, what: Decision | int | str) -> Explanation | WaitingJob | RunsNow:
-        """Return why a decision is as it is, why a job waits, or where it runs; to be printed, or read.
-
-        Of a decision, one of the last 64: candidates, scores, which tier decided, the bound, why not the others. Of a
-        job, by its name and whether or not a decision has been made since it came: what it needs and what is free, who
-        is before it, when it starts if nobody else comes, and what would let it start now. A policy of the user's own
-        or a network is not asked for that: the rule decides in its place. Of a running job: where it runs, since when,
-        how long still, and if it may be stopped.
-
-        Raises:
-            InstanceError: if it is no such decision, or no job that waits or runs.
-        """
-        if isinstance(what, str):
-            if what in self._state.running:
-                return RunsNow.of(self._state, what)
-            self._state.find(what, "waits")
-            return why_waits(self._state, what, self._waits.get(what), self._few, self._intervals)
-        number = what.number if isinstance(what, Decision) else plain(what)
-        if type(number) is not int or number not in self._explained:
-            raise InstanceError("what", f"{number!r} is not one of the last {_KEEP}, nor the name of a job")
-        found = self._explained[number]
-        if number == self._count and self._changes == self._state.changes and self._state.waiting:
-            # prices of the last decision that was asked for, a good start for those of now
-            self._worth = worth(self._state, self._worth)
-            found = dataclasses.replace(found, objective=self._worth.objective, bound=self._worth.bound)
-        return found

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Iterable, Mapping, Sequence
-from copy import copy
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from difflib import get_close_matches
-from heapq import heappop, heappush
-from math import inf, nextafter
 from sys import float_info
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import plain, require_number
@@ -20,23 +15,24 @@ from gangplan.instances.placement import Fleet, GangJob, SpeedModel
 from gangplan.instances.placement.proximity import Proximity
 from gangplan.instances.verify.actions import verify_start
 from gangplan.solvers.placement.online.capacity import Kind
-from gangplan.solvers.placement.online.evolved import Evolved, Sight, Waits
+from gangplan.solvers.placement.online.evolved import Sight, Waits
 from gangplan.solvers.placement.online.interference import LeastInterference
-from gangplan.solvers.placement.online.placer import ANY_MODEL, Placer
+from gangplan.solvers.placement.online.placer import Placer
 
 from .durations.predictor import Durations
 from .moving.mending import Mending
-from .queueing.accounts import Accounts, Amounts
+from .queueing.accounts import Accounts
 from .queueing.held_jobs import HeldJobs
-from .queueing.queue import Shape, WaitingQueue
+from .queueing.job_lines import JobLines
+from .queueing.queue import WaitingQueue
 from .queueing.request import Request
 from .queueing.sharing import Sharing
 from .settings import SchedulerSettings
 from .starting.bundles import Bundles, EmptyNodes
 from .starting.calendar import Calendar
-from .starting.gpu_types import as_placed, longest_of, slower_on, verify_terms
+from .starting.gpu_types import longest_of, verify_terms
 from .stopping.notices import Notices
-from .stopping.running_jobs import EXACT, Nodes, RunningJob, RunningJobs
+from .stopping.running_jobs import Nodes, RunningJob, RunningJobs
 from .trial import Trial
 
 if TYPE_CHECKING:
@@ -47,11 +43,9 @@ _DATE, _DECADE = 1e9, 3.16e8
 """Seconds since 1970 that are taken for a date; seconds of ten years."""
 RECENT = 1024
 """Jobs that are over whose names are remembered: longer ago, a name is new again."""
-COME = 4.0
-"""Jobs that wait for the GPUs of one that starts, by jobs that wait already."""
 
 
-class SchedulerState:
+class SchedulerState(JobLines):
     """What is so, and what is kept beside it so that a decision need not look at all of it.
 
     Attributes:
@@ -188,88 +182,6 @@ class SchedulerState:
             words = f"it {found}" if found else f"it is not known{_instead(name, where[state])}"
             raise InstanceError("job", f"{name!r} does not {state.removesuffix('s')}: {words}")
 
-    def placed(self, request: Request, degree: int) -> GangJob:
-        """Return the gang that the placer sees."""
-        key = request.name, degree
-        if key not in self._placed:
-            size = max(request.terms.group, self.bundle(request, degree) if request.together else 0)
-            self._placed[key] = as_placed(request, self._told(request.placed(degree, size)), degree)
-        return self._placed[key]
-
-    def resemble(self, name: str, like: Request) -> None:
-        """Have the placer see a job of this name as another one: quicker than to look at it."""
-        for degree in like.job.workers:
-            if gang := self._placed.get((like.name, degree)):
-                self._placed[name, degree] = renamed(gang, name)
-
-    def loose(self, request: Request) -> GangJob:
-        """Return the gang for the placer where it is known which GPUs it gets: bundles do not matter then."""
-        return self._told(request.seated)
-
-    def bundle(self, request: Request, degree: int, *, up: bool = True) -> int:
-        """Return how many workers stick together if they are to, 0 if so many never fit; see `Bundles.size`."""
-        gang = as_placed(request, self.loose(request), degree)
-        return self.bundles.size(gang, degree, request.terms.group, up=up)
-
-    def kind(self, request: Request, degree: int) -> tuple[Kind, EmptyNodes]:
-        """Return the kind of a bundle of so many workers, and the nodes that are up and may have one."""
-        key = request.name, degree
-        if key not in self._kinds:
-            gang = self.placed(request, degree)
-            self._kinds[key] = Kind.workers(gang), self.bundles.ground(gang)
-        return self._kinds[key]
-
-    def ground(self, request: Request, degree: int) -> EmptyNodes:
-        """Return the nodes that are up and may have a bundle of so many workers."""
-        return self.kind(request, degree)[1]
-
-    def _told(self, job: GangJob) -> GangJob:
-        """Return a gang without its model where models make no difference."""
-        return job if self.speeds else replace(job, model=ANY_MODEL)
-
-    def holds(self, request: Request, degree: int) -> int:
-        """Return how many GPUs it keeps from others with so many workers: whole nodes if it takes several."""
-        job = self.placed(request, degree)
-        return job.workers[0] * job.worker.grants
-
-    def degrees(self, request: Request) -> Sequence[int]:
-        """Return the numbers of workers to try, the best first: soon done, and with few GPU seconds.
-
-        A GPU that it holds for a second is a second less for those who wait, and for those who come meanwhile, here
-        counted as `COME` times as many.
-        """
-        degrees = request.job.workers
-        if len(degrees) == 1:
-            return degrees
-        others = COME * len(self.waiting) / max(1, self.gpus)
-        return sorted(degrees, key=lambda d: (self.lasts(request, d) * (1 + others * request.gpus(d)), d))
-
-    def slower(self, request: Request, degree: int, nodes: Nodes) -> float:
-        """Return how many times its seconds a job takes with so many workers on these GPUs."""
-        if not request.job.worker.gpu:
-            return 1.0
-        held = {node: len(gpus) for node, gpus in nodes.items()}
-        slow = 1.0 if self.places is None else self.places.slower(request.job.model, request.gpus(degree), held)
-        return slow * slower_on(request, degree, self.fleet, nodes) if request.types else slow
-
-    def least(self, request: Request, degree: int, *, now: bool = True) -> float:
-        """Return how many times its seconds a job takes at its best place if nobody is there.
-
-        Args:
-            request: the job.
-            degree: how many workers.
-            now: whether workers are together and only nodes that are up count; else it is always the same.
-        """
-        if self.places is None or not request.job.worker.gpu:
-            return 1.0
-        loose = None if now else replace(self.loose(request), workers=(degree,))
-        gang = self.placed(request, degree) if loose is None else as_placed(request, loose, degree)
-        return self.places.least(gang, request.job.model, request.gpus(degree), now)
-
-    def lasts(self, request: Request, degree: int) -> float:
-        """Return the seconds that a job is expected to run at its best place."""
-        return request.lasts(degree, self.least(request, degree))
-
     def due_from(self, since: float, request: Request) -> float:
         """Return when a job is due that may wait since then: by its longest seconds, or its largest work if unknown."""
         return min(since + self.settings.due_after(longest_of(request)), float_info.max)
@@ -281,92 +193,6 @@ class SchedulerState:
     def delay(self, jobs: Iterable[RunningJob]) -> float:
         """Return the longest grace of jobs, but of those that were told to stop before."""
         return max((self.grace(job.request) for job in jobs if job.price is not None), default=0.0)
-
-    def hopes(self, request: Request, degree: int, slower: float) -> bool:
-        """Return whether a job waits for a place that is less slow, as its rule has it; who is due never does."""
-        if self.patient is None or not self.running or request.due <= self.now:
-            return False
-        least = self.least(request, degree)
-        return bool(slower > self.most(least, request.gpus(degree), request.lasts(degree), self.now - request.submit))
-
-    def most(self, least: float, gpus: int, seconds: Any, waited: Any) -> Any:
-        """Return the largest slowdown with which a job starts by the rule, see `Evolved.most`."""
-        rule = self.patient
-        if isinstance(rule, Evolved):
-            return rule.most(least, gpus, seconds, waited, self.sight)
-        return np.inf if rule is None else rule.most(least)
-
-    def look(self) -> None:
-        """Have the rule see the cluster as it is, and put jobs into order by that."""
-        if isinstance(self.patient, Evolved):
-            self.sight = Sight.of(len(self.waiting), len(self.running), self.running.logs / EXACT)
-            self.queue.order = self.settings.order + self.patient.order(self.sight)
-
-    def asks(self, request: Request, degree: int) -> Amounts:
-        """Return what it keeps from others with so many workers, of what queues share."""
-        gang = self.placed(request, degree)
-        return tuple(gang.workers[0] * need for need in self.kind(request, degree)[0].need[:3])
-
-    def borrows(self, request: Request) -> bool:
-        """Return whether a job takes its queue and all above it over their guarantees, with its fewest workers."""
-        accounts, degree = self.accounts, request.job.workers[0]
-        return bool(self.sharing.queues) and accounts.borrows(accounts.leaf(request.terms), self.asks(request, degree))
-
-    def refuses(self, request: Request, degree: int, gone: Iterable[RunningJob] = ()) -> str | None:
-        """Return which limit of its user or queue keeps a job from starting once some are gone, in words."""
-        if not self.accounts.bounded:
-            return None
-        with self.accounts.without((x.request.terms, self.used(x.name)) for x in gone):
-            return self.accounts.refuses(request.terms, self.asks(request, degree))
-
-    def used(self, name: str) -> list[int]:
-        """Return what a running job holds of what queues share."""
-        return [int(x) for x in self.placer.uses(name)[1][:3].sum(axis=1)]
-
-    def _count(self) -> None:
-        """Tell the accounts what there is, and is up."""
-        whole = self.placer.whole[:3]
-        self.accounts.capacity(whole.sum(axis=1).tolist(), (whole * self.up).sum(axis=1).tolist())
-
-    def age(self) -> None:
-        """Have jobs that are long past their due time count as of a higher class, unless all were alike so far."""
-        aging = self.sharing.aging
-        while aging is not None and not self.alike and self._aging and self._aging[0][0] <= self.now:
-            _, serial, name = heappop(self._aging)
-            if name in self.waiting and self.waiting[name].serial == serial:
-                self._reline([name])
-
-    def wake(self) -> float | None:
-        """Return when a job that waits, or one that may stop for it, next counts otherwise; `None` if none does.
-
-        A waiting job becomes due or older. A running one may be stopped, ran for the most that it should, or longer
-        than expected, and then twice as long.
-        """
-        if not self.waiting:
-            return None
-        (end, since, _, settled, *_), ready = self.running.table()[0], self.running.standing()[0]
-        now, most, aging = self.now, self.sharing.most_run or inf, inf if self.alike else self.sharing.aging or inf
-        due = np.fromiter((request.due for request in self.waiting.values()), float, len(self.waiting))
-        with np.errstate(all="ignore"):  # of the largest and the least numbers
-            older = np.where(due > now, due, np.maximum(due + ((now - due) // aging + 1) * aging, nextafter(now, inf)))
-            turn = np.where(since + most - since < most, np.nextafter(since + most, inf), since + most)
-            late = np.where(end >= now, np.nextafter(end, inf), 2 * now - since)
-            stop = np.maximum([settled, ready], np.nextafter(since, inf))
-        each = np.concatenate([older, turn, late, *stop, [self.running.older()]])
-        each = each[(each > now) & (each < float_info.max)]
-        return float(each.min()) if len(each) else None
-
-    def _level(self, request: Request) -> int:
-        """Return the class of a waiting job with what it gained by waiting; note when it gains more."""
-        level, aging, gained = request.terms.priority, self.sharing.aging, 0
-        if aging is None:
-            return level
-        if not self.alike:
-            gained = int(min(max(0.0, (self.now - request.due) // aging), 2.0**62))
-        then = max(request.due + (gained + 1) * aging, nextafter(self.now, inf))  # later than now, rounded or not
-        if then < float_info.max:
-            heappush(self._aging, (then, request.serial, request.name))
-        return level + gained
 
     def forget(self, request: Request) -> None:
         """Forget what was kept of a job."""
@@ -386,58 +212,6 @@ class SchedulerState:
         self.freed.update(dict.fromkeys(stops, self.now))
         for name in starts:
             self.freed.pop(name, None)
-
-    def wait(self, request: Request) -> None:
-        """Put a job into the queue."""
-        self.changes += 1
-        self.waiting[request.name] = request
-        self.alike = self.alike and not request.terms.priority
-        self.light += not request.job.worker.gpu
-        self._line(request)
-
-    def _line(self, request: Request) -> None:
-        """Put a job that waits into its line."""
-        job, degree = request.job, request.job.workers[-1]
-        kind, calm = Kind.workers(self.placed(request, degree)), "" if request.terms.preempts else "stops nobody"
-        alone = job.name if job.apart else calm
-        intensity = 0.0 if self.places is None else self.places.proximity.slowdown(job.model, 1.0) - 1
-        whom = self.calendar.whom(request)
-        group = self.accounts.group(request.terms, self._level(request))
-        asks = self.asks(request, job.workers[0]) if self.sharing.queues else ()
-        gpus = request.gpus(degree) or 1
-        shape = Shape(kind, job.workers, gpus, request.together, alone, intensity, whom, group, asks)
-        self.queue.add(request, shape, self._key(request))
-        self.due.add(request, shape, request.due)
-
-    def _key(self, request: Request) -> float:
-        """Return the seconds by which a waiting job goes in its line."""
-        degree = request.job.workers[-1]
-        slow = 1.0 if self.places is None or self.patient is None else self.least(request, degree, now=False)
-        return request.counts(degree) * (slow**self.patient.slowdown if self.patient else 1.0)
-
-    def place(self, request: Request) -> tuple[float, ...]:
-        """Return the place of a waiting job among those that are due: classes come first, then times."""
-        return -self.due.place(request.name)[0].group.level, request.due, request.serial
-
-    def estimate(self, request: Request) -> None:
-        """Have a waiting job be expected to last otherwise; it is due when it was."""
-        shape, _ = self.queue.place(request.name)
-        self.queue.remove(request.name)
-        self.waiting[request.name] = request
-        self.queue.add(request, shape, self._key(request))
-
-    def leave(self, name: str) -> Request:
-        """Take a job out of the queue and return it."""
-        self.changes += 1
-        if name in self.later.held:
-            return self.later.drop(name)
-        self.queue.remove(name)
-        self.due.remove(name)
-        self.promises.pop(name, None)
-        self.notices.claims.pop(name, None)
-        request = self.waiting.pop(name)
-        self.light -= not request.job.worker.gpu
-        return request
 
     @property
     def open(self) -> bool:
@@ -497,12 +271,6 @@ class SchedulerState:
         """Return a transaction: what is done by it is taken back unless it is kept."""
         return Trial(self)
 
-    def _pay(self, job: RunningJob, used: np.ndarray, sign: int) -> None:
-        """Tell the accounts what a job holds from now on, or no longer, int64 (4, nodes)."""
-        if self.accounts.kept:
-            self.accounts.now = self.now
-            self.accounts.hold(job.request.terms, used[:3].sum(axis=1).tolist(), sign)
-
     def turn(self, node: int, up: bool) -> None:
         """Have a node, on which nobody is, be up or down."""
         self.up[node] = up
@@ -527,13 +295,6 @@ class SchedulerState:
             if (Kind.workers(self.placed(first, degrees[-1])), asks) != (shape.kind, shape.asks):
                 self._reline(names)
 
-    def _reline(self, names: Iterable[str]) -> None:
-        """Put jobs into the lines to which they belong now."""
-        for name in names:
-            self.queue.remove(name)
-            self.due.remove(name)
-            self._line(self.waiting[name])
-
     def alter(self, job: RunningJob) -> None:
         """Have a running job be another one on the same nodes."""
         used = self.placer.uses(job.name)[1]
@@ -542,12 +303,6 @@ class SchedulerState:
         self._pay(job, used, 1)
         self.alike = self.alike and not job.request.terms.priority
         self.running.change(job, self.accounts.leaf(job.request.terms), self.now)
-
-    def closing(self) -> None:
-        """Note that there are other windows than before: jobs that one lets in have a line of their own."""
-        self.changes += 1
-        for shape, names in self.queue.lines():
-            self._reline(name for name in names if self.calendar.whom(self.waiting[name]) != shape.whom)
 
     def wrong(self, request: Request, degree: int, nodes: Nodes) -> list[str]:
         """Return what the verifier has against a start."""
@@ -563,13 +318,6 @@ class SchedulerState:
     def named(self, nodes: Nodes) -> dict[str, tuple[int, ...]]:
         """Return GPUs by name of the node."""
         return {self.fleet.names[node]: tuple(gpus) for node, gpus in nodes.items()}
-
-
-def renamed(job: GangJob, name: str) -> GangJob:
-    """Return a gang with another name, not checked again."""
-    other = copy(job)
-    object.__setattr__(other, "name", name)
-    return other
 
 
 def _instead(name: object, known: Mapping[str, object]) -> str:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import inf
+from math import inf, nextafter
+from sys import float_info
+
+import numpy as np
 
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import plain, require_counts, require_number
@@ -43,7 +46,7 @@ class WindowCalls:
         """
         state = self._state
         rooms = state.later.wake(), state.calendar.wake(state.now), state.notices.wake(state.now)
-        times = (*rooms, state.wake())
+        times = (*rooms, _next_count(state))
         return min((time for time in times if time is not None), default=None)
 
     @recorded
@@ -146,6 +149,27 @@ class WindowCalls:
         ends = {i: max((left[name] for name in {*state.holders[i].values()}), default=0.0) for i in free}
         free.sort(key=lambda i: (max(ends[i], begin - now), i))
         return tuple(state.fleet.names[i] for i in sorted(free[:count]))
+
+
+def _next_count(state: SchedulerState) -> float | None:
+    """Return when a job that waits, or one that may stop for it, next counts otherwise; `None` if none does.
+
+    A waiting job becomes due or older. A running one may be stopped, ran for the most that it should, or longer
+    than expected, and then twice as long.
+    """
+    if not state.waiting:
+        return None
+    (end, since, _, settled, *_), ready = state.running.table()[0], state.running.standing()[0]
+    now, most, aging = state.now, state.sharing.most_run or inf, inf if state.alike else state.sharing.aging or inf
+    due = np.fromiter((request.due for request in state.waiting.values()), float, len(state.waiting))
+    with np.errstate(all="ignore"):  # of the largest and the least numbers
+        older = np.where(due > now, due, np.maximum(due + ((now - due) // aging + 1) * aging, nextafter(now, inf)))
+        turn = np.where(since + most - since < most, np.nextafter(since + most, inf), since + most)
+        late = np.where(end >= now, np.nextafter(end, inf), 2 * now - since)
+        stop = np.maximum([settled, ready], np.nextafter(since, inf))
+    each = np.concatenate([older, turn, late, *stop, [state.running.older()]])
+    each = each[(each > now) & (each < float_info.max)]
+    return float(each.min()) if len(each) else None
 
 
 def _span(

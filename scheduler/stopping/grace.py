@@ -22,8 +22,9 @@ from ..journal.write import recorded
 from ..queueing.request import Request
 from ..queueing.terms import Terms
 from ..starting.gpu_types import below_zero
+from ..starting.placed_jobs import renamed
 from ..starting.starts import StartRound
-from ..state import SchedulerState, renamed
+from ..state import SchedulerState
 from ..trial import OTHER, Trial
 from .notices import Claim, Stopping
 from .running_jobs import Nodes, RunningJob

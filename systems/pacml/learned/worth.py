@@ -268,7 +268,8 @@ def _played(t: Teacher, ahead: DegreeDecision, d: DegreeDecision, choice: Int, f
 
 def _arrivals(time: Float, gap: Float) -> Int:
     """Return how many arrivals it takes until a time has passed."""
-    return cast(Int, max(0.0, min(FAR, ceil(time / gap - EPSILON))))
+    arrivals: Int = cast(Int, max(0.0, min(FAR, ceil(time / gap - EPSILON))))
+    return arrivals
 
 
 def _hindsight(p: Plans, k: Int, gap: Float, kind: Int, out: Floats) -> None:
