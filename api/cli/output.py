@@ -158,9 +158,8 @@ def progress(doing: str) -> Iterator[Callable[[float], None]]:
     from rich.console import Console
     from rich.progress import Progress
 
-    with Progress(
-        console=Console(stderr=True), disable=AS_JSON.get() or not sys.stderr.isatty(), transient=True
-    ) as bar:
+    quiet = AS_JSON.get() or not sys.stderr.isatty()
+    with Progress(console=Console(stderr=True), disable=quiet, transient=True) as bar:
         task = bar.add_task(doing, total=1.0)
         yield lambda share: bar.update(task, completed=share)
 

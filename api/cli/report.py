@@ -16,12 +16,12 @@ from gangplan.instances.layout.problem import LayoutPlan, LayoutProblem
 from gangplan.instances.pipeline import PipelinePlan, PipelineProblem
 from gangplan.instances.placement import PlacementPlan, PlacementProblem
 from gangplan.instances.quantities import counted, quantity, scale
-from gangplan.instances.schedule import SchedulePlan, ScheduleProblem, total
+from gangplan.instances.schedule import SchedulePlan, ScheduleProblem
 from gangplan.instances.verify import LayoutVerdict, PipelineVerdict, PlacementVerdict, ScheduleVerdict
 from gangplan.instances.verify.stages import nesting
 from gangplan.solvers import Result
 
-from ..units import amount, column, in_unit, percent, time_unit
+from ..units import amount, column, in_unit, percent, time_unit, utilisation
 from .output import facts, table_of
 
 ROWS = 64
@@ -270,16 +270,6 @@ def _schedule(problem: ScheduleProblem, plan: SchedulePlan, verdict: ScheduleVer
     rest = (
         f"{later} jobs that start later are not shown" * (later > 0),
         f"{out} jobs are left out" * (out > 0),
-        f"GPUs are in use {percent(utilisation(problem, plan, verdict))} of the time to the last completion",
+        f"GPUs are in use {percent(utilisation(problem, plan, verdict.finish))} of the time to the last completion",
     )
     return columns, 2, "; ".join(filter(None, rest))
-
-
-def utilisation(problem: ScheduleProblem, plan: SchedulePlan, verdict: ScheduleVerdict) -> float:
-    """Return the share of the GPU-seconds from 0 to the last completion that are in use."""
-    used = sum(
-        problem.jobs[j].degrees[plan.degree[j]] * problem.jobs[j].durations[plan.degree[j]]
-        for j in np.flatnonzero(plan.degree >= 0).tolist()
-    )
-    last = float(np.nanmax(verdict.finish)) if (plan.degree >= 0).any() else 0.0
-    return used / (last * total(problem.capacity)) if last else 0.0

@@ -109,11 +109,8 @@ def frontier_scene(rows: Sequence[Mapping[str, Any]], title: str, published: Seq
     factor, unit = scale(most, rows[0]["unit"])
     panel = Panel("frontier", Axis(0, 1.05 * most / factor, f"memory of a device, {unit}", grid=True),
                   Axis(0, 1.08 * high or 1.0, "bubble, % of the step", grid=True), (), height=3.6)  # fmt: skip
-    keys = [
-        Key("best plan: filled if proved", (FEW[0],), "line"),
-        Key("bound", look="dash"),
-        Key("published", (FEW[1],), "D"),
-    ]
+    keys = [Key("best plan: filled if proved", (FEW[0],), "line"), Key("bound", look="dash")]
+    keys.append(Key("published", (FEW[1],), "D"))
     at = [np.array([[x["capacity"] / factor, 100 * x["bubble"]]]) for x in rows]
     proved = [x["proved"] and "claimed" not in x["standing"] for x in rows]
     texts = [

@@ -12,6 +12,7 @@ from gangplan.instances.schedule import NodePool, SchedulePlan, ScheduleProblem,
 from gangplan.instances.workload import Workload
 from gangplan.simulator.trace import Outcome
 
+from ..units import utilisation
 from .colours import BAND, INK, SHADE
 from .partition import Drawn
 from .scene import LEFT, RIGHT, Axis, Boxes, Dots, FloatArray, Key, Lines, Panel, Scene, names_in
@@ -57,9 +58,8 @@ def schedule_scene(entries: Sequence[Drawn]) -> Scene:
 def describe(entry: Drawn, objective: float, finish: FloatArray) -> str:
     """Return what a schedule is worth, in words."""
     problem, runs = entry.problem, entry.plan.degree >= 0
-    work = sum(problem.jobs[j].degrees[d] * problem.jobs[j].durations[d] for j, d in _chosen(entry.plan))
     last = float(np.nanmax(finish)) if runs.any() else 0.0
-    used = f"utilisation {work / (last * total(problem.capacity)):.1%} to {words(last)}" if last else ""
+    used = f"utilisation {utilisation(problem, entry.plan, finish):.1%} to {words(last)}" if last else ""
     left = f"{int((~runs).sum())} left out" if not runs.all() else ""
     return entry.worth(objective, left, used)
 

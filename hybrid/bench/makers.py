@@ -247,15 +247,11 @@ def graph(objective: str, family: str, *, kind: str, devices: int, seed: int = 0
     return made
 
 
+Sizes = Sequence[int]
+
+
 def random_graph(
-    objective: str,
-    family: str,
-    *,
-    kind: str,
-    ops: int,
-    seed: int = 0,
-    tree: Sequence[int] = (),
-    ramp: Sequence[int] = (),
+    objective: str, family: str, *, kind: str, ops: int, seed: int = 0, tree: Sizes = (), ramp: Sizes = ()
 ) -> Problem:
     """Make a random graph of at most `ops` ops on two to eight devices, on a fat tree, or on a RAMP cluster.
 
