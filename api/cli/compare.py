@@ -108,8 +108,7 @@ def _candidates(paths: list[str], instance: str, given: options.Given) -> Iterat
         notes = options.foreign(plan, key)
         # what was proved of another problem says nothing of this one
         own = {name: claim for name, claim in claims.items() if not (notes and name in PROVED)}
-        label = stem if stems.count(stem) == 1 else path
-        yield Candidate(path, label, known[key], key, plan, own, tuple(notes))
+        yield Candidate(path, stem if stems.count(stem) == 1 else path, known[key], key, plan, own, tuple(notes))
 
 
 def _choices(instance: str, objective: str, given: options.Given) -> dict[str, Any]:
@@ -240,8 +239,7 @@ def _differences(problem: Any, first: Places, other: Places) -> tuple[int, int]:
     taken: tuple[set[tuple[int, ...]], set[tuple[int, ...]]] = (set(), set())
     kept = 0
     for (a, b), count in sorted(shared.items(), key=lambda item: (-item[1], item[0])):
-        alike = sorted(type_of[list(a)]) == sorted(type_of[list(b)])
-        if alike and a not in taken[0] and b not in taken[1]:
+        if sorted(type_of[list(a)]) == sorted(type_of[list(b)]) and a not in taken[0] and b not in taken[1]:
             taken[0].add(a)
             taken[1].add(b)
             kept += count

@@ -96,8 +96,7 @@ def plan_blocks(problem: Any, plan: Any, verdict: Any) -> tuple[Any, ...]:
     """Return the table of a feasible plan, of its devices, of its stages or of its jobs, and a line on the rest."""
     kinds: dict[str, Any] = {"schedule": _schedule, "placement": _placement, "stages": _stages, "layout": _layout}
     kinds["pipeline"] = _pipeline
-    describe = kinds.get(problem.objective, _devices)
-    columns, left, rest = describe(problem, plan, verdict)
+    columns, left, rest = kinds.get(problem.objective, _devices)(problem, plan, verdict)
     return table_of(columns, left), rest
 
 
@@ -213,8 +212,7 @@ def _worth(problem: StagesProblem, plan: StagesPlan, verdict: Verdict) -> list[s
     lines = []
     if objective > 0 and np.isfinite(one):
         lines.append(f"{one / objective:.4g} times as fast as one device, which takes {quantity(one, unit)}")
-    load = float(verdict.load.max())
-    if objective > load * (1 + 1e-9):
+    if objective > float(verdict.load.max()) * (1 + 1e-9):
         lines.append(f"moving activations between stages takes longest: {quantity(objective, unit)} per pass")
     idle = int((plan.serves < 0).sum())
     if idle:

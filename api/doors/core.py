@@ -114,8 +114,7 @@ class Core:
     def _told(self, name: str, row: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         """Return what an event is answered by, and what is beside the answer."""
         if name == "decide":
-            decision = call(self.scheduler, row)
-            data = decision.as_dict()
+            data = call(self.scheduler, row).as_dict()
             return data, {"seconds": data.pop("seconds")}
         if name not in QUESTIONS:
             if name in _JOBS:

@@ -105,8 +105,7 @@ def _frames(layout: Layout, scale: float) -> Panel:
     axes = Axis(-0.05, layout.width + 0.05), Axis(layout.height + 0.05, -0.05)
     panel = Panel("cluster", *axes, (), left=0.2, width=width, height=height, below=0.1, bare=True)
     groups = layout.groups[:-1] if len(layout.groups) > 1 else layout.groups
-    line = 0.8 if scale * DPI > DETAIL else 0.4
-    frames = [Boxes(box, "", edge="#9aa3ad", line=line) for box in groups]
+    frames = [Boxes(box, "", edge="#9aa3ad", line=0.8 if scale * DPI > DETAIL else 0.4) for box in groups]
     return panel.add(*frames, Boxes(layout.units, "#f7f8fa", edge=PALE))
 
 

@@ -131,5 +131,4 @@ def frontier_scene(rows: Sequence[Mapping[str, Any]], title: str, published: Seq
             Dots(np.array([x[:2] for x in known]), FEW[1], 8.0, "D", "#ffffff", [x[2] for x in known], "published"),
             Words.of([(x + shift, y + 0.03 * high, name, 9.0, INK) for x, y, name in known], "left"),
         )
-    told = f"{sum(proved)} of {len(rows)} amounts of memory proved"
-    return Scene(title, told, [[replace(panel, keys=keys)]])
+    return Scene(title, f"{sum(proved)} of {len(rows)} amounts of memory proved", [[replace(panel, keys=keys)]])

@@ -275,5 +275,4 @@ def fleet_with(nodes: Sequence[KubeNode], rows: Mapping[str, BoolArray], room: M
     """
     gpus, cpu, memory = ([room[x.name][k] for x in nodes] for k in range(3))
     names, topology = tuple(x.name for x in nodes), racks_of([x.rack for x in nodes])
-    types = [x.product for x in nodes]
-    return fleet_of(types, rows, names=names, gpus=gpus, cpu=cpu, memory=memory, topology=topology)
+    return fleet_of([x.product for x in nodes], rows, names=names, gpus=gpus, cpu=cpu, memory=memory, topology=topology)
