@@ -6,8 +6,12 @@ from collections.abc import Iterable, Mapping
 from math import floor, isfinite, log10
 from typing import Any
 
+import numpy as np
+
 from gangplan.instances import GraphProblem
+from gangplan.instances.arrays import FloatArray
 from gangplan.instances.quantities import quantity, scale, short
+from gangplan.instances.schedule import SchedulePlan, ScheduleProblem, total
 
 SLOWEST_LINK = 1e3
 """Bytes/s. Files that state transfers as times, in a unit they do not name, are kept as bytes over a link of 1."""
@@ -86,3 +90,10 @@ def words(problem: GraphProblem) -> str:
     """Return the kind of a problem in words: its objective and what sets it apart among its kind."""
     contention = ", with contention" if getattr(problem, "contention", False) else ""
     return f"{problem.objective}{', ' if problem.variant else ''}{problem.variant}{contention}"
+
+
+def utilisation(problem: ScheduleProblem, plan: SchedulePlan, finish: FloatArray) -> float:
+    """Return the share of the GPU-seconds from 0 to the last of some completions, NaN of who is left out, in use."""
+    runs = [(problem.jobs[j], d) for j, d in enumerate(plan.degree.tolist()) if d >= 0]
+    last = float(np.nanmax(finish)) if runs else 0.0
+    return sum(job.degrees[d] * job.durations[d] for job, d in runs) / (last * total(problem.capacity)) if last else 0.0

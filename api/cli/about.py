@@ -33,10 +33,7 @@ def methods(objective: Annotated[str | None, "throughput, step, ...  [default: a
     from gangplan.hybrid.table import named
 
     found: dict[str, dict[str, Any]] = {
-        x: {
-            name: {"variants": list(suite(x).variants_of(method)), "exact": method.exact}
-            for name, method in named(x).items()
-        }
+        x: {name: {"variants": [*suite(x).variants_of(m)], "exact": m.exact} for name, m in named(x).items()}
         for x in ([objective] if objective else OBJECTIVES)
     }
     rows = []

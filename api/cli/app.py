@@ -35,13 +35,11 @@ class Help(TyperCommand):
                 raise InstanceError(max(x.opts, key=len), "is empty")
             if count > 1 and not x.multiple:
                 raise InstanceError(max(x.opts, key=len), f"is given {count} times, and only one counts")
-        rest: list[str] = super().parse_args(ctx, args)
-        return rest
+        return list(super().parse_args(ctx, args))
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Return what follows the command's name."""
-        arguments = [x.metavar for x in self.params if x.param_type_name == "argument"]
-        return ["[OPTIONS]", *(f"{x}" for x in arguments)]
+        return ["[OPTIONS]", *(f"{x.metavar}" for x in self.params if x.param_type_name == "argument")]
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write arguments and options, by the group they are given."""
@@ -68,8 +66,7 @@ class Help(TyperCommand):
 def made_of(name: str, function: Callable[..., Any], example: str = "", asked: Sequence[Parameter] = ()) -> Any:
     """Return a function as a command, see `declared`; `example` is what follows its whole name in a call of it."""
     app = typer.Typer(add_completion=False, rich_markup_mode=None)
-    epilog = f"{name} {example}".rstrip()
-    app.command(name.rpartition(" ")[2], cls=Help, epilog=epilog)(declared(function, asked))
+    app.command(name.rpartition(" ")[2], cls=Help, epilog=f"{name} {example}".rstrip())(declared(function, asked))
     return typer.main.get_command(app)
 
 

@@ -15,16 +15,7 @@ from gangplan.hybrid.bench.passes import FELL, run_pass
 from gangplan.hybrid.bench.rows import ONLINE, read_rows
 from gangplan.hybrid.bench.run import run as run_all
 from gangplan.hybrid.bench.submit import submit_bound, submit_plan
-from gangplan.hybrid.bench.suite import (
-    INSTANCES,
-    SIZES,
-    Instance,
-    from_file,
-    make,
-    read_manifest,
-    suite,
-    write_manifest,
-)
+from gangplan.hybrid.bench.suite import SET_FILE, SIZES, Instance, from_file, make, read_manifest, suite, write_manifest
 from gangplan.hybrid.bench.suite import held_out as redraw
 from gangplan.hybrid.bench.task import BenchSettings
 from gangplan.instances import InstanceError, dump
@@ -137,7 +128,7 @@ def generate(
         wanted = [x for x in wanted if x.objective != ONLINE]
     wanted = [x if seed is None else redraw(x, seed) for x in wanted]
     place = _write_problems(wanted, Path(folder) / "instances")
-    write_manifest(wanted, Path(folder) / INSTANCES)
+    write_manifest(wanted, Path(folder) / SET_FILE)
     kind = "as in the manifest" if seed is None else f"held out, seed {seed}"
     emit_blocks(f"{place}: {len(wanted)} problems, {kind}")
 
@@ -259,19 +250,15 @@ def verify(
 
     Instances are generated anew. Exit code: 0 if all hold, 1 if not, with the names.
     """
-    every = chosen.of(name, None if ledger is None else Path(ledger))
-    found = [x for x in every if x.objective != ONLINE]
+    found = [x for x in chosen.of(name, None if ledger is None else Path(ledger)) if x.objective != ONLINE]
     records = read_library(LIBRARY if library is None else Path(library))
     with progress(f"checking {len(found)} instances") as bar:
         checks = check_all(found, records, jobs, bar, inf if longest is None else longest)
     failed = [x for x in checks if x.failed]
     lines = [f"{x.instance}: plan {x.plan}; certificate {x.certificate}" for x in failed]
     left = [f"certificate left out: {x.instance}" for x in checks if x.certificate == "left out"]
-    seconds = sum(x.seconds for x in checks)
-    last = f"{len(checks)} instances, {len(failed)} failed; {seconds:.0f} s of checks"
-    own = {
-        name: [x for x in checks if name in (x.objective, "all")] for name in [*{x.objective: 0 for x in checks}, "all"]
-    }
+    last = f"{len(checks)} instances, {len(failed)} failed; {sum(x.seconds for x in checks):.0f} s of checks"
+    own = {of: [x for x in checks if of in (x.objective, "all")] for of in [*{x.objective: 0 for x in checks}, "all"]}
     counts = [(name, *(f"{sum(map(of, some))}" for of in COUNTED.values())) for name, some in own.items()]
     words = "\n".join([*left, *lines, last])
     return tell([asdict(x) for x in checks], table(("objective", *COUNTED), counts), words, code=1 if failed else 0)

@@ -15,7 +15,7 @@ import numpy as np
 
 from gangplan.hybrid.bench import statistics
 from gangplan.hybrid.bench.rows import FAILED, ONLINE, BenchRow, read_rows
-from gangplan.hybrid.bench.statistics import Results, grouped, interval
+from gangplan.hybrid.bench.statistics import Results, exponent, grouped, interval, paired
 from gangplan.hybrid.bench.suite import Instance
 from gangplan.instances.arrays import FloatArray
 from gangplan.instances.errors import InstanceError
@@ -26,6 +26,10 @@ from ..plot.html import document, table
 from ..plot.scene import Axis, Key, Lines, Panel, Scene
 from ..plot.simulation import steps
 from ..plot.svg import draw
+
+Rows = Sequence[BenchRow]
+FIRST = "auto"
+"""The method that the others are compared with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +46,7 @@ class ReportSection:
     below: str = ""
 
 
-def write_report(
-    folder: Path, known: Sequence[Instance], *, first: str = "auto", short: Path | None = None
-) -> tuple[Path, Path]:
+def write_report(folder: Path, known: Sequence[Instance], *, short: Path | None = None) -> tuple[Path, Path]:
     """Write ``report.md``, its pictures and ``report.html`` into the folder of a run; return the two paths.
 
     Folder ``tables`` has each table as CSV and LaTeX; pictures are PDF too where matplotlib is installed.
@@ -52,7 +54,6 @@ def write_report(
     Args:
         folder: of the rows.
         known: the instances with the best that is known of them.
-        first: the method that the others are compared with.
         short: where a short report goes too, of the longest deadline, its pictures beside it.
     """
     rows = read_rows(folder)
@@ -61,14 +62,14 @@ def write_report(
         raise InstanceError(
             "folder", "has no row of an instance with a plan: begin with gangplan bench run", str(folder)
         )
-    parts = list(sections(results, rows, first))
+    parts = list(sections(results, rows))
     page, markdown = folder / "report.html", folder / "report.md"
     files = {markdown: _markdown(parts)} | {folder / f"{x.name}.svg": x.picture for x in parts if x.picture}
     for end, text_of in (("csv", _csv), ("tex", _tex)):
         files |= {folder / "tables" / f"{x.name}.{end}": text_of(x) for x in parts if x.lines}
     if short is not None:
         last = replace(results, rows=tuple(results.at(results.deadlines[-1])))
-        brief = [replace(x, name=f"{short.stem}-{x.name}") for x in sections(last, rows, first) if x.brief]
+        brief = [replace(x, name=f"{short.stem}-{x.name}") for x in sections(last, rows) if x.brief]
         files |= {short: _markdown(brief)} | {short.with_name(f"{x.name}.svg"): x.picture for x in brief if x.picture}
     written = {page: _html(parts)} | {path: text.encode() for path, text in files.items()}
     with suppress(ImportError):
@@ -79,7 +80,7 @@ def write_report(
     return markdown, page
 
 
-def sections(results: Results, rows: Sequence[BenchRow], first: str) -> Iterator[ReportSection]:
+def sections(results: Results, rows: Rows) -> Iterator[ReportSection]:
     """Yield the sections."""
     longest = results.deadlines[-1]
     last, at = results.at(longest), f"at {longest:g} s"
@@ -101,11 +102,7 @@ def sections(results: Results, rows: Sequence[BenchRow], first: str) -> Iterator
         title, head = f"Anytime curves to {longest:g} s", (*by, "primal integral")
         yield ReportSection("anytime", title, words, head, lines, anytime(solved, longest))
     by_topic = grouped(last, lambda row: row.topic)
-    pairs = {
-        (topic, method): found
-        for topic, own in by_topic.items()
-        for method, found in statistics.paired(results, own, first).items()
-    }
+    pairs = {(of, method): x for of, own in by_topic.items() for method, x in paired(results, own, FIRST).items()}
     holm = statistics.holm({key: p for key, (*_, p) in pairs.items()})
     lines = [
         (f"{topic}, {method}", str(n), f"{mean:+.2%}", f"{low:+.2%} to {high:+.2%}", f"{p:.3g}", f"{sure:.3g}", word)
@@ -114,26 +111,24 @@ def sections(results: Results, rows: Sequence[BenchRow], first: str) -> Iterator
         for word in ["open" if sure >= 0.05 else "better" if mean > 0 else "worse"]
     ]
     words = (
-        f"How much larger the gap of each method is than that of {first}: mean over instances, bootstrap interval, p "
+        f"How much larger the gap of each method is than that of {FIRST}: mean over instances, bootstrap interval, p "
         f"of a two-sided permutation test of paired signs, and p by Holm's correction for all {len(lines)} tests."
     )
-    head = (*by, "instances", "mean difference", "95% interval", "p", "p by Holm", f"{first} is")
+    head = (*by, "instances", "mean difference", "95% interval", "p", "p by Holm", f"{FIRST} is")
     yield ReportSection("paired", f"Paired tests {at}", words, head, lines)
     lines = [
         (f"{topic}, {method}", str(pairs), str(mine), str(theirs), f"{'≥ ' * (theirs < pairs)}{ratio:.3g}")
         for topic, own in by_topic.items()
-        for method, (pairs, mine, theirs, ratio) in statistics.times_longer(own, first).items()
+        for method, (pairs, mine, theirs, ratio) in statistics.times_longer(own, FIRST).items()
         if theirs
     ]
     words = (
-        f"How many times the processor seconds of {first} a method needs to claim an optimum: geometric mean over the "
+        f"How many times the processor seconds of {FIRST} a method needs to claim an optimum: geometric mean over the "
         "instances and seeds that both ran. To give up counts with the limit. Methods that claim none are left out."
     )
-    head = (*by, "pairs", f"{first} claims", "it claims", "times as long")
+    head = (*by, "pairs", f"{FIRST} claims", "it claims", "times as long")
     yield ReportSection("optima", f"Time to optima, at most {longest:g} s", words, head, lines, brief=True)
-    lines = _by_method(
-        results.rows, lambda own: (x := statistics.exponent(own)) and (str(x[0]), f"{x[1]:.2f}", f"{x[2]:.2f}")
-    )
+    lines = _by_method(results.rows, lambda own: (x := exponent(own)) and (str(x[0]), f"{x[1]:.2f}", f"{x[2]:.2f}"))
     words = "Seconds to a claimed optimum grow like n to this power, n being ops, jobs and nodes, or jobs."
     none = "No optimum was claimed on eight instances of sizes far enough apart."
     head = (*by, "optimal", "exponent", "standard error")
@@ -149,9 +144,7 @@ def sections(results: Results, rows: Sequence[BenchRow], first: str) -> Iterator
     yield _environment(rows)
 
 
-def _by_method(
-    rows: Sequence[BenchRow], cells: Callable[[list[BenchRow]], tuple[str, ...] | None]
-) -> list[tuple[str, ...]]:
+def _by_method(rows: Rows, cells: Callable[[list[BenchRow]], tuple[str, ...] | None]) -> list[tuple[str, ...]]:
     """Return a line for each method of each objective of which there is something to say."""
     every = grouped(rows, lambda row: (row.topic, row.method))
     return [(f"{topic}, {method}", *x) for (topic, method), own in every.items() if (x := cells(own))]
@@ -170,9 +163,7 @@ def _summary(results: Results) -> ReportSection:
         return f"{own[0].deadline:g}", str(count), *figures, f"{proved:.0%}", str(none)
 
     every = grouped(results.rows, lambda row: f"{row.topic}, {row.method}")
-    lines = [
-        (name, *cells(some)) for name, own in every.items() for some in grouped(own, lambda x: x.deadline).values()
-    ]
+    lines = [(name, *cells(x)) for name, own in every.items() for x in grouped(own, lambda row: row.deadline).values()]
     sets = ", ".join(f"{count} of the {name}" for name, count in Counter(_set(x) for x in known).items())
     words = (
         f"{len(known)} instances ({sets}), {sum(x.proved for x in known)} with a claimed optimum; {len(results.rows)} "
@@ -341,9 +332,7 @@ def _place(gap: FloatArray) -> FloatArray:
     return np.log10(np.maximum(gap, 10**_NONE))
 
 
-def _panels(
-    title: str, rows: Sequence[BenchRow], line: Callable[[Sequence[BenchRow]], FloatArray], x: Axis, y: Axis
-) -> str:
+def _panels(title: str, rows: Rows, line: Callable[[Rows], FloatArray], x: Axis, y: Axis) -> str:
     others, panels = iter(FEW * 4), list[Panel]()
     colours = {row.method: "#000000" if row.method == "auto" else "" for row in rows}
     colours = {method: colour or next(others) for method, colour in colours.items()}

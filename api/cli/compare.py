@@ -20,10 +20,9 @@ from gangplan.instances.schedule import SchedulePlan
 from gangplan.instances.verify import clock_cost
 from gangplan.solvers.run import OPTIMAL_GAP, relative_gap
 
-from ..units import objective_unit, percent, time_unit, words
+from ..units import objective_unit, percent, time_unit, utilisation, words
 from . import options
 from .output import Told, note, table, tell
-from .report import utilisation
 
 Places = list[tuple[int, ...]]
 """The devices that run each op: one, or all that serve its stage."""
@@ -57,11 +56,7 @@ class Candidate:
 
 PROVED = {"status", "objective", "bound", "gap"}
 """What a result claims of its problem."""
-OWN = {
-    "throughput": {"variant"},
-    "step": {"contention"},
-    "stages": {"activations", "recompute", "stashing", "memory_model", "degrees"},
-}
+OWN = {"throughput": "variant", "step": "contention", "stages": "activations recompute stashing memory_model degrees"}
 """Options that only problems of an objective have."""
 
 
@@ -98,7 +93,7 @@ def _candidates(paths: list[str], instance: str, given: options.Given) -> Iterat
     read = [options.read_result(path, Plan | SchedulePlan) for path in paths]
     objectives = [str(given.objective or objective_of(plan)) for plan, _ in read]
     for objective, names in OWN.items():
-        for name in sorted(names):
+        for name in sorted(names.split()):
             if (value := getattr(given, name)) is not None and objective not in objectives:
                 raise InstanceError(name, f"{value!r} applies to no plan: none is for {objective}")
     choices = {x: _choices(instance, x, given) for x in dict.fromkeys(objectives)}
@@ -113,13 +108,12 @@ def _candidates(paths: list[str], instance: str, given: options.Given) -> Iterat
         notes = options.foreign(plan, key)
         # what was proved of another problem says nothing of this one
         own = {name: claim for name, claim in claims.items() if not (notes and name in PROVED)}
-        label = stem if stems.count(stem) == 1 else path
-        yield Candidate(path, label, known[key], key, plan, own, tuple(notes))
+        yield Candidate(path, stem if stems.count(stem) == 1 else path, known[key], key, plan, own, tuple(notes))
 
 
 def _choices(instance: str, objective: str, given: options.Given) -> dict[str, Any]:
     """Return the problems by their content hash that plans for `objective` may be for, the file's own first."""
-    foreign = {name for other, names in OWN.items() if other != objective for name in names}
+    foreign = {name for other, names in OWN.items() if other != objective for name in names.split()}
     own = replace(given, objective=objective if objective in GRAPHS else given.objective, **dict.fromkeys(foreign))
     problem = options.problem(instance, own)
     found = [problem]
@@ -188,7 +182,7 @@ def _of_schedule(c: Candidate, verdict: Any) -> dict[str, Any]:
         data |= {"mean_jct": float((verdict.finish - release)[runs].mean())}
         data |= {"makespan": float(np.nanmax(verdict.finish))}
     if verdict.ok:
-        data |= {"left_out": int((~runs).sum()), "utilisation": utilisation(c.problem, c.plan, verdict)}
+        data |= {"left_out": int((~runs).sum()), "utilisation": utilisation(c.problem, c.plan, verdict.finish)}
     return data
 
 
@@ -245,8 +239,7 @@ def _differences(problem: Any, first: Places, other: Places) -> tuple[int, int]:
     taken: tuple[set[tuple[int, ...]], set[tuple[int, ...]]] = (set(), set())
     kept = 0
     for (a, b), count in sorted(shared.items(), key=lambda item: (-item[1], item[0])):
-        alike = sorted(type_of[list(a)]) == sorted(type_of[list(b)])
-        if alike and a not in taken[0] and b not in taken[1]:
+        if sorted(type_of[list(a)]) == sorted(type_of[list(b)]) and a not in taken[0] and b not in taken[1]:
             taken[0].add(a)
             taken[1].add(b)
             kept += count

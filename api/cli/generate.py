@@ -60,8 +60,7 @@ def _like(
 ) -> None:
     """Make jobs that arrive, ask for GPUs and last like those of a trace."""
     read = read_trace(trace, skip_bad=skip_bad).workload
-    model = fit_workload(read if queue is None else read.only(queue))
-    _write(model.draw(jobs, seed, load), out)
+    _write(fit_workload(read if queue is None else read.only(queue)).draw(jobs, seed, load), out)
 
 
 def _write(made: Any, out: str | None) -> None:

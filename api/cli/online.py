@@ -177,12 +177,8 @@ def kubernetes(
         if not host or not port.isdecimal():
             raise InstanceError("extender", f"{extender!r} is no HOST:PORT")
         serve(offers := Offers(), host, int(port))
-    loop = FollowLoop(
-        Server(client.ApiClient(configuration)),
-        Reconciler(lambda fleet: scheduler_with(settings or [], fleet, log)),
-        rules,
-        offers,
-    )
+    reconciler = Reconciler(lambda fleet: scheduler_with(settings or [], fleet, log))
+    loop = FollowLoop(Server(client.ApiClient(configuration)), reconciler, rules, offers)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, loop.end)
     emit(f"gangplan schedules pods at {configuration.host}")

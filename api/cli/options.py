@@ -68,9 +68,7 @@ def declared(command: Callable[..., Any], asked: Sequence[Parameter] = ()) -> Ca
 
     def ask(x: Parameter, hint: Any, section: str = "") -> None:
         parameters.append(_asked(x, hint, section))
-        marks.update(
-            (x.name, mark) for mark in get_args(hint)[1:] if mark in (READ, SEVERAL) or isinstance(mark, Output)
-        )
+        marks.update((x.name, y) for y in get_args(hint)[1:] if y in (READ, SEVERAL) or isinstance(y, Output))
 
     for x in signature(command).parameters.values():
         kind: Any = hints.get(x.name)
@@ -178,10 +176,7 @@ def wholes(text: Any) -> tuple[int, ...]:
     return tuple(map(whole, text.split(",")))
 
 
-READS: dict[Any, Callable[[Any], Any]] = {
-    Sequence[int]: wholes,
-    Sequence[float]: lambda x: tuple(map(number, x.split(","))),
-}
+READS: dict[Any, Callable[..., Any]] = {Sequence[int]: wholes, Sequence[float]: lambda x: (*map(number, x.split(",")),)}
 """What reads several values joined by commas."""
 
 

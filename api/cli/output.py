@@ -41,11 +41,6 @@ def emit(text: str) -> None:
         raise InstanceError("stdout", lost(error)) from None
 
 
-def emit_json(data: Any) -> None:
-    """Print `data` as one JSON object on one line."""
-    emit(json.dumps(data, allow_nan=False))
-
-
 def emit_blocks(*blocks: Any) -> None:
     """Print lines of text and rich tables, with an empty line between blocks.
 
@@ -76,7 +71,7 @@ AS_JSON: ContextVar[bool] = ContextVar("AS_JSON", default=False)
 def tell(data: Any, *blocks: Any, code: int = 0) -> Told:
     """Print `data` for machines or blocks for people, and return the exit code; what takes long is a function."""
     if AS_JSON.get():
-        emit_json(data() if callable(data) else data)
+        emit(json.dumps(data() if callable(data) else data, allow_nan=False))
     else:
         emit_blocks(*(x for block in blocks for x in (block() if callable(block) else [block])))
     return Told(code)
@@ -158,9 +153,8 @@ def progress(doing: str) -> Iterator[Callable[[float], None]]:
     from rich.console import Console
     from rich.progress import Progress
 
-    with Progress(
-        console=Console(stderr=True), disable=AS_JSON.get() or not sys.stderr.isatty(), transient=True
-    ) as bar:
+    quiet = AS_JSON.get() or not sys.stderr.isatty()
+    with Progress(console=Console(stderr=True), disable=quiet, transient=True) as bar:
         task = bar.add_task(doing, total=1.0)
         yield lambda share: bar.update(task, completed=share)
 

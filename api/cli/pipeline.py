@@ -77,14 +77,13 @@ def pipeline(
     return _frontier(problem, time_limit, frontier)
 
 
-def _of(file: str, made: Made) -> PipelineProblem:
+def _of(file: str, made: Made) -> Any:
     """Return the problem of a file, with which no option goes."""
     told = [f.name for f in fields(made) if getattr(made, f.name) != f.default]
     options.refuse(*((name, True, f"does not apply to the pipeline of {file}") for name in told))
     problem = options.problem(file, options.Given())
     options.refuse(("problem", not isinstance(problem, PipelineProblem), f"{file} holds no pipeline problem"))
-    found: PipelineProblem = problem
-    return found
+    return problem
 
 
 def _solved(problem: PipelineProblem, time_limit: float) -> Any:
@@ -239,8 +238,7 @@ def _frontier(problem: PipelineProblem, time_limit: float, path: str) -> Told:
                 break
     known = [x.row for x in _published(free, None) if x.row["bubble"] is not None]
     near = [x for x in known if x["memory"] <= 2 * rows[-1]["capacity"]]
-    scene = frontier_scene(rows, f"Memory against bubble: {problem.words}", near)
-    write_whole({path: scene.render(path)})
+    write_whole({path: frontier_scene(rows, f"Memory against bubble: {problem.words}", near).render(path)})
     words = f"{sum(x['proved'] for x in rows)} of {len(rows)} amounts of memory optimal"
     claimed = sum("claimed" in x["standing"] for x in rows)
     columns = {

@@ -52,13 +52,14 @@ def verify_plan(
             gap = (value - proved) / (value - min(zero, proved))
             lines.append(f"bound checked: {amount(problem, proved)}, gap {percent(gap)}")
     blocks = plan_blocks(problem, answer, verdict) if verdict.ok else ()
-    found = as_found(problem, verdict) | ({} if proved is None else {"bound": proved if isfinite(proved) else None})
-    return tell(found | {"notes": notes}, "\n".join(lines), *blocks, code=0 if verdict.ok else 1)
+    found = as_found(problem, verdict, proved) | {"notes": notes}
+    return tell(found, "\n".join(lines), *blocks, code=0 if verdict.ok else 1)
 
 
-def as_found(problem: Any, verdict: Any) -> dict[str, Any]:
-    """Return what the verifier says, for JSON."""
+def as_found(problem: Any, verdict: Any, proved: float | None = None) -> dict[str, Any]:
+    """Return what the verifier says, and the checker of a bound if that is known, for JSON."""
     found = {"feasible": verdict.ok, "objective": verdict.objective, "violations": list(verdict.violations)}
+    found |= {} if proved is None else {"bound": proved if isfinite(proved) else None}
     if problem.objective == "layout":
         rows = {name: {part: x.tolist() for part, x in of.items()} for name, of in verdict.parts.items()}
         return found | rows | {"tokens_per_second_per_gpu": verdict.tokens, "mfu": verdict.utilisation}

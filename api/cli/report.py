@@ -16,12 +16,12 @@ from gangplan.instances.layout.problem import LayoutPlan, LayoutProblem
 from gangplan.instances.pipeline import PipelinePlan, PipelineProblem
 from gangplan.instances.placement import PlacementPlan, PlacementProblem
 from gangplan.instances.quantities import counted, quantity, scale
-from gangplan.instances.schedule import SchedulePlan, ScheduleProblem, total
+from gangplan.instances.schedule import SchedulePlan, ScheduleProblem
 from gangplan.instances.verify import LayoutVerdict, PipelineVerdict, PlacementVerdict, ScheduleVerdict
 from gangplan.instances.verify.stages import nesting
 from gangplan.solvers import Result
 
-from ..units import amount, column, in_unit, percent, time_unit
+from ..units import amount, column, in_unit, percent, time_unit, utilisation
 from .output import facts, table_of
 
 ROWS = 64
@@ -96,8 +96,7 @@ def plan_blocks(problem: Any, plan: Any, verdict: Any) -> tuple[Any, ...]:
     """Return the table of a feasible plan, of its devices, of its stages or of its jobs, and a line on the rest."""
     kinds: dict[str, Any] = {"schedule": _schedule, "placement": _placement, "stages": _stages, "layout": _layout}
     kinds["pipeline"] = _pipeline
-    describe = kinds.get(problem.objective, _devices)
-    columns, left, rest = describe(problem, plan, verdict)
+    columns, left, rest = kinds.get(problem.objective, _devices)(problem, plan, verdict)
     return table_of(columns, left), rest
 
 
@@ -213,8 +212,7 @@ def _worth(problem: StagesProblem, plan: StagesPlan, verdict: Verdict) -> list[s
     lines = []
     if objective > 0 and np.isfinite(one):
         lines.append(f"{one / objective:.4g} times as fast as one device, which takes {quantity(one, unit)}")
-    load = float(verdict.load.max())
-    if objective > load * (1 + 1e-9):
+    if objective > float(verdict.load.max()) * (1 + 1e-9):
         lines.append(f"moving activations between stages takes longest: {quantity(objective, unit)} per pass")
     idle = int((plan.serves < 0).sum())
     if idle:
@@ -270,16 +268,6 @@ def _schedule(problem: ScheduleProblem, plan: SchedulePlan, verdict: ScheduleVer
     rest = (
         f"{later} jobs that start later are not shown" * (later > 0),
         f"{out} jobs are left out" * (out > 0),
-        f"GPUs are in use {percent(utilisation(problem, plan, verdict))} of the time to the last completion",
+        f"GPUs are in use {percent(utilisation(problem, plan, verdict.finish))} of the time to the last completion",
     )
     return columns, 2, "; ".join(filter(None, rest))
-
-
-def utilisation(problem: ScheduleProblem, plan: SchedulePlan, verdict: ScheduleVerdict) -> float:
-    """Return the share of the GPU-seconds from 0 to the last completion that are in use."""
-    used = sum(
-        problem.jobs[j].degrees[plan.degree[j]] * problem.jobs[j].durations[plan.degree[j]]
-        for j in np.flatnonzero(plan.degree >= 0).tolist()
-    )
-    last = float(np.nanmax(verdict.finish)) if (plan.degree >= 0).any() else 0.0
-    return used / (last * total(problem.capacity)) if last else 0.0

@@ -61,8 +61,7 @@ def serve(
             raise InstanceError(name, f"{value!r} is not a folder{' or postgresql://...' * (name == 'state')}")
     limits = replace(limits, workers=max(1, limits.workers // limits.solves))
     with _listening(host, port) as listens:
-        number = listens.getsockname()[1]
-        where = f"http://{f'[{host}]' if ':' in host else host}:{number}"
+        where = f"http://{f'[{host}]' if ':' in host else host}:{listens.getsockname()[1]}"
         store = Store(Path(logs if url else state), url, sync=sync)
         return run(listens, store, limits, (token, reader), sync=sync, ready=lambda: emit(f"gangplan serves {where}"))
 

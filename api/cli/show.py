@@ -96,9 +96,8 @@ def _of_plan(plan: Any) -> Shown:
 
 def _layout(problem: Any) -> Shown:
     model = problem.model
-    layers = len(model.chain())
     rows = [
-        ("model", f"{model.name}, {layers} blocks"),
+        ("model", f"{model.name}, {len(model.chain())} blocks"),
         ("parameters", f"{model.parameters / 1e9:.4g}B" if hasattr(model, "parameters") else ""),
         ("batch", f"{problem.batch} x {problem.sequence} tokens, {problem.precision}, {problem.optimizer}"),
     ]
@@ -107,9 +106,7 @@ def _layout(problem: Any) -> Shown:
         "GPUs": [f"{pool.count}" for pool in problem.pools],
         "memory each": [quantity(pool.memory, "B") for pool in problem.pools],
         "TFLOP/s": [f"{pool.flops / 1e12:.4g}" for pool in problem.pools],
-        "links": [
-            ", ".join(f"{x.span}: {quantity(x.bandwidth, 'B')}/s" for x in pool.levels) for pool in problem.pools
-        ],
+        "links": [", ".join(f"{x.span}: {quantity(x.bandwidth, 'B')}/s" for x in p.levels) for p in problem.pools],
     }
     return "the layout of a model's training", rows, [table_of(pools)]
 

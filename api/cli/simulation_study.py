@@ -24,10 +24,8 @@ from gangplan.simulator.picking import EnginePick
 
 from .options import READ, SEVERAL, Output, Panel, Picture, Section, Seed, refuse, wholes
 
-ONLINE: dict[str, dict[str, Any]] = {
-    "online": {},
-    **{name: {"policy": name} for name in ("hybrid", "heuristic", "patient", "evolved", "gnn")},
-}
+ONLINE: dict[str, dict[str, Any]] = {"online": {}}
+ONLINE |= {name: {"policy": name} for name in ("hybrid", "heuristic", "patient", "evolved", "gnn")}
 """Names by which `gangplan.Scheduler` decides, with its arguments; ``online`` is ``hybrid``, its default."""
 ENDINGS = {".csv": to_csv, ".parquet": to_parquet}
 """What writes a row for each job, by the ending of the file."""
@@ -124,9 +122,8 @@ class Study(Rules):
         found: dict[str, Maker] = {}
         for name in self.policy or ["fifo"]:
             if ":" in name:
-                found[name.rpartition(":")[2] if name not in found else name] = _from_file(
-                    name, self.rounds is not None
-                )
+                label = name.rpartition(":")[2] if name not in found else name
+                found[label] = _from_file(name, self.rounds is not None)
             elif self.rounds is not None or name in POLICIES or name in ONLINE:
                 found[name] = name
             else:

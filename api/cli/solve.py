@@ -60,13 +60,11 @@ def solve(
     method_for(problem, method)
     before = time.perf_counter() - context.obj
     warnings.simplefilter("ignore", MethodFailed)  # its notes are in the report
-    how: dict[str, Any] = {"method": method, "seed": seed, "workers": workers, "gap": gap, "initial": start}
-    how |= {
-        "time_limit": max(time_limit - before, LEAST),
-        "display": not AS_JSON.get(),
-        "certify": certificate is not None,
-    }
-    result = from_start(run_solve(problem, **how), before)
+    result = run_solve(
+        problem, max(time_limit - before, LEAST), method=method, seed=seed, workers=workers, gap=gap, initial=start,
+        display=not AS_JSON.get(), certify=certificate is not None,
+    )  # fmt: skip
+    result = from_start(result, before)
     if before > _MUCH * time_limit:
         slow = f"starting and reading took {quantity(before, 's', 3)} of the limit of {quantity(time_limit, 's', 3)}"
         result = replace(result, notes=(slow, *result.notes))

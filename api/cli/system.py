@@ -23,8 +23,7 @@ from .output import Told, progress, table_of, tell
 
 def _setting(field: Any) -> Parameter:
     """Return the option of a setting; one of which there may be several takes them joined by commas."""
-    words = f"{field.type}".split(" | ")
-    kind = next(x for x in (bool, int, float, str) if x.__name__ in words)
+    kind = next(x for x in (bool, int, float, str) if x.__name__ in f"{field.type}".split(" | "))
     told = [field.metadata["about"], *(x for k, x in field.metadata.items() if k == "metavar")]
     told += [f"--{field.name}/--no-{field.name}"] * (kind is bool)
     if field.metadata["many"]:
@@ -94,8 +93,7 @@ def _compare(
 
         drawn = grounds[0].draw(first_seed)
         lanes = {x: grounds[0].run(make(drawn, first_seed), drawn)[0] for x, make in made[0].items()}
-        title = f"{grounds[0].case}, seed {first_seed}"
-        write_whole({plot: render(plot, lanes, None, name=title, panel=panel)})
+        write_whole({plot: render(plot, lanes, None, name=f"{grounds[0].case}, seed {first_seed}", panel=panel)})
     policies = [_data(runs, one, ground) for ground, runs in zip(grounds, cases, strict=True) for one in names]
     blocks: list[Any] = []
     for ground, runs in zip(grounds, cases, strict=True):

@@ -56,8 +56,7 @@ def starter(
     """Write a starter submission into DIR: the problems, and a solver that scores some points."""
     from ..teach.suite import drawn, read_suite, write_starter
 
-    student = "" if key is None else Path(folder).resolve().name
-    asked = drawn(read_suite(suite), key or "", student, solved=False)
+    asked = drawn(read_suite(suite), key or "", "" if key is None else Path(folder).resolve().name, solved=False)
     files = write_starter(asked, folder)
     emit_blocks(f"{len(files)} files in {folder}; begin with {files[0]}")
 

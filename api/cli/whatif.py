@@ -150,30 +150,29 @@ def compare(
     told, (both, others) = groups(past, played.course), compared(past, played.course)
     if not both:
         raise InstanceError("jobs", "none has ended in both courses: there is nothing to compare")
-    lines = [("jobs", f"{len(both)} ended in both, and are compared")]
+    lines = [*head, ("jobs", f"{len(both)} ended in both, and are compared")]
     lines += [("not compared", f"{count} {fate}: they are played, and hold GPUs") for fate, count in others.items()]
     lines += [("skipped", f"{played.skipped} calls that could not happen then")] if played.skipped else []
     if html is not None:
         outcomes = {labels[0]: outcome_of(past, past.course), labels[1]: outcome_of(past, played.course)}
         figures = [page.table(*each) for each in _tables(told, labels)]
         scene = simulation_scene(outcomes)
-        write_whole(
-            {html: page.report(f"What if: {labels[1]}", "gangplan", [*head, *lines], figures, "Schedules", scene)}
-        )
+        write_whole({html: page.report(f"What if: {labels[1]}", "gangplan", lines, figures, "Schedules", scene)})
     data = about | {"jobs": len(both), "left_out": others, "skipped": played.skipped}
     data |= {"decisions": played.decisions, "groups": [asdict(group) for group in told]}
-    return tell(data, facts([*head, *lines]), *(table(*each) for each in _tables(told, labels)))
+    return tell(data, facts(lines), *(table(*each) for each in _tables(told, labels)))
 
 
-def _tables(
-    told: Sequence[GroupFigures], labels: tuple[str, str]
-) -> list[tuple[tuple[str, ...], list[tuple[str, ...]]]]:
+Table = tuple[tuple[str, ...], list[tuple[str, ...]]]
+
+
+def _tables(told: Sequence[GroupFigures], labels: tuple[str, str]) -> list[Table]:
     """Return heads and rows: all figures of all jobs, then some of each user and queue."""
     rows = list[tuple[str, ...]]()
     for name, words in WORDS.items():
         (before, after, change), unit = _changes(told[:1], name)
         rows.append((f"{words}, {unit}" if unit else words, *before, *after, *change))
-    tables: list[tuple[tuple[str, ...], list[tuple[str, ...]]]] = [(("all jobs", *labels, "change"), rows)]
+    tables: list[Table] = [(("all jobs", *labels, "change"), rows)]
     for by, some in groupby(told[1:], attrgetter("by")):
         each = [*some]
         hours, _ = alike([group.before["gpu_hours"] for group in each])

@@ -142,12 +142,9 @@ def _verify(body: Any, _: BinaryIO) -> Any:
     from ..cli.plans import as_found
 
     given = checked_request(body, _VERIFY, ("problem", "plan"))
-    problem, plan = given["problem"], given["plan"]
-    found = as_found(problem, verify(problem, plan))
-    if "certificate" in given:
-        proved = float(verify_bound(problem, given["certificate"]))
-        found["bound"] = proved if abs(proved) < float("inf") else None
-    return found
+    problem, proof = given["problem"], given.get("certificate")
+    verdict = verify(problem, given["plan"])
+    return as_found(problem, verdict, None if proof is None else float(verify_bound(problem, proof)))
 
 
 if __name__ == "__main__":

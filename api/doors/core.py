@@ -30,6 +30,9 @@ _EPOCH, _AHEAD = 1e9, 86400.0
 """Seconds since 1970 from which on a time is one of these; seconds that a caller's clock may be ahead of this one."""
 
 
+Clock = Callable[[], float]
+
+
 @dataclass(frozen=True, slots=True)
 class Most:
     """Limit what one event may ask for.
@@ -54,11 +57,7 @@ class Core:
     """
 
     def __init__(
-        self,
-        scheduler: Scheduler,
-        log: Path | None = None,
-        most: Most | None = None,
-        clock: Callable[[], float] | None = None,
+        self, scheduler: Scheduler, log: Path | None = None, most: Most | None = None, clock: Clock | None = None
     ) -> None:
         self.scheduler, self.log, self.most, self._clock = scheduler, log, most or Most(), clock
         self._theirs = scheduler.now < _EPOCH and (scheduler._count > 0 or scheduler._state.serial > 0)
@@ -115,8 +114,7 @@ class Core:
     def _told(self, name: str, row: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         """Return what an event is answered by, and what is beside the answer."""
         if name == "decide":
-            decision = call(self.scheduler, row)
-            data = decision.as_dict()
+            data = call(self.scheduler, row).as_dict()
             return data, {"seconds": data.pop("seconds")}
         if name not in QUESTIONS:
             if name in _JOBS:

@@ -40,8 +40,7 @@ def picture_of(given: Mapping[str, Any]) -> dict[str, Any]:
     try:
         scene = picture(problem, given["plan"], status=given.get("status"), bound=given.get("bound"))
         names = dict.fromkeys(panel.name for panel in scene.panels)
-        panels = {name: draw(scene.only(name)) for name in names if len(names) > 1}
-        return {"svg": draw(scene), "panels": panels}
+        return {"svg": draw(scene), "panels": {name: draw(scene.only(name)) for name in names if len(names) > 1}}
     except InstanceError:
         raise
     except FAULTS as error:  # it is infeasible, or status and bound are no such

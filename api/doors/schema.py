@@ -68,8 +68,7 @@ def parts_of(event: str) -> Mapping[str, EventField]:
     if event == "state":
         return {}
     found: dict[str, EventField] = {}
-    parameters = list(inspect.signature(getattr(Scheduler, event)).parameters.values())[1:]
-    for x in parameters:
+    for x in list(inspect.signature(getattr(Scheduler, event)).parameters.values())[1:]:
         if x.kind is x.VAR_KEYWORD:
             found |= {f.name: EventField((), True) for f in fields(Terms) if f.name != "array"}
             continue

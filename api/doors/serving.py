@@ -55,6 +55,5 @@ def run(
         app, log_level="warning", access_log=False, lifespan="on", server_header=False, ws="none",
         timeout_keep_alive=30, timeout_graceful_shutdown=int(limits.grace + _LEAVE),
     )  # fmt: skip
-    server = _SignalledServer(config, solves, limits.grace, ready)
-    asyncio.run(server.serve(sockets=[listens]))
+    asyncio.run(_SignalledServer(config, solves, limits.grace, ready).serve(sockets=[listens]))
     return 0

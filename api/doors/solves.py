@@ -214,8 +214,7 @@ class Solves:
 
     async def _work(self, work: str, solve: AcceptedSolve, seconds: float) -> None:
         """Have a process do it, and kill it if it takes far too long."""
-        request = {"work": work, "body": solve.body, "memory": self._limits.memory}
-        text = await asyncio.to_thread(text_of, request)
+        text = await asyncio.to_thread(text_of, {"work": work, "body": solve.body, "memory": self._limits.memory})
         process = await self._process()
         solve.process = process
         try:
@@ -272,8 +271,7 @@ async def _begin(most: int) -> Process:
             *program, stdin=PIPE, stdout=PIPE, limit=max(2**28, most), start_new_session=True
         )
     except OSError as error:
-        words = f"cannot begin a process: {io_error(error)}"
-        raise Refusal(503, "service", words, {"retry-after": "5"}) from None
+        raise Refusal(503, "service", f"cannot begin a process: {io_error(error)}", {"retry-after": "5"}) from None
 
 
 def _kill(process: Process) -> None:

@@ -6,7 +6,7 @@ The package can be called: ``gangplan.plot(problem, plan)`` is `picture`.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from os import PathLike, fspath
 from types import ModuleType
@@ -41,10 +41,7 @@ PANELS: dict[type, tuple[str, ...]] = {
     Outcome: ("jct", "jobs", "load", "queue", "nodes", "week"),
 }
 """The panels that a picture of each may have."""
-SCENES: dict[type, Callable[[Sequence[Drawn]], Scene]] = {
-    ScheduleProblem: schedule_scene,
-    PipelineProblem: pipeline_scene,
-}
+SCENES: dict[type, Callable[..., Scene]] = {ScheduleProblem: schedule_scene, PipelineProblem: pipeline_scene}
 """What draws plans beside each other, where that is no Gantt chart of a graph."""
 
 

@@ -42,8 +42,7 @@ def calendar_ticks(first: float, last: float, epoch: float) -> list[tuple[float,
     ticks = []
     for at in np.arange(begin, last + epoch + 1e-6, step).tolist():
         clock = date(at)
-        day = f"{NAMES[clock.weekday()]} {clock.day} {clock:%b}"
-        words = day if at % DAY == 0 else f"{clock:%H:%M}"
+        words = f"{NAMES[clock.weekday()]} {clock.day} {clock:%b}" if at % DAY == 0 else f"{clock:%H:%M}"
         if step >= 7 * DAY:
             words = f"{clock.day} {clock:%b}\n{clock.year}"
         ticks.append((at - epoch, words))

@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gangplan.instances import InstanceError
+from gangplan.instances.arrays import FloatArray
 from gangplan.instances.placement import Fleet, GangJob, PlacementPlan, PlacementProblem, SpeedModel
 from gangplan.instances.quantities import short
 
@@ -17,25 +19,7 @@ from .cluster_layout import NAME, PAD, Layout, Tiles, band_tiles, gpu_tiles
 from .cluster_words import Flows, flows, link_lines
 from .colours import FEW, GREY, INK, PALE, SHADE, colours, mixed
 from .partition import Drawn
-from .scene import (
-    CHARACTER,
-    DPI,
-    WIDTH,
-    Axis,
-    Boxes,
-    Dots,
-    FloatArray,
-    Heat,
-    IntArray,
-    Key,
-    Lines,
-    Mark,
-    Panel,
-    Scene,
-    Words,
-    fit,
-    names_in,
-)
+from .scene import CHARACTER, DPI, WIDTH, Axis, Boxes, Dots, Heat, Key, Lines, Mark, Panel, Scene, Words, fit, names_in
 
 MOST_GPUS, MOST_UNITS, LEAST_UNITS = 12_000, 1_600, 16
 """GPUs that are drawn one by one. For more, nodes or groups of them are boxes: as many as are not too many."""
@@ -121,8 +105,7 @@ def _frames(layout: Layout, scale: float) -> Panel:
     axes = Axis(-0.05, layout.width + 0.05), Axis(layout.height + 0.05, -0.05)
     panel = Panel("cluster", *axes, (), left=0.2, width=width, height=height, below=0.1, bare=True)
     groups = layout.groups[:-1] if len(layout.groups) > 1 else layout.groups
-    line = 0.8 if scale * DPI > DETAIL else 0.4
-    frames = [Boxes(box, "", edge="#9aa3ad", line=line) for box in groups]
+    frames = [Boxes(box, "", edge="#9aa3ad", line=0.8 if scale * DPI > DETAIL else 0.4) for box in groups]
     return panel.add(*frames, Boxes(layout.units, "#f7f8fa", edge=PALE))
 
 
@@ -210,7 +193,7 @@ def job_colours(tiles: Tiles, jobs: int) -> list[str]:
 
 
 def _links(
-    layout: Layout, lines: FloatArray, busy: FloatArray, gangs: IntArray, leaves: int, pixels: float
+    layout: Layout, lines: FloatArray, busy: FloatArray, gangs: NDArray[np.int64], leaves: int, pixels: float
 ) -> list[Lines]:
     """Return switches and links, those that gangs cross on top, and wider; those above `leaves` are never thin."""
     thin, used = float(np.clip(pixels / 12, 0.5, 1.6)), gangs > 0
@@ -242,14 +225,13 @@ def _captions(
 
 def _ramp() -> Panel:
     words = "100%   links: share of the time they are busy with synchronisation"
-    ends = (
-        Words.of([(x, 0.5, text, 9.0, INK)], align, True)
-        for x, text, align in ((-0.05, "0%", "right"), (1.05, words, "left"))
-    )
     shades = Heat(np.linspace(0, 1, 128)[None], (0.0, 0.0, 1.0, 1.0), LOADS)
     axis = Axis(0, 1)
     panel = Panel("cluster", axis, axis, [shades], left=0.62, width=1.6, height=0.12, below=0.0, bare=True)
-    return panel.add(*ends)
+    return panel.add(
+        Words.of([(-0.05, 0.5, "0%", 9.0, INK)], "right", True),
+        Words.of([(1.05, 0.5, words, 9.0, INK)], "left", True),
+    )
 
 
 def _listing(

@@ -149,8 +149,7 @@ def gpu_tiles(problem: PlacementProblem, plan: PlacementPlan, nodes: FloatArray,
     before = np.cumsum(amount) - amount
     start = before - before[np.searchsorted(of, of)]  # parts come GPU by GPU
     x = corner[of, 0] + start
-    box = np.stack([x, corner[of, 1], amount, np.ones(len(of))], axis=1)
-    return Tiles(box, job, node[of], gpu[of], amount)
+    return Tiles(np.stack([x, corner[of, 1], amount, np.ones(len(of))], axis=1), job, node[of], gpu[of], amount)
 
 
 def band_tiles(problem: PlacementProblem, plan: PlacementPlan, boxes: FloatArray, unit: IntArray) -> Tiles:
@@ -206,8 +205,7 @@ def runs(tiles: Tiles) -> tuple[FloatArray, IntArray]:
 
 def shares(problem: PlacementProblem, plan: PlacementPlan) -> FloatArray:
     """Return how much of its GPU each grant of a plan has, float (g,)."""
-    part = np.array([min(1.0, job.worker.gpu) for job in problem.jobs])
-    return part[plan.job[plan.grant_row]]
+    return np.array([min(1.0, job.worker.gpu) for job in problem.jobs])[plan.job[plan.grant_row]]
 
 
 def _parts(

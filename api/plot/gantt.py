@@ -68,8 +68,7 @@ def gantt_scene(entries: Sequence[Drawn]) -> Scene:
 
 def describe(entry: Drawn, drawn: Timeline) -> str:
     """Return what a plan is worth, in words."""
-    idle = f"{counted(drawn.idle, 'device')} idle" if drawn.idle else ""
-    return entry.worth(drawn.makespan, idle)
+    return entry.worth(drawn.makespan, f"{counted(drawn.idle, 'device')} idle" if drawn.idle else "")
 
 
 def _thinned(drawn: Timeline) -> Timeline:

@@ -87,11 +87,9 @@ def _node(o: Outcome, rows: IntArray, room: int) -> list[list[float]]:
     held: dict[int, Pieces] = {}
     before: dict[tuple[int, int], tuple[float, Pieces]] = {}
     whose = {r: (int(o.row_job[r]), int(o.row_gpu[r])) for r in rows.tolist()}
-    ends = {(*whose[r], float(o.row_end[r])) for r in whose}
+    ends = {(*whose[r], o.row_end[r]) for r in whose}
     # who goes on where it is chooses before who comes, and the large before the small
-    for r in sorted(
-        whose, key=lambda r: (o.row_start[r], (*whose[r], float(o.row_start[r])) not in ends, -o.row_gpus[r])
-    ):
+    for r in sorted(whose, key=lambda r: (o.row_start[r], (*whose[r], o.row_start[r]) not in ends, -o.row_gpus[r])):
         start, end, gpu = float(o.row_start[r]), float(o.row_end[r]), whose[r][1]
         held = {other: pieces for other, pieces in held.items() if o.row_end[other] > start}
         amount = float(o.row_gpus[r] * o.row_share[r])

@@ -32,18 +32,13 @@ def layout_scene(entry: Drawn) -> Scene:
     verdict, problem, plan = entry.verdict(), entry.problem, entry.plan
     parts, limits = verdict.parts, np.array([problem.pools[k].memory for k in plan.pool.tolist()])
     (size, bytes_), (per, unit) = scale(float(limits.max()), "B"), scale(float(verdict.seconds.sum(axis=0).max()), "s")
-    full = limited(
-        _stacked("memory", parts["memory"], size, f"memory of a GPU, {bytes_}"),
-        limits / size,
-        Key("capacity", look="line"),
-    )
+    memory = _stacked("memory", parts["memory"], size, f"memory of a GPU, {bytes_}")
+    full = limited(memory, limits / size, Key("capacity", look="line"))
     seconds = _stacked("seconds", parts["seconds"], per, f"seconds of a step, {unit}")
     halves = replace(full, width=MIDDLE - 0.2 - LEFT), replace(seconds, left=MIDDLE + 0.6, width=RIGHT - MIDDLE - 0.6)
     timed = first_passes(problem, plan, verdict)
-    pipeline = [replace(x, name="pipeline", heading=timed.told * (not x.bare)) for x in timed_scene([timed]).rows[0]]
-    return Scene(
-        f"{problem!r}".partition("(")[2][:-1], entry.worth(verdict.objective, plan.summary()), [pipeline, halves]
-    )
+    above = [replace(x, name="pipeline", heading=timed.told * (not x.bare)) for x in timed_scene([timed]).rows[0]]
+    return Scene(f"{problem!r}".partition("(")[2][:-1], entry.worth(verdict.objective, plan.summary()), [above, halves])
 
 
 def first_passes(problem: LayoutProblem, plan: LayoutPlan, verdict: LayoutVerdict) -> TimedPasses:

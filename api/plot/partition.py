@@ -143,8 +143,7 @@ def limited(panel: Panel, limit: FloatArray, key: Key) -> Panel:
     """Return the panel with the limit of each bar, up to which its axis reaches."""
     lines = [[(i - 0.46, y), (i + 0.46, y)] for i, y in enumerate(limit.tolist()) if np.isfinite(y)]
     axis = replace(panel.y, high=max(panel.y.high, 1.06 * float(limit[np.isfinite(limit)].max())))
-    line = Lines(lines, width=1.4, dash=key.look == "dash")
-    return replace(panel.add(line), y=axis, keys=[*panel.keys, key])
+    return replace(panel.add(Lines(lines, width=1.4, dash=key.look == "dash")), y=axis, keys=[*panel.keys, key])
 
 
 MOST_DOTS, MOST_COLUMNS, MOST_ROWS = 800, 200, 40

@@ -109,11 +109,8 @@ def frontier_scene(rows: Sequence[Mapping[str, Any]], title: str, published: Seq
     factor, unit = scale(most, rows[0]["unit"])
     panel = Panel("frontier", Axis(0, 1.05 * most / factor, f"memory of a device, {unit}", grid=True),
                   Axis(0, 1.08 * high or 1.0, "bubble, % of the step", grid=True), (), height=3.6)  # fmt: skip
-    keys = [
-        Key("best plan: filled if proved", (FEW[0],), "line"),
-        Key("bound", look="dash"),
-        Key("published", (FEW[1],), "D"),
-    ]
+    keys = [Key("best plan: filled if proved", (FEW[0],), "line"), Key("bound", look="dash")]
+    keys.append(Key("published", (FEW[1],), "D"))
     at = [np.array([[x["capacity"] / factor, 100 * x["bubble"]]]) for x in rows]
     proved = [x["proved"] and "claimed" not in x["standing"] for x in rows]
     texts = [
@@ -134,5 +131,4 @@ def frontier_scene(rows: Sequence[Mapping[str, Any]], title: str, published: Seq
             Dots(np.array([x[:2] for x in known]), FEW[1], 8.0, "D", "#ffffff", [x[2] for x in known], "published"),
             Words.of([(x + shift, y + 0.03 * high, name, 9.0, INK) for x, y, name in known], "left"),
         )
-    told = f"{sum(proved)} of {len(rows)} amounts of memory proved"
-    return Scene(title, told, [[replace(panel, keys=keys)]])
+    return Scene(title, f"{sum(proved)} of {len(rows)} amounts of memory proved", [[replace(panel, keys=keys)]])

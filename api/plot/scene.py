@@ -278,8 +278,7 @@ class Scene:
             heading = row[0].heading or heading
             kept = [p for p in row if p.name == panel]
             if len(kept) == 1 < len(row) and not kept[0].bare:  # it has the room of its row
-                right = max(p.left + p.width for p in row)
-                kept = [replace(kept[0], left=row[0].left, width=right - row[0].left)]
+                kept = [replace(kept[0], left=row[0].left, width=max(p.left + p.width for p in row) - row[0].left)]
             if kept:
                 rows.append([replace(kept[0], heading=kept[0].heading or heading), *kept[1:]])
         return replace(self, rows=rows)

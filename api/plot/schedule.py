@@ -12,6 +12,7 @@ from gangplan.instances.schedule import NodePool, SchedulePlan, ScheduleProblem,
 from gangplan.instances.workload import Workload
 from gangplan.simulator.trace import Outcome
 
+from ..units import utilisation
 from .colours import BAND, INK, SHADE
 from .partition import Drawn
 from .scene import LEFT, RIGHT, Axis, Boxes, Dots, FloatArray, Key, Lines, Panel, Scene, names_in
@@ -57,9 +58,8 @@ def schedule_scene(entries: Sequence[Drawn]) -> Scene:
 def describe(entry: Drawn, objective: float, finish: FloatArray) -> str:
     """Return what a schedule is worth, in words."""
     problem, runs = entry.problem, entry.plan.degree >= 0
-    work = sum(problem.jobs[j].degrees[d] * problem.jobs[j].durations[d] for j, d in _chosen(entry.plan))
     last = float(np.nanmax(finish)) if runs.any() else 0.0
-    used = f"utilisation {work / (last * total(problem.capacity)):.1%} to {words(last)}" if last else ""
+    used = f"utilisation {utilisation(problem, entry.plan, finish):.1%} to {words(last)}" if last else ""
     left = f"{int((~runs).sum())} left out" if not runs.all() else ""
     return entry.worth(objective, left, used)
 
@@ -81,8 +81,7 @@ def as_outcome(problem: ScheduleProblem, plan: SchedulePlan, finish: FloatArray)
         node, held, room = job * 0 - 1, size[job].astype(np.int32), np.array([total(capacity)])
     work, ones = Workload(plan.jobs, release, size, lasts), np.ones(len(job))
     none = np.full(len(job), -1, dtype=np.int32)
-    outcome = Outcome(work, room, start, end, job, node, none, held, ones, start[job], end[job], ones)
-    return outcome, classify(work)
+    return Outcome(work, room, start, end, job, node, none, held, ones, start[job], end[job], ones), classify(work)
 
 
 def _chosen(plan: SchedulePlan) -> list[tuple[int, int]]:
@@ -116,8 +115,7 @@ def _rows(entry: Drawn, span: Span, finish: FloatArray, classes: JobClasses) -> 
     mine, of = np.flatnonzero(runs), [classes.keys[k] for k in classes.of[runs].tolist()]
     told, shades = [_text(entry, j, finish) for j in mine.tolist()], [key.colours[0] for key in of]
     panel = panel.add(Boxes(boxes[mine], shades, told, [key.label for key in of]))
-    counts = [problem.jobs[j].degrees[d] for j, d in _chosen(plan)]
-    texts = [[counted(n, "GPU"), str(n)] for n in counts]
+    texts = [[counted(n, "GPU"), str(n)] for n in [problem.jobs[j].degrees[d] for j, d in _chosen(plan)]]
     panel = panel.add(names_in(boxes[mine], texts, panel.scale, paper=shades))
     due = [(j, job.deadline) for j, job in enumerate(problem.jobs) if job.deadline is not None]
     later = sum(deadline > span.last for _, deadline in due)

@@ -164,8 +164,7 @@ def load_panel(outcome: Outcome, span: Span, classes: JobClasses) -> Panel:
 def queue_panel(outcome: Outcome, span: Span) -> Panel:
     """Return the panel of how many jobs wait over time."""
     at, waiting = span.at(span.edges), waiting_jobs(outcome).means(span.edges)
-    told = [f"{count:.4g} jobs wait" for count in waiting.tolist()]
-    marks = [area(at, np.zeros(SPANS), waiting, SHADE, told)]
+    marks = [area(at, np.zeros(SPANS), waiting, SHADE, [f"{count:.4g} jobs wait" for count in waiting.tolist()])]
     most = float(waiting.max())
     ticks = None if most > 2 else [(0, "0"), (1, "1"), (2, "2")][: 2 + (most > 1)]
     y = Axis(0, max(1.0, most * 1.05), "waiting", ticks, grid=True)
@@ -311,5 +310,4 @@ def distribution(jct: FloatArray, most: int = 1000) -> tuple[FloatArray, FloatAr
     n = len(ordered)
     rank = np.unique(np.linspace(0, n - 1, min(n, most)).round().astype(int))
     positive = ordered[ordered > 0]
-    least = positive[0] if len(positive) else 1.0
-    return np.maximum(ordered[rank], least), (rank + 1) / max(n, 1)
+    return np.maximum(ordered[rank], positive[0] if len(positive) else 1.0), (rank + 1) / max(n, 1)

@@ -41,26 +41,19 @@ def points_csv(grades: list[Grade]) -> bytes:
     text = StringIO()
     rows = writer(text, lineterminator="\n")
     rows.writerow(["submission", "points", *(f"{x.problem} {x.kind}" for x in grades[0].marks)] if grades else [])
-    names = ("'" * x.student.startswith(_FORMULA) + x.student for x in grades)
-    rows.writerows(
-        [name, f"{x.points:g}", *(f"{m.points:g}" for m in x.marks)] for name, x in zip(names, grades, strict=True)
-    )
+    for x in grades:
+        name = "'" * x.student.startswith(_FORMULA) + x.student
+        rows.writerow([name, f"{x.points:g}", *(f"{m.points:g}" for m in x.marks)])
     return text.getvalue().encode()
 
 
 def page(grade: Grade, suite: Homework) -> bytes:
     """Return the page of a grade."""
     title = f"{grade.student}: {grade.points:g} of {suite.most:g} points"
+    gaps = ("" if x.gap is None else percent(x.gap) for x in grade.marks)
     rows = [
-        (
-            x.problem,
-            x.kind,
-            _value(x.value),
-            _value(x.best),
-            "" if x.gap is None else percent(x.gap),
-            f"{x.points:g} of {x.most:g}",
-        )
-        for x in grade.marks
+        (x.problem, x.kind, _value(x.value), _value(x.best), gap, f"{x.points:g} of {x.most:g}")
+        for x, gap in zip(grade.marks, gaps, strict=True)
     ]
     worth = ", ".join(f"{p:g} at {percent(g)}" for g, p in zip(suite.gaps, suite.points, strict=True))
     head = (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import stat
 from collections.abc import Iterator
@@ -157,23 +156,17 @@ def _keys(suite: Homework) -> list[Key]:
 def _copy(submission: Path, own: Path) -> None:
     """Copy what is a plain file; links, which may lead anywhere, and pipes stay behind."""
     own.mkdir()
-    if submission.is_file():
-        _FILE.check(submission.stat().st_size, "size")
-        shutil.copyfile(submission, own / SOLVER)
-        return
     size = count = 0
-    for folder, folders, files in os.walk(submission):
-        target = own / Path(folder).relative_to(submission)
-        target.mkdir(exist_ok=True)
-        folders[:] = [x for x in folders if x != "__pycache__" and not Path(folder, x).is_symlink()]
-        for name in files:
-            status = Path(folder, name).lstat()
-            if stat.S_ISREG(status.st_mode):
-                size, count = size + status.st_size, count + 1
-                _FILE.check(size, "size")
-                if count > _FILES:
-                    raise InstanceError("files", f"more than {_FILES}")
-                shutil.copyfile(Path(folder, name), target / name)
+    for path in [submission] if submission.is_file() else submission.rglob("*"):
+        status, inside = path.lstat(), path.relative_to(submission)
+        if "__pycache__" not in inside.parts and stat.S_ISREG(status.st_mode):
+            size, count = size + status.st_size, count + 1
+            _FILE.check(size, "size")
+            if count > _FILES:
+                raise InstanceError("files", f"more than {_FILES}")
+            target = own / (inside if inside.parts else SOLVER)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, target)
 
 
 @dataclass(frozen=True, slots=True)

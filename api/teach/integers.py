@@ -107,10 +107,8 @@ def _said(model: Integers, terms: Terms) -> str:
     return " + ".join(f"{a} * '{model.names[j]}'" if a != 1 else f"'{model.names[j]}'" for j, a in terms.items()) or "0"
 
 
-def _affine_said(model: Integers, of: Sum) -> str:
-    return " + ".join(
-        [_said(model, of.terms)] * bool(of.terms) + [str(of.constant)] * bool(of.constant or not of.terms)
-    )
+def _affine_said(model: Integers, x: Sum) -> str:
+    return " + ".join([_said(model, x.terms)] * bool(x.terms) + [str(x.constant)] * bool(x.constant or not x.terms))
 
 
 def pseudo_boolean(model: Integers) -> list[str]:

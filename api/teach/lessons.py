@@ -162,22 +162,8 @@ def too_large() -> Lesson:
     return Lesson(LayoutProblem(model, (pool,), 4, 1, reserve=0.0), 15.0, why)
 
 
-LESSONS: Mapping[str, Callable[[], Lesson]] = {
-    f.__name__: f
-    for f in (
-        two_jobs,
-        graham,
-        moldable,
-        greedy_trap,
-        symmetric,
-        lp_gap,
-        one_call,
-        fork,
-        replicas,
-        zero_bubble,
-        too_large,
-    )
-}
+_ALL = (two_jobs, graham, moldable, greedy_trap, symmetric, lp_gap, one_call, fork, replicas, zero_bubble, too_large)
+LESSONS: Mapping[str, Callable[[], Lesson]] = {lesson.__name__: lesson for lesson in _ALL}
 """All of them by name."""
 
 

@@ -69,8 +69,7 @@ def relaxation(problem: Any, below: float | None = None, rows: Sequence[Row] = (
 def _relaxed(programme: Programme) -> Relaxation:
     import highspy
 
-    goal = max((column.high for column in programme.columns if column.timed), default=1.0)
-    model = programme.exact(goal)
+    model = programme.exact(max((column.high for column in programme.columns if column.timed), default=1.0))
     unit = float(model.unit) / programme.unit
     solver = loaded(model)
     solver.run()

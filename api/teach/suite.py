@@ -268,9 +268,9 @@ if __name__ == "__main__":
         verdict = plan and gangplan.verify(problem, plan)
         print(f"{file.stem:30} {(verdict.objective or verdict.violations) if plan else 'no plan'}")
 '''
-_README = """# {title}
+_README = """# {x.title}
 
-Improve `solve(problem)` in `solve.py`; it has {seconds:g} s for a problem. `python solve.py` tries it on all of them.
+Improve `solve(problem)` in `solve.py`; it has {x.seconds:g} s for a problem. `python solve.py` tries it on all of them.
 Instead of a program you may hand in plans, `NAME.json`, and certificates of bounds, `NAME.bound.json`.
 
 A submission may import {imports}.
@@ -297,9 +297,7 @@ def write_starter(suite: Homework, folder: str | Path) -> list[Path]:
         raise InstanceError("folder", "is not empty", str(folder))
     worth = ", ".join(f"{p:g} at {g:.0%}" for g, p in zip(suite.gaps, suite.points, strict=True))
     rows = "\n".join(f"- {x.name}: plan{', bound' * x.proof}" for x in suite.assignments)
-    text = _README.format(
-        title=suite.title, seconds=suite.seconds, imports=words(suite.imports), worth=worth, rows=rows
-    )
+    text = _README.format(x=suite, imports=words(suite.imports), worth=worth, rows=rows)
     files = {own / "solve.py": _SOLVE.encode(), own / "README.md": text.encode()}
     files |= {own / "problems" / f"{x.name}.json": dump(x.problem).encode() for x in suite.assignments}
     write_whole(files)

@@ -61,7 +61,7 @@ def run_split(model: LoadedModel, ops: Ops, parts: tuple[Piece, ...], training: 
     with processes(devices, SplitWorker) as ask:
         whole = reference(model, ops, training, seed)
         for device in devices:
-            ask(device, "begin", *_beginning(model, program, device, parts, seed), torch.get_num_threads(), training)
+            ask(device, "begin", *_begin(model, program, device, parts, seed), torch.get_num_threads(), training)
         values: dict[str, Any] = {}
         for i, part in enumerate(parts):
             made, took = ask(part.device, "forward", i, {name: values[name] for name in part.receives})
@@ -85,9 +85,7 @@ def run_split(model: LoadedModel, ops: Ops, parts: tuple[Piece, ...], training: 
     return SplitRun(outputs, gradients, changed, whole, seconds)
 
 
-def _beginning(
-    model: LoadedModel, program: Program, device: int, parts: tuple[Piece, ...], seed: int
-) -> tuple[Any, ...]:
+def _begin(model: LoadedModel, program: Program, device: int, parts: tuple[Piece, ...], seed: int) -> tuple[Any, ...]:
     """Return what a process begins with; see `SplitWorker`."""
     own = {i: part for i, part in enumerate(parts) if part.device == device}
     operators = (node.call.name for node in program.nodes if isinstance(node.call, Aten))

@@ -9,9 +9,9 @@ those of the whole model, and the mean seconds per micro-batch are printed. The 
 
 from __future__ import annotations
 
-import argparse
 import os
 import time
+from argparse import ArgumentParser, Namespace, RawTextHelpFormatter
 
 import torch
 from torch import distributed
@@ -39,10 +39,8 @@ def main() -> None:
         distributed.destroy_process_group()
 
 
-def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="run_pipeline", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
+def _options() -> Namespace:
+    parser = ArgumentParser(prog="run_pipeline", description=__doc__, formatter_class=RawTextHelpFormatter)
     parser.add_argument("model", help="as for gangplan profile")
     parser.add_argument("split", help="what gangplan split --out wrote")
     parser.add_argument("--equal-layers", action="store_true", help="cut into equally many layers instead")

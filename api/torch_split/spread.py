@@ -31,15 +31,13 @@ def spread(problem: GraphProblem, plan: Plan) -> PartitionPlan:
     if verdict.objective is None:
         raise InstanceError("plan", f"is not feasible: {verdict.violations[0]}")
     limit = verdict.objective * (1 + SLACK)
-    idle = sorted(set(range(problem.cluster.n_devices)) - set(plan.device.tolist()))
-    for device in idle:
+    for device in sorted(set(range(problem.cluster.n_devices)) - set(plan.device.tolist())):
         found = _cut(problem, plan, device, limit)
         if found is None:
             break
         plan = found
     if len(problem.cluster.device_types) == 1:  # nothing tells the devices apart: number them along the pipeline
-        used = np.unique(plan.device)
-        plan = replace(plan, device=used[plan.stage].astype(np.int32))
+        plan = replace(plan, device=np.unique(plan.device)[plan.stage].astype(np.int32))
     return plan
 
 

@@ -133,7 +133,6 @@ class GroundDraw:
     label: str
     on: grounds.Ground
     seed: int
-    usual: tuple[str, ...]
 
     @cached_property
     def case(self) -> Any:
@@ -159,8 +158,7 @@ class GroundDraw:
     @property
     def hash(self) -> str:
         """SHA-256 of what was drawn."""
-        text = repr([self.label, *(x.tolist() for x in self.drawn())])
-        return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
+        return f"sha256:{hashlib.sha256(repr([self.label, *(x.tolist() for x in self.drawn())]).encode()).hexdigest()}"
 
 
 @cache
@@ -169,10 +167,6 @@ def _types() -> tuple[Any, ...]:
     from gangplan.systems.pacml.jobs import JobType
 
     return tuple(JobType.of(generate(kind, devices=2, **_OPTIONS, **size).graph, name=kind) for kind, size in _NETWORKS)
-
-
-def _of(label: str, usual: tuple[str, ...], make: Callable[..., grounds.Ground]) -> Callable[..., GroundDraw]:
-    return lambda seed=0, **settings: GroundDraw(label, make(**settings), seed, usual)
 
 
 USUAL: dict[str, tuple[str, ...]] = {
@@ -214,14 +208,14 @@ SCHEDULERS: dict[str, dict[str, Any]] = {
 }
 """Arguments of `Scheduler` on TopDRL's ground; `scheduler-far` does not know that places differ."""
 _PACML: Any = ground_of("pacml")
-GROUNDS: dict[str, Callable[..., GroundDraw]] = {
-    "queue": _of("Queue", USUAL["queue"], QueueDraw),
-    "proximity": _of("Proximity", USUAL["proximity"], lambda **x: Near(**x, draws=None)),
-    "interference": _of("Interference", USUAL["interference"], ground_of("harmony")),
-    "agents": _of("Agents", USUAL["agents"], ground_of("marl")),
-    "ramp": _of("Ramp", USUAL["ramp"], lambda **x: _PACML(profiles=_types(), **x)),
+GROUNDS: dict[str, Callable[..., grounds.Ground]] = {
+    "queue": QueueDraw,
+    "proximity": lambda **x: Near(**x, draws=None),
+    "interference": ground_of("harmony"),
+    "agents": ground_of("marl"),
+    "ramp": lambda **x: _PACML(profiles=_types(), **x),
 }
-"""By the name that suite.toml has for it: makes the ground of settings and a seed."""
+"""By the name that suite.toml has for it: makes the ground of settings."""
 
 
 _FIRST = 1 << 20
@@ -247,15 +241,11 @@ def graph(objective: str, family: str, *, kind: str, devices: int, seed: int = 0
     return made
 
 
+Sizes = Sequence[int]
+
+
 def random_graph(
-    objective: str,
-    family: str,
-    *,
-    kind: str,
-    ops: int,
-    seed: int = 0,
-    tree: Sequence[int] = (),
-    ramp: Sequence[int] = (),
+    objective: str, family: str, *, kind: str, ops: int, seed: int = 0, tree: Sizes = (), ramp: Sizes = ()
 ) -> Problem:
     """Make a random graph of at most `ops` ops on two to eight devices, on a fat tree, or on a RAMP cluster.
 
@@ -355,6 +345,6 @@ def redrawn(generator: str, arguments: Mapping[str, Any], rng: np.random.Generat
     return drawn
 
 
-def online(objective: str, family: str, *, ground: str, **arguments: Any) -> GroundDraw:
+def online(objective: str, family: str, *, ground: str, seed: int = 0, **settings: Any) -> GroundDraw:
     """Make jobs that arrive on a ground, see `gangplan.hybrid.bench.makers`."""
-    return GROUNDS[ground](**arguments)
+    return GroundDraw(ground.capitalize(), GROUNDS[ground](**settings), seed)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -21,7 +21,7 @@ from gangplan.solvers.run import Run
 from .best_known import best_known, text_of
 from .library import BEST_KNOWN, JOURNAL, Record, noted, of, reached, read_library, write_library
 from .rows import BenchRow, append, read_lines, read_rows
-from .run import note, results
+from .run import Tell, note, results
 from .suite import SIZES, Instance, make, read_manifest, suite, write_manifest
 from .task import BenchSettings, SolveTask, environment, execute
 
@@ -60,11 +60,7 @@ class Passed(NamedTuple):
 
 
 def run_pass(
-    instances: Sequence[Instance],
-    settings: BenchSettings,
-    certify: float,
-    library: Path | None,
-    tell: Callable[[float], None],
+    instances: Sequence[Instance], settings: BenchSettings, certify: float, library: Path | None, tell: Tell
 ) -> Passed:
     """Take each step that the folder has no record of, the small instances first.
 

@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
@@ -234,21 +234,22 @@ def main() -> None:
         before = children()
         line.send_bytes(b"{}")
         until = time.perf_counter() + patience(asked["time_limit"])
-        told: dict[str, Any] | None
-        try:
-            told = forked(partial(_attempt, solver, name, problem, line, **asked), partial(_over, until))
-        except NotImplementedError as error:
-            told = {"status": SKIPPED, "notes": str(error)[:300]}
-        except Exception as error:
-            told = {"status": FAILED, "notes": f"{type(error).__name__}: {error}"[:300]}
-        told = told or {"status": FAILED, "notes": KILLED if _over(until) else ENDED}
+        told = attempted(partial(_attempt, solver, name, problem, line, **asked), until)
         end(lambda: descendants(os.getpid()))  # who was left behind
         _collect()
         line.send_bytes(json.dumps({"end": {"cpu": round(children() - before, 4), **told}}).encode())
 
 
-def _over(until: float) -> bool:
-    return time.perf_counter() > until
+def attempted(work: Callable[[], Any], until: float) -> Any:
+    """Return what work in a process of its own returns; if it does not, status and notes of a row."""
+    try:
+        found = forked(work, lambda: time.perf_counter() > until)
+    except NotImplementedError as error:
+        return {"status": getattr(error, "status", SKIPPED), "notes": str(error)[:300]}
+    except Exception as error:
+        return {"status": FAILED, "notes": f"{type(error).__name__}: {error}"[:300]}
+    late = time.perf_counter() > until
+    return {"status": FAILED, "notes": KILLED if late else ENDED} if found is None else found
 
 
 def _attempt(

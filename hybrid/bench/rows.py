@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from io import BytesIO
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -140,17 +141,14 @@ def read_rows(folder: Path) -> list[BenchRow]:
     return read_lines(folder / JOURNAL, BenchRow)
 
 
-def write_table(rows: Iterable[BenchRow], folder: Path) -> bool:
-    """Write the rows as Parquet; return whether pyarrow is there to do so."""
-    from io import BytesIO
-
+def write_table(rows: Iterable[BenchRow], folder: Path) -> None:
+    """Write the rows as Parquet, if pyarrow is there to do so."""
     try:
         import pyarrow
         from pyarrow import parquet
     except ImportError:
-        return False
+        return
     content = BytesIO()
     lines = [asdict(row) | {"turns": json.dumps(row.turns)} for row in rows]
     parquet.write_table(pyarrow.Table.from_pylist(lines), content, compression="zstd")
     write_whole({folder / TABLE: content.getvalue()})
-    return True

@@ -53,13 +53,11 @@ class Results:
         kept = [row for row in counted if best[row.instance].value is not None]
         kept.sort(key=lambda row: (place[row.instance], row.deadline, row.method != "auto"))
         common, left = _common(kept)
-        false = [row for row in common if _disproved(row, best[row.instance])]
-        for method, some in grouped(false, lambda row: row.method).items():
+        lies = [row for row in common if _disproved(row, best[row.instance])]
+        for method, some in grouped(lies, lambda row: row.method).items():
             left.append(f"{method} claimed {len(some)} bounds that a verified plan disproves: they count as none.")
-        refused = tuple(replace(row, notes=f"a verified plan disproves its bound of {row.bound:.6g}") for row in false)
-        common = [
-            replace(x, status="FEASIBLE", bound=None) if x in false and x.value is not None else x for x in common
-        ]
+        refused = tuple(replace(row, notes=f"a verified plan disproves its bound of {row.bound:.6g}") for row in lies)
+        common = [replace(x, status="FEASIBLE", bound=None) if x in lies and x.value is not None else x for x in common]
         if unsuited := dict.fromkeys(row.method for row in newest.values() if row.status == UNSUITED):
             words = "Left out of objectives that they declared beforehand not to be theirs"
             left.append(f"{words}: {', '.join(unsuited)}.")

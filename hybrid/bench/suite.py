@@ -25,7 +25,7 @@ from .rows import ONLINE, line_of, read_lines
 
 _HOME = Path(__file__).parent
 MANIFEST = _HOME / "manifest.jsonl"
-INSTANCES = "instances.jsonl"
+SET_FILE = "instances.jsonl"
 """The instances of a set, in its folder."""
 SIZES = ("toy", "small", "medium", "large", "huge")
 GROUPS: Mapping[str, tuple[str, ...]] = {
@@ -166,8 +166,8 @@ def suite(
         ledger: lines that replace those of the manifest where they know more.
         sample: at most so many of each objective, at even steps through the manifest; 0 means all.
     """
-    drawn = name not in (*SIZES, *GROUPS) and (Path(name) / INSTANCES).is_file()
-    shipped = read_manifest(Path(name) / INSTANCES) if drawn else _shipped()
+    drawn = name not in (*SIZES, *GROUPS) and (Path(name) / SET_FILE).is_file()
+    shipped = read_manifest(Path(name) / SET_FILE) if drawn else _shipped()
     name = "all" if drawn else name
     for argument, value, known in (("suite", name, (*SIZES, *GROUPS)), ("objective", objective, (*PROBLEMS, ONLINE)),
                                    ("size", size, SIZES)):  # fmt: skip
@@ -183,9 +183,7 @@ def suite(
               and objective in ("", x.objective) and size in ("", x.size) and family in ("", x.family)]  # fmt: skip
     if sample:
         groups = [[x for x in wanted if x.objective == each] for each in dict.fromkeys(x.objective for x in wanted)]
-        wanted = [
-            group[i * len(group) // min(sample, len(group))] for group in groups for i in range(min(sample, len(group)))
-        ]
+        wanted = [x[i * len(x) // min(sample, len(x))] for x in groups for i in range(min(sample, len(x)))]
     return [_merged(x, own.get(x.id)) for x in wanted]
 
 

@@ -19,14 +19,13 @@ from gangplan.instances.documents import from_document
 from gangplan.instances.errors import did_you_mean
 from gangplan.instances.verify import Problem
 from gangplan.solvers.method import OBJECTIVES, suite
-from gangplan.solvers.processes import forked
 from gangplan.solvers.run import OPTIMAL_GAP, Run, Status
 
 from ..server import fork_only
 from ..solve import solve, versions
 from ..table import named, parts
 from .makers import GroundDraw
-from .plugins import ENDED, KILLED, Plugin, ask, children, function_of, limit, patience, prepare, used
+from .plugins import Plugin, ask, attempted, children, function_of, limit, patience, prepare, used
 from .rows import FAILED, ONLINE, SKIPPED, UNSUITED, BenchRow, Key
 from .suite import Instance, make
 
@@ -182,23 +181,16 @@ def execute(task: SolveTask) -> tuple[BenchRow, str]:
         if task.plugin is None and not methods_for(problem, (task.method,)):
             return replace(row, status=SKIPPED, notes="does not solve this variant"), ""
     plan: Any = None
-    told: dict[str, Any] = {}
-    try:
-        if task.plugin is None or instance.objective == ONLINE:
-            found = forked(lambda: work(problem, task), lambda: time.perf_counter() > until)
-            late = time.perf_counter() > until
-            plan, told = found if found is not None else (None, {"notes": KILLED if late else ENDED})
-        else:
-            asked = {"time_limit": task.deadline, "seed": task.seed, "workers": settings.workers}
-            said, told = ask(task.plugin, problem, {**asked, "memory": settings.memory, "cpu": settings.cpu})
-            if "status" not in told:
-                plan, told = _judged(problem, said, told, task.deadline)
-    except _UnsuitedError as error:
-        told = {"status": UNSUITED, "notes": str(error)[:300]}
-    except NotImplementedError as error:
-        told = {"status": SKIPPED, "notes": str(error)[:300]}
-    except Exception as error:
-        told = {"notes": f"{type(error).__name__}: {error}"[:300]}
+    if task.plugin is None or instance.objective == ONLINE:
+        found = attempted(lambda: work(problem, task), until)
+        plan, told = found if isinstance(found, tuple) else (None, found)
+    else:
+        asked = {"time_limit": task.deadline, "seed": task.seed, "workers": settings.workers}
+        said, told = ask(task.plugin, problem, {**asked, "memory": settings.memory, "cpu": settings.cpu})
+        try:
+            plan, told = (None, told) if "status" in told else _judged(problem, said, told, task.deadline)
+        except Exception as error:
+            told = {"notes": f"{type(error).__name__}: {error}"[:300]}
     row = replace(row, **{"seconds": _since(started), "cpu": children() - before, **told, "busy": _busy(busy)})
     if plan is None:
         return row, ""
@@ -273,6 +265,8 @@ def _played(ground: GroundDraw, task: SolveTask) -> tuple[None, dict[str, Any]]:
 
 class _UnsuitedError(NotImplementedError):
     """A ground has no policy of that name."""
+
+    status = UNSUITED
 
 
 def _named(ground: GroundDraw, name: str, seed: int) -> Any:

@@ -13,20 +13,8 @@ from gangplan.instances.arrays import BoolArray
 from gangplan.instances.placement import Fleet
 from gangplan.scheduler.described import fleet_of, racks_of
 
-from .requests import (
-    ANYWHERE,
-    COUNTED,
-    GPU,
-    KUBELET,
-    Amounts,
-    Taint,
-    amounts,
-    refusal,
-    requests_of,
-    taints_of,
-    unheeded,
-    where_of,
-)
+from . import requests
+from .requests import Amounts
 
 GANG, SIZE = "gangplan/gang", "gangplan/size"
 """Labels of a pod: its gang, and how many pods that has."""
@@ -128,7 +116,7 @@ Rules = ReadingRules
 
 def needs_of(given: Amounts) -> Needs:
     """Return what the scheduler counts of an amount."""
-    gpus, cores, memory = (given.get(name, 0.0) for name in COUNTED)
+    gpus, cores, memory = (given.get(name, 0.0) for name in requests.COUNTED)
     return int(gpus), cores, memory
 
 
@@ -190,9 +178,9 @@ def pod_of(data: Mapping[str, Any], rules: ReadingRules) -> Pod:
     meta, spec, status = data["metadata"], data["spec"], data.get("status") or {}
     labels, notes = meta.get("labels") or {}, meta.get("annotations") or {}
     key, wrong = f"{meta['namespace']}/{meta['name']}", list[str]()
-    asks = _read(wrong, "its requests", requests_of, spec, status) or {}
+    asks = _read(wrong, "its requests", requests.requests_of, spec, status) or {}
     group = gang_of(key, labels, notes, wrong)
-    if others := "" if rules.beside else ", ".join(unheeded(spec)):
+    if others := "" if rules.beside else ", ".join(requests.unheeded(spec)):
         wrong.append(f"{others}: gangplan does not heed it, kube-scheduler beside its extender does")
     limit, started = spec.get("activeDeadlineSeconds"), status.get("startTime")
     terms = {
@@ -206,7 +194,7 @@ def pod_of(data: Mapping[str, Any], rules: ReadingRules) -> Pod:
         leaving=bool(meta.get("deletionTimestamp")),
         ours=spec.get("schedulerName") == rules.name and not spec.get("schedulingGates"),
         group=group, asks=_counted(asks, rules),
-        where=_read(wrong, "where it may be", where_of, spec) or ANYWHERE,
+        where=_read(wrong, "where it may be", requests.where_of, spec) or requests.ANYWHERE,
         seconds=_read(wrong, SECONDS, _seconds, labels.get(SECONDS) or notes.get(SECONDS)),
         terms=terms | _topology(notes, rules, wrong), created=_time(meta["creationTimestamp"]),
         since=_time(started) if started else None, wrong="; ".join(wrong),
@@ -215,7 +203,7 @@ def pod_of(data: Mapping[str, Any], rules: ReadingRules) -> Pod:
 
 def _counted(given: Amounts, rules: ReadingRules) -> Amounts:
     """Return amounts in which GPUs are called so."""
-    return {GPU if name == rules.gpu else name: x for name, x in given.items()}
+    return {requests.GPU if name == rules.gpu else name: x for name, x in given.items()}
 
 
 def _time(text: str) -> float:
@@ -257,11 +245,11 @@ class KubeNode:
     product: str
     open: bool
     labels: Mapping[str, str]
-    taints: tuple[Taint, ...]
+    taints: tuple[requests.Taint, ...]
 
     def refuses(self, where: str) -> str:
         """Return why it is not for a pod, "" if it is."""
-        return "not ready" if not self.open else refusal(self.name, self.labels, self.taints, where)
+        return "not ready" if not self.open else requests.refusal(self.name, self.labels, self.taints, where)
 
 
 def node_of(data: Mapping[str, Any], rules: ReadingRules) -> KubeNode:
@@ -269,11 +257,11 @@ def node_of(data: Mapping[str, Any], rules: ReadingRules) -> KubeNode:
     meta, spec, status = data["metadata"], data.get("spec") or {}, data.get("status") or {}
     labels = meta.get("labels") or {}
     ready = any(x["type"] == "Ready" and x["status"] == "True" for x in status.get("conditions") or ())
-    has = KUBELET | amounts(status.get("allocatable") or status.get("capacity"))
+    has = requests.KUBELET | requests.amounts(status.get("allocatable") or status.get("capacity"))
     return KubeNode(
         meta["name"], _counted(has, rules),
         next((labels[name] for name in rules.rack if name in labels), ""), labels.get(PRODUCT, "gpu"),
-        ready, dict(sorted(labels.items())), taints_of(spec),
+        ready, dict(sorted(labels.items())), requests.taints_of(spec),
     )  # fmt: skip
 
 
@@ -287,5 +275,4 @@ def fleet_with(nodes: Sequence[KubeNode], rows: Mapping[str, BoolArray], room: M
     """
     gpus, cpu, memory = ([room[x.name][k] for x in nodes] for k in range(3))
     names, topology = tuple(x.name for x in nodes), racks_of([x.rack for x in nodes])
-    types = [x.product for x in nodes]
-    return fleet_of(types, rows, names=names, gpus=gpus, cpu=cpu, memory=memory, topology=topology)
+    return fleet_of([x.product for x in nodes], rows, names=names, gpus=gpus, cpu=cpu, memory=memory, topology=topology)

@@ -34,6 +34,10 @@ _SHOWN = 4
 
 Seats = list[tuple[Pod, str]]
 """Pods, and the nodes where they are to be."""
+Pods = Mapping[str, Pod]
+"""By uid."""
+Places = Mapping[str, UnitPlace]
+"""By mark."""
 
 
 @dataclass(slots=True)
@@ -84,9 +88,7 @@ class Reconciler:
 
     _scheduler: Scheduler | None
 
-    def step(
-        self, pods: Mapping[str, Pod], nodes: Mapping[str, KubeNode], now: float, sizes: Sizes | None = None
-    ) -> Actions:
+    def step(self, pods: Pods, nodes: Mapping[str, KubeNode], now: float, sizes: Sizes | None = None) -> Actions:
         """Take in what there is, decide, and return what is to be done.
 
         Args:
@@ -127,7 +129,7 @@ class Reconciler:
         """The pods that have a seat, or were told to go."""
         return {uid for job in self._jobs.values() for uid in job.seats} | self._gone
 
-    def _stoppable(self, pods: Mapping[str, Pod]) -> dict[str, list[Amounts]]:
+    def _stoppable(self, pods: Pods) -> dict[str, list[Amounts]]:
         """Return what each pod of jobs that may be stopped holds, by node."""
         held = defaultdict[str, list[Amounts]](list)
         running = self._scheduler._state.running if self._scheduler else {}
@@ -145,7 +147,7 @@ class Reconciler:
         elif name in (*self._scheduler.running, *self._scheduler.waiting):
             self._scheduler.withdraw(name)
 
-    def _end(self, pods: Mapping[str, Pod], nodes: Mapping[str, KubeNode]) -> None:
+    def _end(self, pods: Pods, nodes: Mapping[str, KubeNode]) -> None:
         """End jobs whose pods have ended, and give the seats of pods that are gone to those that replace them."""
         free = unplaced(pods, self._placed)
         for name, job in [(name, job) for name, job in self._jobs.items() if job.seats]:
@@ -169,7 +171,7 @@ class Reconciler:
             if elsewhere or shut or torn:
                 self._drop(name)
 
-    def _resized(self, pods: Mapping[str, Pod], rows: Sequence[KubeNode], places: Mapping[str, UnitPlace]) -> Scheduler:
+    def _resized(self, pods: Pods, rows: Sequence[KubeNode], places: Places) -> Scheduler:
         """Return the scheduler, of the nodes as they are."""
         room = self._room(pods, rows)
         seen = [(x.name, x.rack, x.product, room[x.name]) for x in rows]
@@ -189,7 +191,7 @@ class Reconciler:
         assert self._scheduler is not None
         return self._scheduler
 
-    def _room(self, pods: Mapping[str, Pod], rows: Sequence[KubeNode]) -> dict[str, Needs]:
+    def _room(self, pods: Pods, rows: Sequence[KubeNode]) -> dict[str, Needs]:
         """Return GPUs, cores and memory of each node that gangs may use.
 
         All GPUs, and those that are held though the node has lost them; of the others what pods leave that are in no
@@ -197,10 +199,8 @@ class Reconciler:
         """
         own = {uid for job in self._jobs.values() if job.own for uid in job.seats}
         mine, theirs = (defaultdict[str, Any](lambda: np.zeros(3)) for _ in range(2))
-        for pod, at in (
-            *_unbound(self._jobs.values(), pods),
-            *((x, x.node) for x in pods.values() if x.node and x.live),
-        ):
+        bound = [(x, x.node) for x in pods.values() if x.node and x.live]
+        for pod, at in _unbound(self._jobs.values(), pods) + bound:
             (mine if pod.uid in own else theirs)[at] += pod.needs
         room = {}
         for node in rows:
@@ -209,7 +209,7 @@ class Reconciler:
             room[node.name] = int(max(has[0], held[0] + others[0])), max(cpu, 0.0), max(memory, 0.0)
         return room
 
-    def _resume(self, s: Scheduler, pods: Mapping[str, Pod]) -> None:
+    def _resume(self, s: Scheduler, pods: Pods) -> None:
         """Keep the jobs of a log whose pods are bound as it says, and forget the others."""
         names = s._state.fleet.names
         for name in (*s.running, *s.waiting):
@@ -227,9 +227,7 @@ class Reconciler:
             if window.drain:
                 s.undrain(window.nodes[0])
 
-    def _enter(
-        self, s: Scheduler, some: Mapping[str, PodUnit], places: Mapping[str, UnitPlace], now: float, step: Actions
-    ) -> None:
+    def _enter(self, s: Scheduler, some: Mapping[str, PodUnit], places: Places, now: float, step: Actions) -> None:
         """Have the units wait, and nothing else: those that do keep their place, new ones come the oldest first."""
         new = dict(sorted(some.items(), key=lambda row: row[1].created))
         for name, job in [(name, job) for name, job in self._jobs.items() if not job.seats]:
@@ -249,7 +247,7 @@ class Reconciler:
             except InstanceError as error:
                 step.waits |= {pod.key: str(error) for pod in unit.pods}
 
-    def _adopt(self, s: Scheduler, pods: Mapping[str, Pod], sizes: Sizes, now: float) -> None:
+    def _adopt(self, s: Scheduler, pods: Pods, sizes: Sizes, now: float) -> None:
         """Have bound pods with GPUs that no job has run as jobs: those of other schedulers, or of a process before.
 
         A gang of ours goes on as what it is; a part of one, and pods of others, are never stopped.
@@ -293,9 +291,7 @@ class Reconciler:
         self._jobs[name] = PodJob(gang if terms else f"{gang}#", [*seats], seats=seats, own=False)
         return True
 
-    def _decide(
-        self, s: Scheduler, pods: Mapping[str, Pod], places: Mapping[str, UnitPlace], now: float, step: Actions
-    ) -> None:
+    def _decide(self, s: Scheduler, pods: Pods, places: Places, now: float, step: Actions) -> None:
         more = True
         while more:
             decision = s.decide(_DEADLINE, now=now)
@@ -324,7 +320,7 @@ class Reconciler:
             others = places[job.unit.mark].why if job.unit else ""
             step.waits |= {pods[uid].key: f"{why}; {others}" if others else why for uid in job.pods}
 
-    def _bind(self, pods: Mapping[str, Pod], left: dict[str, dict[str, float]], step: Actions) -> None:
+    def _bind(self, pods: Pods, left: dict[str, dict[str, float]], step: Actions) -> None:
         """Bind gangs all of whose pods have room by what the server shows: who was told to go may be there still.
 
         One that has none even without those is placed anew.
@@ -346,13 +342,13 @@ class Reconciler:
                 step.all = False
 
 
-def _unbound(jobs: Iterable[PodJob], pods: Mapping[str, Pod]) -> Seats:
+def _unbound(jobs: Iterable[PodJob], pods: Pods) -> Seats:
     """Return the pods of jobs that are to be bound, and where."""
     some = ((pods[uid], at) for job in jobs for uid, at in job.seats.items() if uid in pods)
     return [(pod, at) for pod, at in some if pod.live and not pod.node and not pod.leaving]
 
 
-def _left(pods: Mapping[str, Pod], nodes: Mapping[str, KubeNode]) -> dict[str, dict[str, float]]:
+def _left(pods: Pods, nodes: Mapping[str, KubeNode]) -> dict[str, dict[str, float]]:
     """Return what pods leave of each node: nothing if what one holds cannot be read."""
     left = {name: dict(node.has) for name, node in nodes.items()}
     for pod in pods.values():

@@ -21,11 +21,8 @@ _COUNTED = 10
 
 def reasons(scheduler: Scheduler, view: SlurmView) -> dict[str, str]:
     """Return why jobs wait that depend on others, or that the scheduler has wait, by what `scontrol` calls them."""
-    found = {
-        job.id: f"waits: dependency {plain(job.row['dependency'])}"
-        for job in view.jobs.values()
-        if job.waits and view.depends(job)
-    }
+    depend = [job for job in view.jobs.values() if job.waits and view.depends(job)]
+    found = {job.id: f"waits: dependency {plain(job.row['dependency'])}" for job in depend}
     before = {name: place for place, name in enumerate(in_order(scheduler._state.queue))}
     for name in scheduler.waiting:
         job, piece = job_of(name, view)

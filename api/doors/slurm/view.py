@@ -202,10 +202,10 @@ def _state(row: Mapping[str, Any]) -> str:
 def _fleet(nodes: Sequence[Mapping[str, Any]], switches: Sequence[Mapping[str, str]]) -> Fleet:
     gpus = [gpus_in(row["gres"]) for row in nodes]
     usual = next((kind or "gpu" for count, kind in gpus if count), "gpu")  # a node without any counts as having these
-    features = [row["active_features"] or row["features"] for row in nodes]
     of = [
-        {*(f"partition {x}" for x in row["partitions"]), *(f"feature {x}" for x in some)}
-        for row, some in zip(nodes, features, strict=True)
+        {f"partition {x}" for x in row["partitions"]}
+        | {f"feature {x}" for x in row["active_features"] or row["features"]}
+        for row in nodes
     ]
     names = tuple(row["name"] for row in nodes)
     return fleet_of(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gangplan.hybrid.bench.makers import GROUNDS, SCHEDULERS, GroundDraw
+from gangplan.hybrid.bench.makers import GROUNDS, SCHEDULERS, USUAL, GroundDraw, online
 from gangplan.hybrid.bench.rows import FAILED, UNSUITED
 from gangplan.hybrid.bench.run import run
 from gangplan.hybrid.bench.submit import submit_plan
@@ -33,40 +33,45 @@ def breaks(case):
 """
 
 
+def drawn(name: str, **settings: object) -> GroundDraw:
+    """Return a draw of a ground."""
+    return online("online", name, ground=name, **settings)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("name", GROUNDS)
 def test_no_policy_is_below_the_bound(name: str) -> None:
     """Every usual policy is played, and the same again; its value is at least the bound, which is positive."""
-    ground: GroundDraw = GROUNDS[name](**SMALL[name])
+    ground = drawn(name, **SMALL[name])
     bound, values = ground.bound(0.2), {}
-    for policy in ground.usual:
+    for policy in USUAL[name]:
         values[policy] = ground.play(ground.named(policy, 0))
         assert values[policy] >= bound * (1 - 1e-9)
-    again = GROUNDS[name](**SMALL[name])
+    again = drawn(name, **SMALL[name])
     assert bound > 0 or name == "ramp"
     assert len(set(values.values())) > 1
-    assert again.play(again.named(ground.usual[0], 0)) == values[ground.usual[0]] and again.hash == ground.hash
+    assert again.play(again.named(USUAL[name][0], 0)) == values[USUAL[name][0]] and again.hash == ground.hash
 
 
 def test_scheduler_decides_on_topdrls_ground() -> None:
     """By name, the patient one does as that ground's own rule where nobody is due, and is told no more of durations."""
-    ground = GROUNDS["proximity"](suite="small")
+    ground = drawn("proximity", suite="small")
     values = {name: ground.play(ground.named(name, 0)) for name in (*SCHEDULERS, "patient")}
     assert values["scheduler-patient"] == pytest.approx(values["patient"])
     assert values["scheduler-patient"] < 0.95 * min(values["scheduler"], values["scheduler-far"])
-    vague = GROUNDS["proximity"](suite="uncertain")
+    vague = drawn("proximity", suite="uncertain")
     assert vague.play(vague.named("scheduler-patient", 0)) == pytest.approx(vague.play(vague.named("patient", 0)))
 
 
 @pytest.mark.parametrize("name", GROUNDS)
 def test_a_seed_is_another_instance(name: str) -> None:
     """What was drawn is in the hash."""
-    assert GROUNDS[name](**SMALL[name]).hash != GROUNDS[name](**SMALL[name], seed=1).hash
+    assert drawn(name, **SMALL[name]).hash != drawn(name, **SMALL[name], seed=1).hash
 
 
 def test_a_policy_that_is_not_there() -> None:
     """It is named, with those that are."""
     for name, settings in SMALL.items():
-        ground = GROUNDS[name](**settings)
+        ground = drawn(name, **settings)
         with pytest.raises(InstanceError, match="'nobody'"):
             ground.named("nobody", 0)
 
