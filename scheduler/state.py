@@ -57,7 +57,7 @@ class SchedulerState:
     Attributes:
         fleet, speeds, settings: see `Scheduler`; speeds say which models run where, `None` if all do.
         places: how slow places are; `None` if all are alike.
-        patient: the rule by which jobs go and wait for close places, if any.
+        rule: by which jobs go and wait for close places, if any.
         sight: what that rule sees of the cluster, as of the start of a decision.
         up: which nodes are up, (m,).
         holders: of each node, who holds each of its GPUs that is held, (m,).
@@ -90,13 +90,13 @@ class SchedulerState:
         fleet: Fleet,
         speeds: SpeedModel | Proximity | None,
         settings: SchedulerSettings,
-        patient: Waits | None = None,
+        rule: Waits | None = None,
         sharing: Sharing | None = None,
     ) -> None:
         usable = fleet.usable
         assert usable is not None
         proximity, speeds = (speeds, None) if isinstance(speeds, Proximity) else (None, speeds)
-        self.fleet, self.speeds, self.settings, self.patient = fleet, speeds, settings, patient
+        self.fleet, self.speeds, self.settings, self.rule = fleet, speeds, settings, rule
         self.bounded, self.sight = True, Sight()
         self.serial, self.changes, self.light, self.undone = 0, 0, 0, 0
         self.up: list[bool] = usable.tolist()
@@ -284,23 +284,23 @@ class SchedulerState:
 
     def hopes(self, request: Request, degree: int, slower: float) -> bool:
         """Return whether a job waits for a place that is less slow, as its rule has it; who is due never does."""
-        if self.patient is None or not self.running or request.due <= self.now:
+        if self.rule is None or not self.running or request.due <= self.now:
             return False
         least = self.least(request, degree)
         return bool(slower > self.most(least, request.gpus(degree), request.lasts(degree), self.now - request.submit))
 
     def most(self, least: float, gpus: int, seconds: Any, waited: Any) -> Any:
         """Return the largest slowdown with which a job starts by the rule, see `Evolved.most`."""
-        rule = self.patient
+        rule = self.rule
         if isinstance(rule, Evolved):
             return rule.most(least, gpus, seconds, waited, self.sight)
         return np.inf if rule is None else rule.most(least)
 
     def look(self) -> None:
         """Have the rule see the cluster as it is, and put jobs into order by that."""
-        if isinstance(self.patient, Evolved):
+        if isinstance(self.rule, Evolved):
             self.sight = Sight.of(len(self.waiting), len(self.running), self.running.logs / EXACT)
-            self.queue.order = self.settings.order + self.patient.order(self.sight)
+            self.queue.order = self.settings.order + self.rule.order(self.sight)
 
     def asks(self, request: Request, degree: int) -> Amounts:
         """Return what it keeps from others with so many workers, of what queues share."""
@@ -412,8 +412,8 @@ class SchedulerState:
     def _key(self, request: Request) -> float:
         """Return the seconds by which a waiting job goes in its line."""
         degree = request.job.workers[-1]
-        slow = 1.0 if self.places is None or self.patient is None else self.least(request, degree, now=False)
-        return request.counts(degree) * (slow**self.patient.slowdown if self.patient else 1.0)
+        slow = 1.0 if self.places is None or self.rule is None else self.least(request, degree, now=False)
+        return request.counts(degree) * (slow**self.rule.slowdown if self.rule else 1.0)
 
     def place(self, request: Request) -> tuple[float, ...]:
         """Return the place of a waiting job among those that are due: classes come first, then times."""
