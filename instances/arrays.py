@@ -19,8 +19,13 @@ IntArray = NDArray[np.int32]
 BoolArray = NDArray[np.bool_]
 
 
-def frozen(value: Any, dtype: type, field: str, shape: tuple[int | None, ...]) -> NDArray[Any]:
-    """Return `value` as an array of `dtype` that nobody can make writable; `None` in `shape` allows any length."""
+def frozen(
+    value: Any, dtype: type, field: str, shape: tuple[int | None, ...], axes: Iterable[str | None] = ()
+) -> NDArray[Any]:
+    """Return `value` as an array of `dtype` that nobody can make writable; `None` in `shape` allows any length.
+
+    Of each axis an error names what is as long, if anything is.
+    """
     try:
         raw = np.asarray(value)
     except ValueError:
@@ -33,8 +38,9 @@ def frozen(value: Any, dtype: type, field: str, shape: tuple[int | None, ...]) -
         raise InstanceError(*_first_misfit(value, dtype, field))
     if len(raw.shape) != len(shape) or any(n not in (None, m) for n, m in zip(shape, raw.shape, strict=True)):
         wanted = " x ".join("any" if n is None else str(n) for n in shape)
-        found = " x ".join(map(str, raw.shape)) or "a single value"
-        raise InstanceError(field, f"has {found} entries where {wanted} are expected")
+        found = f"{' x '.join(map(str, raw.shape))} entries" if raw.shape else "a single value"
+        words = f": {' x '.join(x or 'any' for x in axes)}" if any(axes) else ""
+        raise InstanceError(field, f"has {found} where {wanted} are expected{words}")
     if dtype is np.int32:
         require((raw >= -(2**31)) & (raw < 2**31), raw, field, "does not fit 32 bits")
     return np.ndarray(raw.shape, dtype, raw.astype(dtype, copy=False).tobytes())
@@ -351,7 +357,7 @@ def _array(name: str, dtype: type, meta: Mapping[str, Any], owner: Any, value: A
         value = np.full([n or 0 for n in shape], meta["usual"])
     if "null" in meta and isinstance(value, list | tuple):
         value = [[np.inf if x is None else x for x in row] if isinstance(row, list) else row for row in value]
-    found = frozen(value, dtype, name, shape)
+    found = frozen(value, dtype, name, shape, meta["size"])
     for ok, problem in meta["holds"]:
         require(ok(found), found, name, problem)
     if "ascending" in meta:

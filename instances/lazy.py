@@ -91,9 +91,9 @@ class _OnDemand:
         return Later(f"{self._module}:{name}")
 
 
-def on_demand(package: str, names: str) -> tuple[Any, ...]:
-    """Return modules of a package that wait to be imported until one of their functions is called.
+def on_demand(package: str, names: str) -> dict[str, Any]:
+    """Return modules of a package by name that wait to be imported until one of their functions is called.
 
-    A type checker is shown ordinary imports in their place.
+    They go into ``globals()``; a type checker is shown ordinary imports in their place.
     """
-    return tuple(_OnDemand(f"{package}.{name}") for name in names.split())
+    return {name: _OnDemand(f"{package}.{name}") for name in names.split()}

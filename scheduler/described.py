@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from gangplan.instances import InstanceError, Level, TreeTopology
+from gangplan.instances.arrays import require_choice
 from gangplan.instances.errors import brief, require_known
 from gangplan.instances.intake import as_float, cluster_sizes
 from gangplan.instances.placement import Fleet
@@ -100,8 +101,7 @@ def scheduler_of(data: Mapping[str, Any], log: Path | None = None, *, sync: bool
     fleet = cluster_of(data["cluster"])
     given = {key: value for key, value in data.items() if key != "cluster"}
     only_known(given)
-    if (policy := given.get("policy", "hybrid")) not in SCHEDULER_POLICIES:
-        raise InstanceError("policy", f"{brief(policy)} is not one of {', '.join(SCHEDULER_POLICIES)}")
+    require_choice(given.get("policy", "hybrid"), "policy", SCHEDULER_POLICIES)
     for name in ("together", "reserve"):
         if not isinstance(given.get(name), bool | None):
             raise InstanceError(name, f"{brief(given[name])} is not true or false")

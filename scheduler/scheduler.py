@@ -9,7 +9,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from gangplan.instances import Cluster, InstanceError
-from gangplan.instances.arrays import plain, require_number, require_share
+from gangplan.instances.arrays import plain, require_choice, require_number, require_share
 from gangplan.instances.placement import Fleet, SpeedModel
 from gangplan.instances.placement.proximity import Proximity
 from gangplan.instances.quantities import counted, moment
@@ -45,14 +45,15 @@ if TYPE_CHECKING:
 
     from .policies.network import NetworkTier
 
-SCHEDULER_POLICIES = ("hybrid", "heuristic", "patient", "evolved", "gnn", "gnn-unguarded")
+RULES: Mapping[str, Waits] = {"patient": Patient(), "evolved": Evolved()}
+"""Rules by which jobs wait for close GPUs, by name, which is that of their tier too."""
+SCHEDULER_POLICIES = ("hybrid", "heuristic", *RULES, "gnn", "gnn-unguarded")
 TIERS = (
     *("moves", "lookahead", "policy", "gnn", "stops", "reclaim", "priority", "turn", "due", "mend"),
-    *("patient", "evolved", "heuristic"),
+    *RULES,
+    "heuristic",
 )
 """Who may have decided, the most considered first; a policy is the user's own."""
-RULES: Mapping[str, Waits] = {"patient": Patient(), "evolved": Evolved()}
-"""Rules by which jobs wait for close GPUs, by name."""
 USUAL, STOPPING = 0.0, 0.5
 """The exponent of GPUs in the order of jobs where none is given, without and with stops or without durations, and no
 rollout says better."""
@@ -146,11 +147,10 @@ class Scheduler(EventCalls, ExplainCalls, MoveCalls, WindowCalls, ChangeCalls, G
             raise InstanceError("cluster", f"{cluster!r} is neither a Fleet nor a Cluster; {words}")
         fleet = cluster if isinstance(cluster, Fleet) else Fleet.of(cluster)
         network = _network(policy)
-        named = network.behind if network else str(policy)
-        rule = policy if isinstance(policy, Patient | Evolved) else RULES.get(named)
+        rule = policy if isinstance(policy, Waits) else RULES.get(network.behind if network else str(policy))
         mine = rule is None and not isinstance(policy, str)
-        if isinstance(policy, str) and network is None and policy not in SCHEDULER_POLICIES:
-            raise InstanceError("policy", f"{policy!r} is not one of {', '.join(SCHEDULER_POLICIES)}")
+        if isinstance(policy, str) and network is None:
+            require_choice(policy, "policy", SCHEDULER_POLICIES)
         if mine and not isinstance(policy, Ranks | Proposes):
             raise InstanceError("policy", f"{policy!r} has neither rank nor propose")
         if speeds is not None and not isinstance(speeds, SpeedModel | Proximity):
@@ -289,7 +289,7 @@ class Scheduler(EventCalls, ExplainCalls, MoveCalls, WindowCalls, ChangeCalls, G
                     starts.due()  # who is due may fit now, and stands behind those of its line that leave it the room
             if state.waiting and (state.open or starts.clear) and not settled:
                 usual = "lookahead" if ahead and ahead.found else "heuristic"
-                starts.all(state.patient.tier if state.patient else usual)
+                starts.all(state.rule.tier if state.rule else usual)
         considered = (*preemption.candidates, *(x for each in gains for x in each.candidates))
         stopped, stopping = announce(state, starts, killed)
         said = {start.tier for start in starts.starts.values()}
@@ -375,4 +375,4 @@ class Scheduler(EventCalls, ExplainCalls, MoveCalls, WindowCalls, ChangeCalls, G
     @property
     def _own(self) -> Waits | str:
         """The scheduler's own rules, without a policy of the user's or a network."""
-        return self._state.patient or ("hybrid" if self._state.settings.ahead else "heuristic")
+        return self._state.rule or ("hybrid" if self._state.settings.ahead else "heuristic")

@@ -51,7 +51,7 @@ class SchedulerState(JobLines):
     Attributes:
         fleet, speeds, settings: see `Scheduler`; speeds say which models run where, `None` if all do.
         places: how slow places are; `None` if all are alike.
-        patient: the rule by which jobs go and wait for close places, if any.
+        rule: by which jobs go and wait for close places, if any.
         sight: what that rule sees of the cluster, as of the start of a decision.
         up: which nodes are up, (m,).
         holders: of each node, who holds each of its GPUs that is held, (m,).
@@ -84,13 +84,13 @@ class SchedulerState(JobLines):
         fleet: Fleet,
         speeds: SpeedModel | Proximity | None,
         settings: SchedulerSettings,
-        patient: Waits | None = None,
+        rule: Waits | None = None,
         sharing: Sharing | None = None,
     ) -> None:
         usable = fleet.usable
         assert usable is not None
         proximity, speeds = (speeds, None) if isinstance(speeds, Proximity) else (None, speeds)
-        self.fleet, self.speeds, self.settings, self.patient = fleet, speeds, settings, patient
+        self.fleet, self.speeds, self.settings, self.rule = fleet, speeds, settings, rule
         self.bounded, self.sight = True, Sight()
         self.serial, self.changes, self.light, self.undone = 0, 0, 0, 0
         self.up: list[bool] = usable.tolist()

@@ -139,10 +139,13 @@ def test_names_of_modules() -> None:
 
 
 def test_the_change_that_a_page_follows() -> None:
-    """Every file that `follow.md` names is there and speaks of the field."""
+    """Every file that `follow.md` names is there and speaks of the field; all that read it of a job are named."""
     files = re.findall(r"`([\w/]+\.(?:py|json|md))`", (ROOT / "docs" / "follow.md").read_text())
     assert len(files) > 12
     assert [file for file in files if "deadline" not in (ROOT / file).read_text()] == []
+    modules = [x for folder in ("instances", "solvers", "hybrid", "api") for x in (ROOT / folder).rglob("*.py")]
+    readers = {str(x.relative_to(ROOT)) for x in modules if "job.deadline" in x.read_text()}
+    assert len(readers) > 8 and readers <= set(files)
 
 
 @pytest.mark.parametrize("kind", DOCUMENTS)

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import require_choice, require_number
-from gangplan.instances.errors import extra
+from gangplan.instances.errors import did_you_mean, extra
 from gangplan.instances.torch_model.load import find_object
 from gangplan.simulator.engine import POLICIES
 from gangplan.simulator.engine.policy import DECISIONS, EnginePolicy
@@ -128,7 +128,8 @@ class Study(Rules):
                 found[name] = name
             else:
                 known = ", ".join((*POLICIES, *ONLINE))
-                raise InstanceError("policy", f"{name!r} is not one of {known}, nor FILE.py:Class")
+                words = f"{name!r} is not one of {known}, nor FILE.py:Class"
+                raise InstanceError("policy", words + did_you_mean(name, (*POLICIES, *ONLINE)))
         return found
 
     def drawn(self, random: bool) -> list[int]:

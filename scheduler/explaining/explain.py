@@ -68,7 +68,7 @@ def why_waits(
     elif fits and state.placer.room(job).without(shut).total < job.workers[0]:
         why = f"{WINDOW}: {', '.join(map(str, bars[:SHOWN]))}"
     elif fits:
-        first = "it waits for closer GPUs" if state.patient and place == 1 else None
+        first = "it waits for closer GPUs" if state.rule and place == 1 else None
         why = last or first or "there is room for it, but not beside those before it"
         why = why if why != FULL else "there is room for it now, but those before it come first"
     else:

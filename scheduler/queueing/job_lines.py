@@ -111,8 +111,8 @@ class JobLines(PlacedJobs):
     def _key(self, request: Request) -> float:
         """Return the seconds by which a waiting job goes in its line."""
         degree = request.job.workers[-1]
-        slow = 1.0 if self.places is None or self.patient is None else self.least(request, degree, now=False)
-        return request.counts(degree) * (slow**self.patient.slowdown if self.patient else 1.0)
+        slow = 1.0 if self.places is None or self.rule is None else self.least(request, degree, now=False)
+        return request.counts(degree) * (slow**self.rule.slowdown if self.rule else 1.0)
 
     def place(self, request: Request) -> tuple[float, ...]:
         """Return the place of a waiting job among those that are due: classes come first, then times."""

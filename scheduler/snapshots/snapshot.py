@@ -172,7 +172,7 @@ def _wait(state: SchedulerState, row: Any) -> None:
 def _rules(state: SchedulerState) -> dict[str, Any]:
     """Return how slow places are, who waits for better ones and how the cluster is shared, `None` if as usual."""
     sharing = None if state.sharing == Sharing() else state.sharing
-    return {"proximity": state.places and state.places.proximity, "patient": state.patient, "sharing": sharing}
+    return {"proximity": state.places and state.places.proximity, "patient": state.rule, "sharing": sharing}
 
 
 def for_settings(document: Mapping[str, Any], state: SchedulerState) -> Mapping[str, Any]:

@@ -35,7 +35,7 @@ class PlacedJobs:
     fleet: Fleet
     speeds: SpeedModel | None
     settings: SchedulerSettings
-    patient: Waits | None
+    rule: Waits | None
     sight: Sight
     waiting: dict[str, Request]
     running: RunningJobs
@@ -130,23 +130,23 @@ class PlacedJobs:
 
     def hopes(self, request: Request, degree: int, slower: float) -> bool:
         """Return whether a job waits for a place that is less slow, as its rule has it; who is due never does."""
-        if self.patient is None or not self.running or request.due <= self.now:
+        if self.rule is None or not self.running or request.due <= self.now:
             return False
         least = self.least(request, degree)
         return bool(slower > self.most(least, request.gpus(degree), request.lasts(degree), self.now - request.submit))
 
     def most(self, least: float, gpus: int, seconds: Any, waited: Any) -> Any:
         """Return the largest slowdown with which a job starts by the rule, see `Evolved.most`."""
-        rule = self.patient
+        rule = self.rule
         if isinstance(rule, Evolved):
             return rule.most(least, gpus, seconds, waited, self.sight)
         return np.inf if rule is None else rule.most(least)
 
     def look(self) -> None:
         """Have the rule see the cluster as it is, and put jobs into order by that."""
-        if isinstance(self.patient, Evolved):
+        if isinstance(self.rule, Evolved):
             self.sight = Sight.of(len(self.waiting), len(self.running), self.running.logs / EXACT)
-            self.queue.order = self.settings.order + self.patient.order(self.sight)
+            self.queue.order = self.settings.order + self.rule.order(self.sight)
 
 
 def renamed(job: GangJob, name: str) -> GangJob:

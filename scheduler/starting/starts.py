@@ -206,7 +206,7 @@ class StartRound:
         """Go through the queue in the order of its keys, and start whoever may."""
         state = self._state
         self._walk, begun = (walk := QueueWalk(state.queue, idle=self._idle)), len(self.starts)
-        rule = isinstance(state.patient, Evolved)
+        rule = isinstance(state.rule, Evolved)
         while (head := walk.next()) and (state.open or self.clear) and not self.over():
             shape, name = head
             if self._idle(state.queue.of(shape)):

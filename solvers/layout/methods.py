@@ -13,7 +13,7 @@ from ..run import Run
 if TYPE_CHECKING:
     from . import plain, referee, rivals, search
 else:
-    plain, referee, rivals, search = on_demand(__package__, "plain referee rivals search")
+    globals().update(on_demand(__package__, "plain referee rivals search"))
 
 
 def _prepare(run: Run) -> Any:

@@ -15,7 +15,7 @@ from .published import published
 if TYPE_CHECKING:
     from . import cpsat, local_search, plain, referee
 else:
-    cpsat, local_search, plain, referee = on_demand(__package__, "cpsat local_search plain referee")
+    globals().update(on_demand(__package__, "cpsat local_search plain referee"))
 
 _LARGE = 20_000
 """Passes up to which CP-SAT has a model."""

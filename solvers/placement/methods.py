@@ -20,9 +20,7 @@ from .quick import quick
 if TYPE_CHECKING:
     from . import cpsat, enumeration, local_search, pattern_bound, patterns, plain
 else:
-    cpsat, enumeration, local_search, pattern_bound, patterns, plain = on_demand(
-        __package__, "cpsat enumeration local_search pattern_bound patterns plain"
-    )
+    globals().update(on_demand(__package__, "cpsat enumeration local_search pattern_bound patterns plain"))
 
 BATCH_POLICIES: dict[str, Policy] = {
     "first_fit": first_fit,

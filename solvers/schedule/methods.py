@@ -19,9 +19,7 @@ from .prepare import PreparedJobs, ShiftedRun, prepare
 if TYPE_CHECKING:
     from . import classic, cpsat, enumeration, local_search, plain, starts
 else:
-    classic, cpsat, enumeration, local_search, plain, starts = on_demand(
-        __package__, "classic cpsat enumeration local_search plain starts"
-    )
+    globals().update(on_demand(__package__, "classic cpsat enumeration local_search plain starts"))
 
 
 def _prepare(run: Run) -> PreparedJobs:

@@ -11,9 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gangplan.cli.simulation_study import ONLINE
 from gangplan.instances import Cluster, DeviceType, InstanceError
 from gangplan.instances.placement import Demand, Fleet, GangJob
 from gangplan.scheduler import Decision, Scheduler
+from gangplan.scheduler.journal.values import HOMES
+from gangplan.scheduler.scheduler import RULES, SCHEDULER_POLICIES
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "scheduler_loop.py"
 FLEET = Fleet.regular(racks=2, nodes=2, gpus=4)
@@ -351,3 +354,11 @@ def test_spare_gpus_are_no_work() -> None:
         scheduler.finish(f"j{i}", now=100.0 * (i + 1))
     scheduler.submit(GangJob("next", "m", (5,)))
     assert scheduler._state.waiting["next"].quantile(5, 0.5) == pytest.approx(100.0, rel=0.15)
+
+
+def test_whoever_lists_rules_has_them_all() -> None:
+    """A rule is known by its tier to `gangplan simulate`, its type to logs."""
+    assert set(ONLINE) - {"online"} == set(SCHEDULER_POLICIES) - {"gnn-unguarded"}
+    for name, rule in RULES.items():
+        kind = type(rule)
+        assert (rule.tier, HOMES[kind.__name__]) == (name, kind.__module__.removeprefix("gangplan."))

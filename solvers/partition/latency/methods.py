@@ -20,10 +20,8 @@ if TYPE_CHECKING:
     from .. import referee, tiny
     from . import annealing, chain_bound, cpsat, plain, series_bound
 else:
-    annealing, chain_bound, cpsat, plain, series_bound = on_demand(
-        __package__, "annealing chain_bound cpsat plain series_bound"
-    )
-    referee, tiny = on_demand("gangplan.solvers.partition", "referee tiny")
+    globals().update(on_demand(__package__, "annealing chain_bound cpsat plain series_bound"))
+    globals().update(on_demand("gangplan.solvers.partition", "referee tiny"))
 
 
 def _prepare(run: Run) -> ReducedLatency:

@@ -18,7 +18,7 @@ from .under_way import under_way_bound
 if TYPE_CHECKING:
     from . import plain, referee
 else:
-    plain, referee = on_demand(__package__, "plain referee")
+    globals().update(on_demand(__package__, "plain referee"))
 
 
 def _prepare(run: Run) -> ReducedStages:

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from .. import referee, tiny
     from . import annealing, cpsat, list_schedule, plain
 else:
-    annealing, cpsat, list_schedule, plain = on_demand(__package__, "annealing cpsat list_schedule plain")
-    referee, tiny = on_demand("gangplan.solvers.partition", "referee tiny")
+    globals().update(on_demand(__package__, "annealing cpsat list_schedule plain"))
+    globals().update(on_demand("gangplan.solvers.partition", "referee tiny"))
 
 _SHARE, _SHARE_IF_SCARCE = 0.15, 0.3
 """What the bound from the series may take of the time that is left; more where memory forces cuts."""

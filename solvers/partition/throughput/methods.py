@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from .. import referee, tiny
     from . import annealing, cpsat, cycles, milp, orders, plain
 else:
-    annealing, cpsat, cycles, milp, orders, plain = on_demand(__package__, "annealing cpsat cycles milp orders plain")
-    referee, tiny = on_demand("gangplan.solvers.partition", "referee tiny")
+    globals().update(on_demand(__package__, "annealing cpsat cycles milp orders plain"))
+    globals().update(on_demand("gangplan.solvers.partition", "referee tiny"))
 
 
 class ReducedThroughput:

@@ -13,6 +13,7 @@ from gangplan.hybrid.bench.submit import submit_plan
 from gangplan.hybrid.bench.suite import hash_of, make, suite
 from gangplan.hybrid.bench.task import BenchSettings
 from gangplan.instances import InstanceError
+from gangplan.scheduler.scheduler import RULES
 
 SMALL: dict[str, dict[str, object]] = {
     "queue": {"trace": "philly", "jobs": 60, "gpus": 8},
@@ -54,6 +55,7 @@ def test_no_policy_is_below_the_bound(name: str) -> None:
 
 def test_scheduler_decides_on_topdrls_ground() -> None:
     """By name, the patient one does as that ground's own rule where nobody is due, and is told no more of durations."""
+    assert {f"scheduler-{name}" for name in RULES} <= set(SCHEDULERS)
     ground = drawn("proximity", suite="small")
     values = {name: ground.play(ground.named(name, 0)) for name in (*SCHEDULERS, "patient")}
     assert values["scheduler-patient"] == pytest.approx(values["patient"])
