@@ -41,6 +41,7 @@ _MESSAGES: dict[str, tuple[Any, ...]] = {
     "ready": (),
     "plan": (object, str, float),
     "bound": (float, str),
+    "proof": (object,),
     "failed": (str, object),
     "infeasible": (str,),
     "end": (tuple, dict, dict, bool),
@@ -146,10 +147,8 @@ class Performer:
             claim = f"the bound {what[0]:.9g}" if kind == "bound" else "that there is no plan"
             if not any(note.startswith(f"{name} claimed") for note in run.notes):
                 run.note(f"{name} claimed {claim}: not counted, since it is not registered as trusted")
-        elif kind == "bound":
-            run.raise_bound(*what)
-        elif kind == "infeasible":
-            run.prove_infeasible(*what)
+        else:
+            {"bound": run.raise_bound, "infeasible": run.prove_infeasible, "proof": run.prove}[kind](*what)
 
     def accept(self, plan: Any, by: str, objective: float) -> None:
         """Verify a plan, whatever its objective is said to be, and keep it if it is the best."""
