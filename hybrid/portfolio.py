@@ -32,6 +32,7 @@ from .timetable import (
     TimetableSlot,
     timetable,
 )
+from .worker import reason
 
 _LARGE = 100_000
 """Parts of a problem from which on a draft comes first: preparing may take all of the time, and a draft some of it.
@@ -70,7 +71,11 @@ def run_methods(run: Run, method: str) -> None:
 
 def unfit(entry: Entry, prepared: Any) -> str:
     """Return why a method cannot run at all, nothing if it can."""
-    if not entry.does.suits(prepared):
+    try:
+        suits = entry.does.suits(prepared)
+    except Exception as error:
+        return reason(error)
+    if not suits:
         return "it does not model all of the problem, or its model would be too large"
     if entry.added and not can_serve():
         return "no process of its own on this system, and this one is not to be risked"

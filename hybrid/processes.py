@@ -229,8 +229,6 @@ class Process(Performer):
         OSError: if there is no process to be had.
     """
 
-    lost = "it did not stop when its time was up, and was killed"
-
     def __init__(self, run: Run, heard: Heard, prepared: Any, entry: Entry, *, named: bool = False) -> None:
         super().__init__(run, heard, named=named)
         self._prepared, self._entry = prepared, entry
@@ -239,6 +237,12 @@ class Process(Performer):
         if not can_serve():
             raise OSError("there is none on this system")
         self._begin()
+
+    @property
+    def lost(self) -> str:  # type: ignore[override]
+        """What is said of one that is killed."""
+        state = "it did not stop" if self.ready else "its process was not ready"
+        return f"{state} when its time was up, and was killed"
 
     def start(self, slot: TimetableSlot) -> None:
         """Begin to run a method as soon as the process is ready."""

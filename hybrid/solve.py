@@ -9,7 +9,6 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from math import isfinite, nextafter
 from typing import TYPE_CHECKING, Any, Never, TypedDict, Unpack, overload
@@ -252,7 +251,7 @@ def _result(run: Run, method: str, **proof: Any) -> Result:
         method=method,
         seed=run.seed,
         workers=run.workers,
-        versions=dict(versions()),
+        versions=dict(VERSIONS),
         turns=tuple(run.turns.values()),
         left_out=run.left_out,
         notes=tuple(run.notes),
@@ -273,13 +272,12 @@ def _stamped(run: Run) -> Any:
     return replace(run.plan, instance=content_hash(run.problem))
 
 
-@cache
-def versions() -> dict[str, str]:
-    """Return the versions of everything that can change a result, looked up once: that takes milliseconds."""
-    found = {"python": platform.python_version()}
-    for name in ("gangplan", "numpy", "ortools", "highspy", "networkx"):
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            found[name] = "not installed"
-    return found
+def _version(name: str) -> str:
+    with suppress(PackageNotFoundError):
+        return version(name)
+    return "not installed"
+
+
+VERSIONS = {"python": platform.python_version()}
+VERSIONS |= {name: _version(name) for name in ("gangplan", "numpy", "ortools", "highspy", "networkx")}
+"""Of everything that can change a result; looked up beforehand, since that takes milliseconds."""

@@ -7,7 +7,7 @@ import pickle
 import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from typing import Any
@@ -76,8 +76,11 @@ class Tell:
 
 
 def reason(error: BaseException) -> str:
-    """Return what a note says of a failure."""
-    return f"it failed with {type(error).__name__}: {' '.join(str(error).split())[:300]}"
+    """Return what a note says of a failure, whose words may fail too."""
+    words = ""
+    with suppress(Exception):
+        words = " ".join(str(error).split())
+    return f"it failed with {type(error).__name__}: {words[:300]}"
 
 
 def word(run: Run) -> float:
