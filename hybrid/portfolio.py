@@ -45,6 +45,8 @@ _PATIENCE = 0.1
 """Share of the time left for which a process that is not ready is waited for before a search goes first."""
 _AHEAD = 0.08
 """Seconds left from which on a process is begun before its first turn: with less it takes time from what runs."""
+_LAST = 0.02
+"""Share of the limit that methods may take to stop once it is over."""
 _INTERRUPTED = 0.5
 """Seconds that a method may take to stop on Ctrl-C."""
 
@@ -242,7 +244,8 @@ class Crew:
         while not self.run.stopped and any(who.slot is not None and not who.gone for who in awaited):
             self._hear(min(POLL, self.run.remaining()))
         if self.run.stopped and self.run.stop_reason != "callback":
-            self.last_words()
+            limit = self.run.deadline - self.run.started
+            self.last_words(min(POLL, max(self.run.remaining(), _LAST * limit)))
         if any(isinstance(who, Searcher) and (who.gone or who.slot is not None) for who in awaited):
             self.prepared = None
 
@@ -254,7 +257,7 @@ class Crew:
         for who in self._at_work:
             who.watch()
 
-    def last_words(self, seconds: float = POLL) -> None:
+    def last_words(self, seconds: float) -> None:
         """Have all who are at work stop, and wait a moment for what they say in the end."""
         until = time.perf_counter() + seconds
         for who in self._at_work:
