@@ -11,7 +11,7 @@ from textwrap import wrap
 from gangplan.solvers import Result, Run
 from gangplan.solvers.run import relative_gap
 
-from .solve import versions
+from .solve import VERSIONS
 
 _LOG = logging.getLogger("gangplan")
 
@@ -30,8 +30,7 @@ class Display:
         self.last = float("-inf")
         self.zero = run.zero
         self.shown: tuple[float | None, float | None] = (None, None)
-        used = versions()
-        _LOG.info("gangplan %s (OR-Tools %s, HiGHS %s)", used["gangplan"], used["ortools"], used["highspy"])
+        _LOG.info("gangplan %(gangplan)s (OR-Tools %(ortools)s, HiGHS %(highspy)s)", VERSIONS)
         _LOG.info("%s", run.problem)
         _LOG.info("method %s, seed %d, %d workers, %.6g s", method, run.seed, run.workers, run.deadline - run.started)
         _LOG.info("\n  %9s  %14s  %14s  %9s  %s", "seconds", "objective", "bound", "gap", "by")

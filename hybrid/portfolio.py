@@ -17,7 +17,7 @@ from gangplan.solvers.run import Run, in_time
 
 from .processes import Heard, Performer, Process, Searcher, run_here
 from .server import can_serve
-from .table import Entry, installed, method_for, parts, suited
+from .table import Entry, entry_for, installed, parts, suited
 from .timetable import (
     BESIDE,
     CHILD,
@@ -32,6 +32,7 @@ from .timetable import (
     TimetableSlot,
     timetable,
 )
+from .worker import reason
 
 _LARGE = 100_000
 """Parts of a problem from which on a draft comes first: preparing may take all of the time, and a draft some of it.
@@ -44,39 +45,39 @@ _PATIENCE = 0.1
 """Share of the time left for which a process that is not ready is waited for before a search goes first."""
 _AHEAD = 0.08
 """Seconds left from which on a process is begun before its first turn: with less it takes time from what runs."""
+_LAST = 0.02
+"""Share of the limit that methods may take to stop once it is over."""
 _INTERRUPTED = 0.5
 """Seconds that a method may take to stop on Ctrl-C."""
 
 
 def run_methods(run: Run, method: str) -> None:
     """Run `method`, or for ``auto`` the methods that suit the problem, until the run has stopped."""
-    tools = suite(run.problem.objective)
     crew = Crew(run, method)
     try:
         with in_time(run):
-            if parts(run.problem) > _LARGE and not run.bare:
-                with run.phase("draft"):
-                    tools.draft(run, None)
-            with run.phase("prepare"):
-                crew.prepared = tools.prepared(run)
+            if parts(run.problem) > _LARGE:
+                crew.draft()
+            crew.prepare()
             if not run.infeasible:
                 crew.carry_out()
     except KeyboardInterrupt:
         crew.last_words(_INTERRUPTED)
-        if run.plan is None and not run.infeasible:
-            with suppress(TimeoutError):
-                tools.draft(run, crew.prepared)
+        crew.draft()
         raise
     finally:
         crew.end()
-    if run.plan is None and not (run.infeasible or run.bare) and run.stop_reason in (None, "time limit"):
-        with run.phase("draft"), suppress(TimeoutError):
-            tools.draft(run, crew.prepared)
+    if run.stop_reason in (None, "time limit"):
+        crew.draft()
 
 
 def unfit(entry: Entry, prepared: Any) -> str:
     """Return why a method cannot run at all, nothing if it can."""
-    if not entry.does.suits(prepared):
+    try:
+        suits = entry.does.suits(prepared)
+    except Exception as error:
+        return reason(error)
+    if not suits:
         return "it does not model all of the problem, or its model would be too large"
     if entry.added and not can_serve():
         return "no process of its own on this system, and this one is not to be risked"
@@ -93,13 +94,22 @@ class Crew:
     def __init__(self, run: Run, name: str) -> None:
         self.run, self.named = run, name != "auto"
         self.prepared: Any = None
-        self.entries, method = suited(run.problem), method_for(run.problem, name)
-        if method is not None:
-            added = [entry for entry in self.entries if entry.added and entry.name == name]
-            self.entries = added or [Entry(run.problem.objective, name, method)]
+        self.entries = [entry_for(run.problem, name, bare=run.bare)] if self.named else suited(run.problem)
         self.timetable, self.why = Timetable(()), dict[str, str]()
         self._heard, self._at_work = Heard(), list[Performer]()
         self._child: Process | None = None
+
+    def prepare(self) -> None:
+        """Have the suite make of the problem what all methods share."""
+        with self.run.phase("prepare"):
+            self.prepared = suite(self.run.problem.objective).prepared(self.run)
+
+    def draft(self) -> None:
+        """Draw up a plan if there is none."""
+        run = self.run
+        if run.plan is None and not (run.infeasible or run.bare):
+            with run.phase("draft"), suppress(TimeoutError):
+                suite(run.problem.objective).draft(run, self.prepared)
 
     def survey(self) -> Situation:
         """Return what the timetable depends on; note which methods cannot run, quick ones aside."""
@@ -149,12 +159,10 @@ class Crew:
 
     def _make_ready(self) -> None:
         """Draw up a plan for searches to start from."""
-        run, tools = self.run, suite(self.run.problem.objective)
         for name, words in self.timetable.late.items():
-            run.leave_out(name, words, late=True)
-        if run.plan is None and not self.named:
-            with run.phase("draft"):
-                tools.draft(run, self.prepared)
+            self.run.leave_out(name, words, late=True)
+        if not self.named:
+            self.draft()
 
     def _is_ready(self, slot: TimetableSlot) -> bool:
         """Return whether the process is ready within a moment, if one can be had: else a search goes first."""
@@ -189,8 +197,7 @@ class Crew:
     def _who(self, slot: TimetableSlot) -> Performer:
         if slot.where == THREAD:
             if self.prepared is None:
-                with self.run.phase("prepare"):
-                    self.prepared = suite(self.run.problem.objective).prepared(self.run)
+                self.prepare()
             return Searcher(self.run, self._heard, self.prepared, named=self.named)
         if slot.where != CHILD:
             return self._process(slot.entry)
@@ -237,7 +244,8 @@ class Crew:
         while not self.run.stopped and any(who.slot is not None and not who.gone for who in awaited):
             self._hear(min(POLL, self.run.remaining()))
         if self.run.stopped and self.run.stop_reason != "callback":
-            self.last_words()
+            limit = self.run.deadline - self.run.started
+            self.last_words(min(POLL, max(self.run.remaining(), _LAST * limit)))
         if any(isinstance(who, Searcher) and (who.gone or who.slot is not None) for who in awaited):
             self.prepared = None
 
@@ -249,7 +257,7 @@ class Crew:
         for who in self._at_work:
             who.watch()
 
-    def last_words(self, seconds: float = POLL) -> None:
+    def last_words(self, seconds: float) -> None:
         """Have all who are at work stop, and wait a moment for what they say in the end."""
         until = time.perf_counter() + seconds
         for who in self._at_work:

@@ -41,6 +41,7 @@ _MESSAGES: dict[str, tuple[Any, ...]] = {
     "ready": (),
     "plan": (object, str, float),
     "bound": (float, str),
+    "proof": (object,),
     "failed": (str, object),
     "infeasible": (str,),
     "end": (tuple, dict, dict, bool),
@@ -146,10 +147,8 @@ class Performer:
             claim = f"the bound {what[0]:.9g}" if kind == "bound" else "that there is no plan"
             if not any(note.startswith(f"{name} claimed") for note in run.notes):
                 run.note(f"{name} claimed {claim}: not counted, since it is not registered as trusted")
-        elif kind == "bound":
-            run.raise_bound(*what)
-        elif kind == "infeasible":
-            run.prove_infeasible(*what)
+        else:
+            {"bound": run.raise_bound, "infeasible": run.prove_infeasible, "proof": run.prove}[kind](*what)
 
     def accept(self, plan: Any, by: str, objective: float) -> None:
         """Verify a plan, whatever its objective is said to be, and keep it if it is the best."""
@@ -230,8 +229,6 @@ class Process(Performer):
         OSError: if there is no process to be had.
     """
 
-    lost = "it did not stop when its time was up, and was killed"
-
     def __init__(self, run: Run, heard: Heard, prepared: Any, entry: Entry, *, named: bool = False) -> None:
         super().__init__(run, heard, named=named)
         self._prepared, self._entry = prepared, entry
@@ -240,6 +237,12 @@ class Process(Performer):
         if not can_serve():
             raise OSError("there is none on this system")
         self._begin()
+
+    @property
+    def lost(self) -> str:  # type: ignore[override]
+        """What is said of one that is killed."""
+        state = "it did not stop" if self.ready else "its process was not ready"
+        return f"{state} when its time was up, and was killed"
 
     def start(self, slot: TimetableSlot) -> None:
         """Begin to run a method as soon as the process is ready."""

@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import gc
-import os
 import platform
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from functools import cache
 from importlib.metadata import PackageNotFoundError, version
-from inspect import Parameter, signature
 from math import isfinite, nextafter
 from typing import TYPE_CHECKING, Any, Never, TypedDict, Unpack, overload
 
-from gangplan.instances.addons import offered, plugged
-from gangplan.instances.arrays import plain, require_number
-from gangplan.instances.errors import InstanceError, did_you_mean
-from gangplan.instances.kinds import GRAPHS, PROBLEMS, with_objective
+from gangplan.instances.addons import plugged
+from gangplan.instances.arrays import plain
+from gangplan.instances.documents import content_hash
+from gangplan.instances.errors import InstanceError
 from gangplan.instances.verify import verify
 from gangplan.solvers.processes import cores
 from gangplan.solvers.run import OPTIMAL_GAP, Callback, Result, Run, Status
+
+from .arguments import checked, refuse
+from .portfolio import run_methods
+from .table import parts
 
 if TYPE_CHECKING:
     from gangplan.instances import (
@@ -43,10 +44,12 @@ if TYPE_CHECKING:
 
     from .display import Display
 
-_COLLECTS = 1.0
-"""Seconds of a limit below which no garbage is collected: with OR-Tools loaded that takes a tenth."""
-_HASHED, _LATE = 2e-6, 0.1
-"""Seconds that the hash takes for each part of a problem, and may take when the time is up."""
+_COLLECTS, _MANY = 1.0, 10_000
+"""Seconds of a limit below which, and parts above which no garbage is collected: that takes a tenth, and a third."""
+_HASHED = {"placement": 1.5e-5, "schedule": 1e-5}
+"""Seconds that the hash takes for each part of a problem where that is not an entry of arrays."""
+_ENTRY, _LATE = 3e-6, 0.1
+"""Seconds that it takes for those, and may take when the time is up."""
 
 
 class SolveOptions(TypedDict, total=False):
@@ -121,34 +124,32 @@ def solve(
     """
     started = time.perf_counter()
     if unnamed or unknown:
-        _refuse(unnamed, unknown)
-    seed, workers = plain(seed), plain(workers) if workers is not None else cores()
+        refuse(solve, unnamed, unknown)
     if certify and not plugged("certify"):
         raise InstanceError("certify", "needs the folder solvers/certificates, which is not installed")
-    instance = _checked(instance, objective, time_limit, seed, workers, gap, callbacks)
-    run = Run(instance, time_limit=time_limit, seed=seed, workers=workers, gap=gap, started=started)
+    seed, workers = plain(seed), plain(workers) if workers is not None else cores()
+    problem = checked(instance, objective, time_limit, seed, workers, gap, callbacks)
+    run = Run(problem, time_limit=time_limit, seed=seed, workers=workers, gap=gap, started=started)
     log = _display(run, method) if display else None
     run.callbacks = (log, *callbacks) if log else callbacks
     proved, witnesses = None, tuple[str, ...]()
     try:
-        with _uncollected(time_limit):
-            _work(run, method, initial)
+        with _uncollected(time_limit < _COLLECTS or parts(problem) > _MANY):
+            if initial is not None:
+                run.offer(_initial(run, initial), "initial")
+            run_methods(run, method)
             if method == "auto" and run.stop_reason == "claimed":
                 proved, witnesses = _proved(run)
             if run.infeasible:
-                from .conflict import conflict
-
-                run.conflict = conflict(run)
+                run.conflict = _conflict(run)
+        if certify and proved is None and run.failure is None:
+            proved = _certified(run, time_limit)
     except KeyboardInterrupt:
         run.stop_reason = "interrupted"
     if run.failure is not None:
         raise run.failure
-    if certify and proved is None:
-        proved = _certified(run, time_limit)
     certificate = proved.as_fields() if proved is not None else {"certified": 0 if certify else None}
     result = _result(run, method, witnesses=witnesses, **certificate)
-    if result.stop_reason == "claimed" and "claimed" not in result.standing:
-        result = replace(result, stop_reason="proved")
     if log:
         log.end(result)
     return result
@@ -159,36 +160,17 @@ def warm_up(*objectives: str, **options: Any) -> None:
     warnings.warn("warm_up does nothing: kernels are compiled when gangplan is built", DeprecationWarning, stacklevel=2)
 
 
-def _work(run: Run, method: str, initial: Answer | None) -> None:
-    """Go from the initial plan to the best one, or to the reason why there is none."""
-    if initial is not None:
-        try:
-            verdict = verify(run.problem, initial)
-        except InstanceError as error:
-            raise InstanceError("initial", error.problem) from None
-        run.offer(initial if verdict.ok else _repaired(run, initial, verdict.violations[0]), "initial")
-    with run.phase("import"):
-        from .portfolio import run_methods  # solvers take longer to import than small problems to solve
-    run_methods(run, method)
-
-
-def _proved(run: Run) -> tuple[Proved | None, tuple[str, ...]]:
-    """Return what makes a proof of a claim; a claim that is refuted costs its claimant the rest of the solve."""
-    from .portfolio import run_methods
-    from .witness import prove
-
-    with run.phase("prove"):
-        found = prove(run)
-    if run.stop_reason is None and run.remaining() > 0:
-        run_methods(run, "auto")
-    return found
-
-
-def _repaired(run: Run, initial: Any, why: str) -> Any:
-    """Return the initial plan at other times, which it needs where those of the problem have changed."""
+def _initial(run: Run, initial: Any) -> Any:
+    """Return the plan to start from, at other times where those of the problem have changed."""
     from gangplan.solvers.method import suite
 
-    of, plan = suite(run.problem.objective), None
+    try:
+        verdict = verify(run.problem, initial)
+    except InstanceError as error:
+        raise InstanceError("initial", error.problem) from None
+    if verdict.ok:
+        return initial
+    of, plan, why = suite(run.problem.objective), None, verdict.violations[0]
     if of.repair is not None:
         with suppress(TimeoutError):
             plan = of.repair(of.prepare(run), initial)
@@ -198,19 +180,34 @@ def _repaired(run: Run, initial: Any, why: str) -> Any:
     return plan
 
 
+def _proved(run: Run) -> tuple[Proved | None, tuple[str, ...]]:
+    """Return what makes a proof of a claim; a claim that is refuted costs its claimant the rest of the solve."""
+    from .witness import prove
+
+    with run.phase("prove"):
+        found = prove(run)
+    if run.stop_reason is None and run.remaining() > 0:
+        run_methods(run, "auto")
+    return found
+
+
+def _conflict(run: Run) -> tuple[str, ...]:
+    from .conflict import conflict
+
+    return conflict(run)
+
+
 def _certified(run: Run, seconds: float) -> Proved | None:
-    """Return the best certificate found within some seconds."""
+    """Return the best certificate that some seconds allow for, and have the run know what it proves."""
+    from .witness import certified
+
     with run.phase("certify"):
-        try:
-            proved: Proved | None = offered("certify")(run, seconds)
-        except KeyboardInterrupt:
-            run.stop_reason = "interrupted"
-            return None
-        if proved is not None and isfinite(proved.bound):
-            run.raise_bound(nextafter(float(proved.bound), 0.0), proved.certificate.argument)
-        elif proved is not None:
-            run.prove_infeasible(proved.certificate.argument)
-        return proved
+        proved = certified(run, seconds)
+    if proved is not None and isfinite(proved.bound):
+        run.raise_bound(nextafter(float(proved.bound), 0.0), proved.certificate.argument)
+    elif proved is not None:
+        run.prove_infeasible(proved.certificate.argument)
+    return proved
 
 
 def _display(run: Run, method: str) -> Display:
@@ -220,9 +217,9 @@ def _display(run: Run, method: str) -> Display:
 
 
 @contextmanager
-def _uncollected(seconds: float) -> Iterator[None]:
-    """Let the garbage collector rest if there is little time."""
-    rests = seconds < _COLLECTS and gc.isenabled()
+def _uncollected(rests: bool) -> Iterator[None]:
+    """Let the garbage collector rest where there is little time."""
+    rests = rests and gc.isenabled()
     if rests:
         gc.disable()
     try:
@@ -232,75 +229,20 @@ def _uncollected(seconds: float) -> Iterator[None]:
             gc.enable()
 
 
-def _refuse(unnamed: Sequence[object], unknown: Mapping[str, object]) -> None:
-    """Raise because of arguments without a name, or with one that `solve` does not know."""
-    known = [name for name, x in signature(solve).parameters.items() if x.kind is Parameter.KEYWORD_ONLY]
-    names = f"its options are {', '.join(known)}"
-    if unnamed:
-        raise InstanceError("solve", f"{unnamed[0]!r} has no name: write workers={unnamed[0]!r}, or another; {names}")
-    name, value = next(iter(unknown.items()))
-    if name.rstrip("s") in ("device", "cluster", "memory", "bandwidth", "variant"):
-        field = "devices" if name == "device" else name
-        words = (
-            f"is said where the problem is made: gangplan.generate(kind, {field}=...), gangplan.read(file, {field}=...)"
-        )
-        raise InstanceError(name, f"{value!r} {words}; of solve, {names}")
-    raise InstanceError(name, f"{value!r} does not apply to solve{did_you_mean(name, known)}; {names}")
-
-
-def _checked(
-    instance: Any,
-    objective: str | None,
-    time_limit: float,
-    seed: int,
-    workers: int,
-    gap: float,
-    callbacks: Sequence[Callback],
-) -> Any:
-    """Return the problem with the objective that was asked for.
-
-    Raises:
-        InstanceError: naming the argument that does not fit.
-    """
-    own: Any = getattr(instance, "objective", None)
-    if own not in PROBLEMS or not isinstance(instance, PROBLEMS[own]):
-        hint = f"; write gangplan.read({str(instance)!r})" if isinstance(instance, str | os.PathLike) else ""
-        raise InstanceError("instance", f"{type(instance).__name__} is no problem that gangplan knows{hint}")
-    require_number(time_limit, "time_limit", positive=True)
-    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**31:
-        raise InstanceError("seed", f"{seed!r} is not a whole number from 0 to 2^31 - 1")
-    if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
-        raise InstanceError("workers", f"{workers!r} is not a positive whole number")
-    require_number(gap, "gap")
-    if gap >= 1:
-        raise InstanceError("gap", f"{gap!r} is not from 0 up to 1")
-    if not isinstance(callbacks, Sequence):
-        raise InstanceError("callbacks", f"{callbacks!r} is not a sequence of functions")
-    for i, callback in enumerate(callbacks):
-        if not callable(callback):
-            raise InstanceError(f"callbacks[{i}]", f"{callback!r} is not a function")
-    if objective is not None and own in GRAPHS:
-        return with_objective(instance, objective)
-    if objective not in (None, own):
-        raise InstanceError("objective", f"{objective!r} is not that of {type(instance).__name__}")
-    return instance
-
-
 def _result(run: Run, method: str, **proof: Any) -> Result:
-    bound, wall = run.bound, run.seconds()
-    if run.objective is not None and bound is not None:
-        # bounds are proved in floating point: never report one above a verified plan
-        bound = min(bound, run.objective)
+    """Return what the run has come to."""
+    # bounds are proved in floating point: never report one above a verified plan
+    bound = run.bound if run.objective is None or run.bound is None else min(run.bound, run.objective)
+    status = Status.UNKNOWN if run.plan is None else Status.FEASIBLE
     if run.infeasible:
         status = Status.INFEASIBLE
-    elif run.plan is None:
-        status = Status.UNKNOWN
-    else:
-        status = Status.OPTIMAL if run.gap is not None and run.gap <= OPTIMAL_GAP else Status.FEASIBLE
-    return Result(
+    elif run.gap is not None and run.gap <= OPTIMAL_GAP:
+        status = Status.OPTIMAL
+    plan, wall = _stamped(run), run.seconds()
+    result = Result(
         status=status,
         stop_reason=run.stop_reason or ("time limit" if run.hurried else "methods exhausted"),
-        plan=_stamped(run),
+        plan=plan,
         objective=run.objective,
         bound=bound,
         trace=tuple(run.trace),
@@ -309,7 +251,7 @@ def _result(run: Run, method: str, **proof: Any) -> Result:
         method=method,
         seed=run.seed,
         workers=run.workers,
-        versions=dict(versions()),
+        versions=dict(VERSIONS),
         turns=tuple(run.turns.values()),
         left_out=run.left_out,
         notes=tuple(run.notes),
@@ -318,26 +260,24 @@ def _result(run: Run, method: str, **proof: Any) -> Result:
         bound_by=run.bound_by,
         **proof,
     )
+    is_proved = result.stop_reason == "claimed" and "claimed" not in result.standing
+    return replace(result, stop_reason="proved") if is_proved else result
 
 
 def _stamped(run: Run) -> Any:
     """Return the best plan with the hash of its problem, without where that would take long after the time is up."""
-    from gangplan.instances.documents import content_hash
-
-    from .table import parts
-
-    if run.plan is None or parts(run.problem) * _HASHED > run.remaining() + _LATE:
+    seconds = parts(run.problem) * _HASHED.get(run.problem.objective, _ENTRY)
+    if run.plan is None or seconds > run.remaining() + _LATE:
         return run.plan
     return replace(run.plan, instance=content_hash(run.problem))
 
 
-@cache
-def versions() -> dict[str, str]:
-    """Return the versions of everything that can change a result, looked up once: that takes milliseconds."""
-    found = {"python": platform.python_version()}
-    for name in ("gangplan", "numpy", "ortools", "highspy", "networkx"):
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            found[name] = "not installed"
-    return found
+def _version(name: str) -> str:
+    with suppress(PackageNotFoundError):
+        return version(name)
+    return "not installed"
+
+
+VERSIONS = {"python": platform.python_version()}
+VERSIONS |= {name: _version(name) for name in ("gangplan", "numpy", "ortools", "highspy", "networkx")}
+"""Of everything that can change a result; looked up beforehand, since that takes milliseconds."""

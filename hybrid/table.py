@@ -5,11 +5,13 @@ from __future__ import annotations
 import sys
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from math import inf
 from typing import TYPE_CHECKING, Any
 
+from gangplan.instances.addons import plugged
 from gangplan.instances.arrays import require_kind, require_share, require_text
 from gangplan.instances.errors import InstanceError, unknown
 from gangplan.instances.lazy import Later
@@ -215,6 +217,14 @@ def own(objective: str) -> dict[str, Method]:
     return {**suite(objective).methods, **_LEARNED.get(objective, {})}
 
 
+@cache
+def proofs() -> dict[str, Method]:
+    """Return what makes proofs of claims by name: no method of `solve`, but run as those are, see `witness`."""
+    library = next(iter(plugged("certify").values()), "").partition(":")[0]
+    homes = {name: Later(f"gangplan.hybrid.witness:{name}") for name in ("certificate", "enumeration")}
+    return {name: Method(home, library=library if name == "certificate" else "") for name, home in homes.items()}
+
+
 def named(objective: str) -> dict[str, Method]:
     """Return every method of an objective by its name."""
     more = {e.name: e.method for e in (*ENTRIES, *_ADDED) if e.objective == objective and e.method is not None}
@@ -226,20 +236,22 @@ def methods(objective: str = "throughput") -> dict[str, tuple[str, ...]]:
     return {name: suite(objective).variants_of(method) for name, method in named(objective).items()}
 
 
-def method_for(problem: Problem, name: Any) -> Method | None:
-    """Return the method of that name, `None` for ``auto``.
+def entry_for(problem: Problem, name: Any, *, bare: bool = False) -> Entry:
+    """Return the entry of the method of that name; for a bare run it may be one that makes proofs.
 
     Raises:
         InstanceError: if there is none, or it does not solve the problem's variant.
     """
-    known = named(problem.objective)
-    if name == "auto":
-        return None
+    objective = problem.objective
+    known = named(objective)
+    if bare and name in proofs():
+        return Entry(objective, name, proofs()[name], child=True)
     if not isinstance(name, str) or name not in known:
         raise InstanceError("method", unknown(name, ("auto", *known)))
-    if problem.variant not in suite(problem.objective).variants_of(known[name]):
+    if problem.variant not in suite(objective).variants_of(known[name]):
         raise InstanceError("method", f"{name!r} does not solve the variant {problem.variant!r}")
-    return known[name]
+    own_entry = Entry(objective, name, known[name])
+    return next((entry for entry in suited(problem) if entry.added and entry.name == name), own_entry)
 
 
 def suited(problem: Problem) -> list[Entry]:

@@ -81,7 +81,7 @@ def timetable(s: Situation, now: float, end: float, done: Sequence[Entry] = ()) 
     left = end - now
     if s.named:
         (entry,) = s.entries
-        where = _where(s, entry) if entry.added or left >= SHORT else THREAD
+        where = _where(s, entry) if entry.added or entry.child or left >= SHORT else THREAD
         late = {entry.name: NO_PROCESS} if entry.added and left < PROCESS else {}
         slot = TimetableSlot(entry, where, "asked for by name", now, end)
         return Timetable(() if done or late or s.unfit else (slot,), late)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 import time
-from pkgutil import resolve_name
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from gangplan.instances.addons import plugged
+from gangplan.instances.addons import offered, plugged
 from gangplan.solvers.method import suite
-from gangplan.solvers.processes import can_fork, forked
 from gangplan.solvers.run import OPTIMAL_GAP, Run
 
 from .portfolio import run_methods
@@ -67,25 +67,59 @@ def prove(run: Run) -> tuple[Proved | None, tuple[str, ...]]:
     return (found, ()) if found else (None, _witnesses(run, end))
 
 
+def certified(run: Run, seconds: float) -> Proved | None:
+    """Return the best certificate that some seconds allow for, made in a process."""
+    alone = _alone(run, seconds)
+    with _noted(run, "certificate"):
+        run_methods(alone, "certificate")
+    return alone.proof
+
+
+def certificate(run: Run, prepared: Any) -> None:
+    """Make certificates of bounds: a method for `run_methods`."""
+    offered("certify")(run, run.remaining())
+
+
+def enumeration(run: Run, prepared: Any) -> None:
+    """Look at every plan of a tiny problem: a method for `run_methods`."""
+    with suppress(NotImplementedError):
+        least = suite(run.problem.objective).optimum(run.problem)
+        if least is None:
+            run.prove_infeasible("enumeration")
+        else:
+            run.raise_bound(least, "enumeration")
+
+
+def _alone(run: Run, seconds: float) -> Run:
+    """Return a run of its own for a witness, who knows no more than the plan."""
+    alone = Run(run.problem, time_limit=seconds, seed=run.seed, workers=run.workers, bare=True)
+    if run.objective is not None:
+        alone.keep(run.plan, run.objective, "plan")
+    return alone
+
+
+@contextmanager
+def _noted(run: Run, what: str) -> Iterator[None]:
+    """Leave a note where a block fails."""
+    try:
+        yield
+    except Exception as error:
+        run.note(f"no {what}: {type(error).__name__}: {error}")
+
+
 def _certificate(run: Run, seconds: float) -> Proved | None:
-    """Return a certificate of the claim itself, made in a process that can be stopped if the system has one."""
+    """Return a certificate of the claim itself: of few parts made here if that takes milliseconds."""
     home = next(iter(plugged("certify").values()), None)
     if home is None or (home.partition(":")[0] not in sys.modules and seconds < _IMPORT):
         return None
     from gangplan.instances.certificates import certifies
 
-    certify = resolve_name(home)
-    end = time.perf_counter() + seconds
-    found: Proved | None = None
-    try:
-        if run.problem.objective not in ("placement", "layout") and parts(run.problem) <= _FEW:
-            found = certify(run, min(_QUICK, seconds))
-        if not (found and certifies(found.bound, run.objective, run.zero)) and can_fork():
-            left = end - time.perf_counter()
-            found = forked(lambda: certify(run, left), lambda: time.perf_counter() > end)
-    except Exception as error:
-        run.note(f"no certificate: {type(error).__name__}: {error}")
-        return None
+    end, found = time.perf_counter() + seconds, None
+    if run.problem.objective not in ("placement", "layout") and parts(run.problem) <= _FEW:
+        with _noted(run, "certificate"):
+            found = offered("certify")(_alone(run, seconds), min(_QUICK, seconds))
+    if not (found and certifies(found.bound, run.objective, run.zero)):
+        found = certified(run, end - time.perf_counter())
     return found if found and certifies(found.bound, run.objective, run.zero) else None
 
 
@@ -124,29 +158,15 @@ def _witnesses(run: Run, end: float) -> tuple[str, ...]:
     if len(agreed) > 1:
         return tuple(agreed)
     left = end - time.perf_counter()
-    return (run.bound_by, "enumeration") if left >= _WORTH and _enumerated(run, left) else ()
-
-
-def _enumerated(run: Run, seconds: float) -> bool:
-    """Return whether looking at every plan of a tiny problem comes to the same."""
-    problem, end = run.problem, time.perf_counter() + seconds
-    if run.stop_reason != "claimed" or parts(problem) > _TINY or not can_fork():
-        return False
-    try:
-        found = forked(lambda: (suite(problem.objective).optimum(problem),), lambda: time.perf_counter() > end)
-    except Exception:  # what is not enumerated
-        return False
-    if found is None or found[0] is None or run.objective is None:
-        return found is not None and found[0] is None and run.objective is None
-    return run.objective - found[0] <= OPTIMAL_GAP * abs(found[0] - run.zero)
+    tiny = left >= _WORTH and run.stop_reason == "claimed" and parts(run.problem) <= _TINY
+    return (run.bound_by, "enumeration") if tiny and _agrees(run, "enumeration", left) else ()
 
 
 def _agrees(run: Run, name: str, seconds: float) -> bool:
     """Return whether a method comes to the same on its own, with no more than the plan; offer what it finds."""
-    own = Run(run.problem, time_limit=seconds, seed=run.seed, workers=run.workers, bare=True)
-    if run.plan is not None:
-        own.offer(run.plan, "plan")
-    run_methods(own, name)
+    own = _alone(run, seconds)
+    with _noted(run, f"word of {name}"):
+        run_methods(own, name)
     if own.plan is not None and own.plan is not run.plan:
         run.offer(own.plan, name)
         if run.stop_reason is None and own.bound is not None:

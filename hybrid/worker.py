@@ -7,7 +7,7 @@ import pickle
 import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from typing import Any
@@ -16,7 +16,7 @@ from gangplan.solvers.method import Method, suite
 from gangplan.solvers.processes import one_thread
 from gangplan.solvers.run import Incumbent, Run, in_time
 
-from .table import Entry, named, own
+from .table import Entry, own, proofs
 
 _WORD, _WORD_SHARE = 0.05, 0.02
 """Seconds, and share of the limit, that a process stops early at most."""
@@ -57,10 +57,10 @@ def perform(run: Run, entry: Entry, prepared: Any, send: Send) -> None:
 
 
 class Tell:
-    """Send every new plan and bound of a run."""
+    """Send every new plan, bound and certificate of a run."""
 
     def __init__(self, run: Run, send: Send) -> None:
-        self.send, self.plan, self.bound = send, run.plan, run.bound
+        self.send, self.plan, self.bound, self.proof = send, run.plan, run.bound, run.proof
 
     def __call__(self, run: Run) -> None:
         """Tell what is new."""
@@ -70,11 +70,17 @@ class Tell:
         if run.bound is not None and run.bound != self.bound:
             self.bound = run.bound
             self.send("bound", float(run.bound), run.bound_by)
+        if run.proof is not self.proof:
+            self.proof = run.proof
+            self.send("proof", run.proof)
 
 
 def reason(error: BaseException) -> str:
-    """Return what a note says of a failure."""
-    return f"it failed with {type(error).__name__}: {' '.join(str(error).split())[:300]}"
+    """Return what a note says of a failure, whose words may fail too."""
+    words = ""
+    with suppress(Exception):
+        words = " ".join(str(error).split())
+    return f"it failed with {type(error).__name__}: {words[:300]}"
 
 
 def word(run: Run) -> float:
@@ -128,13 +134,18 @@ class WorkerOrder:
             os.chdir(self.place[0])
             os.environ.update(self.place[1])
             sys.path[:] = self.place[2]
-        method = pickle.loads(self.method) if self.method else named(self.entry.objective)[self.entry.name]
+        method = pickle.loads(self.method) if self.method else _known(self.entry.objective)[self.entry.name]
         return replace(self.entry, method=method)
+
+
+def _known(objective: str) -> Mapping[str, Method]:
+    """Return the methods that every process has, by name."""
+    return {**own(objective), **proofs()}
 
 
 def _ours(entry: Entry) -> bool:
     """Return whether a process knows the method by its name."""
-    known = own(entry.objective).get(entry.name)
+    known = _known(entry.objective).get(entry.name)
     if known is None or known is not entry.method:
         return False
     function = getattr(known.function, "func", known.function)  # of one with arguments

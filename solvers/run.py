@@ -236,6 +236,8 @@ class Run:
         self.left_out, self.notes = dict[str, str](), list[str]()
         self.stop_reason: str | None = None
         self.failure: Exception | None = None
+        self.proof: Any = None
+        """The best certificate so far of a method that makes some."""
 
     def seconds(self) -> float:
         """Return the seconds since the user's call."""
@@ -297,6 +299,11 @@ class Run:
             self.bound, self.bound_by = value, by
             self.claimants.add(by)
             self._changed()
+
+    def prove(self, proof: Any) -> None:
+        """Record a certificate that is better than the one before."""
+        self.proof = proof
+        self._changed()
 
     def apart(self) -> Run:
         """Return a run of the same solve that goes on from the best so far, and of which nobody hears."""

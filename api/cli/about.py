@@ -22,9 +22,9 @@ def schema(kind: Annotated[str, ", ".join(DOCUMENTS), "KIND"]) -> None:
 
 def versions() -> Told:
     """List the versions of everything that can change a result."""
-    from gangplan.hybrid.solve import versions as used
+    from gangplan.hybrid.solve import VERSIONS
 
-    found = {**used(), "platform": platform.platform()}
+    found = {**VERSIONS, "platform": platform.platform()}
     return tell(found, facts(found.items()))
 
 

@@ -48,7 +48,7 @@ def solve(
     """
     from gangplan.hybrid import MethodFailed
     from gangplan.hybrid import solve as run_solve
-    from gangplan.hybrid.table import method_for
+    from gangplan.hybrid.table import entry_for
 
     from .report import as_blocks, as_data, from_start
 
@@ -57,7 +57,8 @@ def solve(
     problem = options.problem(file, given)
     options.check_panel(panel, type(problem))
     start = None if initial is None else _start(problem, initial)
-    method_for(problem, method)
+    if method != "auto":
+        entry_for(problem, method)
     before = time.perf_counter() - context.obj
     warnings.simplefilter("ignore", MethodFailed)  # its notes are in the report
     result = run_solve(

@@ -22,7 +22,7 @@ from gangplan.solvers.method import OBJECTIVES, suite
 from gangplan.solvers.run import OPTIMAL_GAP, Run, Status
 
 from ..server import fork_only
-from ..solve import solve, versions
+from ..solve import VERSIONS, solve
 from ..table import named, parts
 from .makers import GroundDraw
 from .plugins import Plugin, ask, attempted, children, function_of, limit, patience, prepare, used
@@ -294,7 +294,7 @@ def _busy(since: tuple[float, float] | None = None) -> Any:
 @cache
 def environment() -> str:
     """Return versions and the machine: its processor, number of cores and memory."""
-    known = [f"{name} {number}" for name, number in versions().items()]
+    known = [f"{name} {number}" for name, number in VERSIONS.items()]
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     model = platform.processor() or platform.machine()
     with suppress(OSError), open("/proc/cpuinfo", encoding="utf-8") as file:

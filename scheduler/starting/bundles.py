@@ -8,7 +8,7 @@ import numpy as np
 
 from gangplan.instances.arrays import BoolArray
 from gangplan.instances.placement import GangJob
-from gangplan.solvers.placement.online.capacity import Kind
+from gangplan.solvers.placement.online.capacity import Kind, Long
 from gangplan.solvers.placement.online.placer import Placer
 
 _KINDS = 512
@@ -21,11 +21,13 @@ class EmptyNodes:
 
     Attributes:
         nodes: which they are, bool (m,).
+        most: workers that each takes, int64 (m,).
         total: workers of one gang that they take together.
         number: of this set of nodes.
     """
 
     nodes: BoolArray
+    most: Long
     total: int
     number: int
 
@@ -59,7 +61,7 @@ class Bundles:
             number = self._numbers.setdefault((most > 0).tobytes(), len(self._numbers))
             part = self._placer.part(job)
             total = int(most.sum() if part is None else np.bincount(part, most).max(initial=0))
-            self._grounds[kind] = EmptyNodes(most > 0, total, number)
+            self._grounds[kind] = EmptyNodes(most > 0, most, total, number)
         return self._grounds[kind]
 
     def size(self, job: GangJob, degree: int, step: int = 1, *, up: bool = True) -> int:

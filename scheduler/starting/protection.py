@@ -111,8 +111,12 @@ class Protection:
     def _never(self, request: Request) -> bool:
         """Return whether a job never has room, whoever ends."""
         state, degree = self._state, request.job.workers[0]
-        gang, total = state.placed(request, degree), state.ground(request, degree).total
-        return total < gang.workers[0] or (bool(state.calendar.windows) and reserve(state, gang).time == np.inf)
+        gang, ground = state.placed(request, degree), state.ground(request, degree)
+        if ground.total < gang.workers[0]:
+            return True
+        shut = state.calendar.closed(request, state.now, np.inf)  # at one time or another: most often few nodes
+        lost = int(ground.most[shut].sum())
+        return ground.total - lost < gang.workers[0] and reserve(state, gang).time == np.inf
 
     def _turned(self, held: HeldUp) -> bool:
         """Return whether a job has come to borrow since it was held: those within their guarantees go before it."""

@@ -74,6 +74,7 @@ def certify(run: Run, seconds: float) -> Proved | None:
             raise AssertionError(f"{found.certificate.argument} proves {found.bound}, above a plan of {run.objective}")
         if found.bound > (best.bound if best else 0):
             best = found
+            run.prove(found)
         if left() <= 0 or (best and certifies(best.bound, run.objective, run.zero)):
             break
     return best

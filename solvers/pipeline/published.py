@@ -194,10 +194,10 @@ def published_bubble(problem: PipelineProblem, name: str) -> float | None:
 
 def published(run: Run, prepared: object = None) -> None:
     """Offer every published schedule that is made for the problem and fits, that with least memory first."""
-    made: list[tuple[float, str, PipelinePlan]] = []
+    made: list[tuple[float, str, PipelinePlan, float]] = []
     for name in reversed(PUBLISHED):
         plan = None if made and run.stopped else plan_of(run.problem, name)
-        if plan is not None and (verdict := verify(run.problem, plan)).ok:
-            made.append((float(verdict.memory.max()), name, plan))
-    for _, name, plan in sorted(made, key=lambda x: x[0]):
-        run.offer(plan, name)
+        if plan is not None and (verdict := verify(run.problem, plan)).objective is not None:
+            made.append((float(verdict.memory.max()), name, plan, verdict.objective))
+    for _, name, plan, objective in sorted(made, key=lambda x: x[0]):
+        run.keep(plan, objective, name)

@@ -10,7 +10,6 @@ import numpy as np
 from gangplan.instances.arrays import IntArray
 
 from ..run import Run
-from .classic import nearest_by_size
 from .gpu_assignment import rows_of
 from .policies import Offer, Policy, best_fit, empty_nodes, least_interference, nearest, serve, take, topology
 from .prepare import PreparedBatch, Rows
@@ -115,6 +114,8 @@ def first(run: Run, batch: PreparedBatch) -> PlacementState | None:
         state.restore(rows_of(batch, run.plan))
         return state
     best: tuple[float, PlacementState] | None = None
+    from .classic import nearest_by_size  # slow to import
+
     for policy in (empty_nodes, least_interference, nearest_by_size, topology):
         state_ = build(run, batch, [policy], policy.__name__)
         if state_ is not None and (best is None or state_.total < best[0]):

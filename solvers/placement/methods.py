@@ -12,30 +12,29 @@ from ..method import CPSAT, Method, Suite, plain_methods, without_plan
 from ..run import Run
 from .bounds import bound, impossible
 from .build import build
-from .classic import dot_prod, fgd, gpu_clustering, gpu_packing, load_balance, nearest_by_size, nearest_to_centre, pack
 from .policies import Policy, best_fit, first_fit, least_interference, nearest, topology
 from .prepare import INSERTED, PreparedBatch, suits_bounds, suits_cpsat, suits_local_search, suits_patterns
 from .quick import quick
 
 if TYPE_CHECKING:
-    from . import cpsat, enumeration, local_search, pattern_bound, patterns, plain
+    from . import classic, cpsat, enumeration, local_search, pattern_bound, patterns, plain
 else:
-    globals().update(on_demand(__package__, "cpsat enumeration local_search pattern_bound patterns plain"))
+    globals().update(on_demand(__package__, "classic cpsat enumeration local_search pattern_bound patterns plain"))
 
 BATCH_POLICIES: dict[str, Policy] = {
     "first_fit": first_fit,
     "best_fit": best_fit,
-    "pack": pack,
-    "load_balance": load_balance,
+    "pack": classic.pack,
+    "load_balance": classic.load_balance,
     "least_interference": least_interference,
-    "dot_prod": dot_prod,
-    "gpu_packing": gpu_packing,
-    "gpu_clustering": gpu_clustering,
-    "fgd": fgd,
+    "dot_prod": classic.dot_prod,
+    "gpu_packing": classic.gpu_packing,
+    "gpu_clustering": classic.gpu_clustering,
+    "fgd": classic.fgd,
     "topology": topology,
     "nearest": nearest,
-    "nearest_by_size": nearest_by_size,
-    "nearest_to_centre": nearest_to_centre,
+    "nearest_by_size": classic.nearest_by_size,
+    "nearest_to_centre": classic.nearest_to_centre,
 }
 """Where to put one gang; each is a method that places the gangs one after the other."""
 

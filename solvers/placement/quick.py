@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from math import floor
+from math import floor, inf
 
-import numpy as np
-
-from gangplan.instances.arrays import FloatArray, IntArray
+from gangplan.instances.arrays import FloatArray
 from gangplan.instances.verify import TOLERANCE
 
 from ..run import Run
@@ -16,8 +14,10 @@ from .gpu_assignment import as_plan
 from .prepare import PreparedBatch, Rows
 
 FIRST_FIT = "first_fit"
-Need = list[list[float]]
-"""Cores, bytes and bytes/s that a task of each job occupies."""
+Need = list[tuple[tuple[float, ...], list[tuple[list[float], float]]]]
+"""Cores, bytes and bytes/s that a task of each job occupies, and those above 0 beside what is free on the nodes."""
+_FULL = 1 + TOLERANCE
+"""Of a GPU, what shares may take."""
 _TRIES = 3
 """Orders of the jobs that are tried, from the second on with shares beside others even where GPUs are idle."""
 
@@ -47,14 +47,13 @@ class _FreeNodes:
         fleet = batch.problem.fleet
         self.gpus = fleet.gpus.tolist()
         self.free = (batch.amounts * (1 + TOLERANCE)).tolist()
-        self.worker: Need = batch.worker.tolist()
-        self.server: Need = batch.server.tolist()
+        self.worker, self.server = self._need(batch.worker), self._need(batch.server)
         self.kind = batch.kind.tolist()
         self.each, self.share = batch.each.tolist(), batch.share.tolist()
         self.together = [
             floor((1 + TOLERANCE) / x) if x < 1 and n else 1 for x, n in zip(self.share, self.each, strict=True)
         ]
-        self.used: dict[int, FloatArray] = {}
+        self.used: dict[int, list[float]] = {}
         self.held: dict[int, list[dict[int, int]]] = {}
         self.rows: list[Rows] = [{} for _ in batch.jobs]
         self.at: list[set[int]] = [set() for _ in range(batch.n_nodes)]
@@ -63,6 +62,13 @@ class _FreeNodes:
         self.room = [batch.room[j].tolist() for j in range(len(batch.jobs))]
         for j, rows in (*batch.pinned.items(), *((j, rows) for j, (rows, _) in batch.standing.items())):
             self._stay(j, rows)
+
+    def _need(self, tasks: FloatArray) -> Need:
+        rows = [*map(tuple, tasks.T.tolist())]
+        kinds = {
+            row: (row, [(a, x) for a, x in zip(self.free, row, strict=True) if x > 0]) for row in dict.fromkeys(rows)
+        }
+        return [kinds[row] for row in rows]
 
     def place(self, j: int) -> bool:
         if self.rows[j]:
@@ -79,29 +85,31 @@ class _FreeNodes:
     def _part(self, j: int) -> bool:
         return bool(self.each[j]) and self.share[j] < 1
 
-    def _beside(self, j: int, node: int) -> IntArray:
+    def _beside(self, j: int, node: int) -> list[int]:
         """Return how many workers of job j go beside the shares on each GPU of a node."""
-        free = 1 + TOLERANCE - self.used.get(node, np.full(1, np.inf))
-        fit: IntArray = np.maximum(np.floor(free / self.share[j]), 0.0).astype(np.int64)
-        return fit
+        share = self.share[j]
+        return [int((_FULL - x) / share) if x < _FULL else 0 for x in self.used.get(node, ())]
 
     def _deal(self, j: int, node: int, w: int) -> None:
         """Put w workers on idle GPUs, then beside others, if `dense` on no more idle ones than needed; or all off."""
         gpus = int(self.batch.problem.fleet.gpus[node])
-        used, held = self.used.setdefault(node, np.full(gpus, np.inf)), self.held.setdefault(node, [])
-        held += ({} for _ in range(gpus - len(held)))
+        if node not in self.used:
+            self.used[node], self.held[node] = [inf] * gpus, [{} for _ in range(gpus)]
+        used, held = self.used[node], self.held[node]
         for card in range(gpus if w < 0 else 0):
             used[card] -= held[card].pop(j, 0) * self.share[j]
-            if not held[card] and np.isfinite(used[card]):
-                used[card] = np.inf
+            if not held[card] and used[card] < inf:
+                used[card] = inf
                 self.gpus[node] += 1
-        short = max(0, w - int(self._beside(j, node).sum()) if self.dense else w)
-        idle = np.flatnonzero(np.isinf(used))[: max(0, min(self.gpus[node], -(-short // self.together[j])))]
-        used[idle] = 0.0
+        short = max(0, w - sum(self._beside(j, node)) if self.dense else w)
+        most = max(0, min(self.gpus[node], -(-short // self.together[j])))
+        idle = [card for card, x in enumerate(used) if x == inf][:most]
+        for card in idle:
+            used[card] = 0.0
         self.gpus[node] -= len(idle)
         room = self._beside(j, node)
-        for card in (*idle.tolist(), *np.flatnonzero(room).tolist()):
-            count = min(w, int(room[card]))
+        for card in (*idle, *(card for card, x in enumerate(room) if x)):
+            count = min(w, room[card])
             if count > 0:
                 held[card][j] = held[card].get(j, 0) + count
                 used[card] += count * self.share[j]
@@ -125,7 +133,7 @@ class _FreeNodes:
         """Return nodes and their room, in order, until that is `most` tasks; one alone if it has it; none of `but`."""
         job = self.batch.jobs[j]
         cards = need is self.server or (self.each[j], self.share[j], tuple(self.room[j]))
-        key = job.whole_nodes, job.where, tuple(x[j] for x in need), cards
+        key = job.whole_nodes, job.where, need[j][0], cards
         if key not in self.able:
             self.able[key] = list(range(self.batch.n_nodes))
         able = self.able[key]
@@ -161,13 +169,12 @@ class _FreeNodes:
         if workers:
             count: int = self.room[j][kind]
             if count and self.each[j]:
-                beside = int(self._beside(j, node).sum()) if part else 0
+                beside = sum(self._beside(j, node)) if part else 0
                 count = min(count, max(0, self.gpus[node]) // self.each[j] * self.together[j] + beside)
         else:
             count = self.batch.jobs[j].servers if self.batch.allowed[j, kind] else 0
-        for free, x in zip(self.free, need, strict=True):
-            if count and x[j] > 0:
-                count = min(count, max(0, floor(free[node] / x[j])))
+        for free, x in need[j][1] if count else ():
+            count = min(count, max(0, floor(free[node] / x)))
         return count
 
     def _stay(self, j: int, rows: Rows) -> None:
@@ -190,8 +197,9 @@ class _FreeNodes:
             self._deal(j, node, w)
         else:
             self.gpus[node] -= w * self.each[j]
-        for free, worker, server in zip(self.free, self.worker, self.server, strict=True):
-            free[node] -= w * worker[j] + p * server[j]
+        for count, need in ((w, self.worker), (p, self.server)):
+            for free, x in need[j][1] if count else ():
+                free[node] -= count * x
         if w < 0 or p < 0:
             del self.rows[j][node]
             self.at[node].discard(j)

@@ -51,8 +51,8 @@ def suits_cpsat(p: PreparedJobs) -> bool:
 
 def suits_milp(p: PreparedJobs) -> bool:
     """Return whether times are whole ticks, and few enough."""
-    tick, whole = tick_of(p)
-    starts = [_places(p, o) * len(_ticks(p, o, tick)) for o in range(len(p.gpus))] if whole else []
+    (tick, whole), horizon = tick_of(p), p.horizon
+    starts = [_places(p, o) * len(_ticks(p, o, tick, horizon)) for o in range(len(p.gpus))] if whole else []
     # a job is on as many nodes as its GPUs at most
     ticks = (down(q, tick) * min(g, p.nodes) for q, g in zip(p.seconds.tolist(), p.gpus.tolist(), strict=True))
     return whole and sum(starts) <= BINARIES and sum(n * t for n, t in zip(starts, ticks, strict=False)) <= TERMS
@@ -136,8 +136,8 @@ def plain_milp(run: Run, prepared: object = None, minimise: Solve = by_highs) ->
     p = prepare(run.problem)
     if not suits_milp(p):
         raise NotImplementedError("times are not whole ticks, or too many")
-    shifted, tick = ShiftedRun(run, p), tick_of(p)[0]
-    worst = float((p.slope * p.horizon).sum() + p.price[np.isfinite(p.price)].sum())
+    shifted, tick, horizon = ShiftedRun(run, p), tick_of(p)[0], p.horizon
+    worst = float((p.slope * horizon).sum() + p.price[np.isfinite(p.price)].sum())
 
     def attempt(unit: float) -> None:
         model = float_rows(shifted, unit, minimise)
@@ -152,7 +152,7 @@ def plain_milp(run: Run, prepared: object = None, minimise: Solve = by_highs) ->
             starts, ends = [], []
             for o in p.options(j):
                 for k, place in enumerate(places(p.problem, int(p.gpus[o]))):
-                    for t in watched(_ticks(p, o, tick), lambda: run.stopped):
+                    for t in watched(_ticks(p, o, tick, horizon), lambda: run.stopped):
                         starts.append(model.count(1, "x", j, o, k, t, label=f"x{len(x)}"))
                         x[j, o, place, t] = starts[-1]
                         end = t * tick + float(p.seconds[o])
@@ -178,7 +178,7 @@ def plain_milp(run: Run, prepared: object = None, minimise: Solve = by_highs) ->
 
         model.minimise(add_up([*cost, last] if p.makespan else cost), plan)
 
-    refine(shifted, "plain_milp", 0, max(worst, p.horizon if p.makespan else 0.0), attempt)
+    refine(shifted, "plain_milp", 0, max(worst, horizon if p.makespan else 0.0), attempt)
 
 
 def _places(p: PreparedJobs, o: int) -> int:
@@ -188,8 +188,8 @@ def _places(p: PreparedJobs, o: int) -> int:
     return comb(p.nodes, full) * (p.nodes - full if rest else 1)
 
 
-def _ticks(p: PreparedJobs, o: int, tick: float) -> range:
+def _ticks(p: PreparedJobs, o: int, tick: float, horizon: float) -> range:
     """Return the ticks at which option o may start, to be over by its deadline and the horizon."""
     j = int(p.owner[o])
-    last = min(float(p.due[o]), p.horizon) - float(p.seconds[o])
+    last = min(float(p.due[o]), horizon) - float(p.seconds[o])
     return range(down(float(p.release[j]), tick), down(last, tick) + 1)

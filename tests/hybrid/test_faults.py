@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import faulthandler
 import os
+import resource
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -65,6 +67,40 @@ def lies(run: Run, prepared: Any) -> None:
     run.raise_bound(1e9, "lies")
 
 
+def crashes(run: Run, prepared: Any) -> None:
+    """Read from where nothing is."""
+    faulthandler.disable()
+    ctypes.string_at(0)
+
+
+def holds_the_lock(run: Run, prepared: Any) -> None:
+    """Sleep in native code that lets no other thread run."""
+    ctypes.PyDLL(None).sleep(3600)
+
+
+def stands_still(run: Run, prepared: Any) -> None:
+    """Stop its process, which then hears nothing."""
+    os.kill(os.getpid(), signal.SIGSTOP)
+
+
+def grows(run: Run, prepared: Any) -> None:
+    """Take memory without end, up to what the system gives."""
+    resource.setrlimit(resource.RLIMIT_AS, (2**31, 2**31))
+    kept = [b""]
+    while True:
+        kept.append(bytes(10**7))
+
+
+def is_speechless(run: Run, prepared: Any) -> None:
+    """Fail with an error that has no words."""
+
+    class SpeechlessError(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError
+
+    raise SpeechlessError
+
+
 FAULTS: list[tuple[Callable[[Run, Any], None], str]] = [
     (sleeps, "sleeps left out: it did not stop when its time was up, and was killed"),
     (raises, "raises left out: it failed with ZeroDivisionError: it's me"),
@@ -74,6 +110,11 @@ FAULTS: list[tuple[Callable[[Run, Any], None], str]] = [
     (infeasible, "infeasible left out: it failed with"),
     (nonsense, "nonsense left out: it failed with"),
     (lies, "lies claimed the bound 1e+09"),
+    (crashes, "crashes left out: its process ended with code -11"),
+    (holds_the_lock, "holds_the_lock left out: it did not stop when its time was up, and was killed"),
+    (stands_still, "stands_still left out: it did not stop when its time was up, and was killed"),
+    (grows, "grows left out: it failed with MemoryError"),
+    (is_speechless, "is_speechless left out: it failed with SpeechlessError: "),
 ]
 
 
@@ -132,6 +173,16 @@ def test_who_overruns_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert performer.gone and run.phases["sleeps"] == pytest.approx(2.71)
     assert [turn.ran for turn in run.turns.values()] == pytest.approx([2.71])
     assert run.left_out == {"sleeps": "it did not stop when its time was up, and was left behind"} and run.hurried
+
+
+def test_a_question_that_fails_is_a_failure() -> None:
+    """A method that cannot say whether it suits a problem is left out."""
+    register(Entry("throughput", "asks", Method(raises, suits=lambda prepared: 1 // 0 > 0)))
+    try:
+        result = solve(generate("layered", ops=12, layers=6, devices=3), time_limit=LIMIT, workers=1)
+    finally:
+        unregister("throughput", "asks")
+    assert result.plan is not None and result.left_out["asks"].startswith("it failed with ZeroDivisionError")
 
 
 def own_clock(run: Run, prepared: Any) -> None:

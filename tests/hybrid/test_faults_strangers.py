@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import faulthandler
 import math
 import os
@@ -9,9 +10,10 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -28,6 +30,8 @@ pytestmark = pytest.mark.skipif(not can_serve(), reason="strangers run in proces
 
 LIMIT = 20.0
 """Seconds a solve gets; it ends with the proof, unless a stranger sleeps away its share."""
+CALLER = os.getpid()
+"""Process of the tests."""
 SLEEP = 0.02
 """Share of the time of a stranger."""
 
@@ -130,6 +134,44 @@ def everywhere(run: Run) -> PartitionPlan:
     return PartitionPlan(run.problem.graph.names, [99] * n, [0] * n)
 
 
+def kill_the_server(run: Run) -> None:
+    """End who has begun it, but not the tests."""
+    if os.getppid() != CALLER:
+        os.kill(os.getppid(), signal.SIGKILL)
+
+
+def crash(run: Run) -> None:
+    """Read from where nothing is."""
+    faulthandler.disable()
+    ctypes.string_at(0)
+
+
+def overflow(run: Run) -> None:
+    """Use up the stack of native code."""
+    faulthandler.disable()
+    sys.setrecursionlimit(10**9)
+    reduce(lambda *_: overflow(run), (1, 2))
+
+
+def talk_on_the_streams(run: Run) -> None:
+    """Close the standard streams, then print."""
+    os.closerange(0, 3)
+    print("x" * 10**6)
+
+
+class Unreadable:
+    """What fails where it is read."""
+
+    def __reduce__(self) -> Any:
+        """Return how to make another one."""
+        return int, ("x",)
+
+
+def send(run: Run, *message: Any) -> None:
+    """Say something to the caller."""
+    run.callbacks[0].send(*message)  # type: ignore[attr-defined]
+
+
 ACTS: list[Callable[[Run], None]] = [
     *(partial(claim, lambda run, x=x: x) for x in (math.inf, -math.inf, math.nan, 1e9, 1e-300)),
     partial(claim, lambda run: (run.objective or 1.0) * (1 - 1e-7)),
@@ -152,6 +194,13 @@ ACTS: list[Callable[[Run], None]] = [
         ignore_signals,
         recurse,
     ),
+    *(partial(raises, error) for error in (TimeoutError(), StopIteration())),
+    lambda run: raises(Exception(threading.Lock()), run),  # made there, or no method could be sent
+    *(kill_the_server, overflow, talk_on_the_streams),
+    lambda run: run.prove("a certificate"),
+    lambda run: send(run, "plan", Unreadable(), "stranger", 1.0),
+    lambda run: send(run, "end", (), {}, {}, False),
+    crash,
     lambda run: os._exit(0),
     lambda run: os.kill(os.getpid(), signal.SIGKILL),
     lambda run: time.sleep(3600),

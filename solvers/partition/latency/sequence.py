@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
+from itertools import chain, product
 
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray, IntArray
-from gangplan.instances.graph import heaviest_paths, topological_order
+from gangplan.instances.graph import heaviest_paths, strong_components, topological_order
 from gangplan.instances.verify import TOLERANCE
 
 from ...run import Run
@@ -114,16 +114,13 @@ class Orders:
     @cached_property
     def block(self) -> IntArray:
         """The block of each item, int32 (I,): a group, or the groups on a common cycle of them."""
-        from networkx import DiGraph, strongly_connected_components  # slow to import
-
-        r = self.r
-        ends = {(int(r.group_of[a]), int(r.group_of[b])) for a, b in r.edges}
-        graph = DiGraph(sorted((a, b) for a, b in ends if a != b))
-        graph.add_nodes_from(range(len(r.groups)))
-        block = np.empty(len(r.groups), dtype=np.int32)
-        for i, members in enumerate(strongly_connected_components(graph)):
-            block[list(members)] = i
-        return np.asarray(block[r.group_of])
+        r, count = self.r, len(self.r.groups)
+        edges = r.group_of[np.array(r.edges, dtype=np.int32).reshape(-1, 2)].tolist()
+        ends = sorted({(a, b) for a, b in edges if a != b})
+        number = np.empty(count, dtype=np.int64)  # of each group, in the order in which edges name them
+        number[[*dict.fromkeys(chain(*ends, range(count)))]] = np.arange(count)
+        source, target = number[np.array(ends[::-1], dtype=np.int64).reshape(-1, 2)].T
+        return np.asarray(strong_components(source, target, count)[number][r.group_of], dtype=np.int32)
 
     @cached_property
     def neighbours(self) -> tuple[list[list[int]], list[list[int]]]:
