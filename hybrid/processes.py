@@ -148,7 +148,10 @@ class Performer:
             if not any(note.startswith(f"{name} claimed") for note in run.notes):
                 run.note(f"{name} claimed {claim}: not counted, since it is not registered as trusted")
         else:
-            {"bound": run.raise_bound, "infeasible": run.prove_infeasible, "proof": run.prove}[kind](*what)
+            tell: dict[str, Callable[..., Any]] = {
+                "bound": run.raise_bound, "infeasible": run.prove_infeasible, "proof": run.prove,
+            }  # fmt: skip
+            tell[kind](*what)
 
     def accept(self, plan: Any, by: str, objective: float) -> None:
         """Verify a plan, whatever its objective is said to be, and keep it if it is the best."""

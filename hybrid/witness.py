@@ -72,7 +72,8 @@ def certified(run: Run, seconds: float) -> Proved | None:
     alone = _alone(run, seconds)
     with _noted(run, "certificate"):
         run_methods(alone, "certificate")
-    return alone.proof
+    proof: Proved | None = alone.proof
+    return proof
 
 
 def certificate(run: Run, prepared: Any) -> None:

@@ -169,8 +169,8 @@ class Orders:
         items, (before, after) = range(self.r.n_items), self.r.neighbours
         for weight in (np.ones(self.r.n_items), finite + 1e-3 * (finite.max() or 1.0)):
             # of a path up to and with each item, and from it on
-            ways = (items, before), (reversed(items), after)
-            depth, height = (np.array(heaviest_paths(*way, weight.tolist())[0]) for way in ways)
+            depth = np.array(heaviest_paths(items, before, weight.tolist())[0])
+            height = np.array(heaviest_paths(reversed(items), after, weight.tolist())[0])
             yield depth
             # what waits for nothing just before the first that waits for it
             first = [min((depth[w] for w in after[v]), default=0.0) for v in range(self.r.n_items)]
