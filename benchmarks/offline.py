@@ -172,7 +172,7 @@ def _planned(objective: str, ops: int, index: int, weights: Path | None, samples
     else:
         chosen = [policy.settings.noise * rng.standard_normal(shape) for _ in range(SAMPLES)]
     late = lambda: time.process_time() - began > PLANNED  # noqa: E731, of this call
-    made = list(candidates(decoder, chosen, max(samples, 1), late))
+    made = list(candidates(decoder, chosen[: max(samples, 1)], late))
     if samples and not any(np.array_equal(x, 0) for x in chosen[:samples]) and (classic := decoder.decode(0)):
         made.append(classic)
     best = min(made, key=lambda x: x.value, default=None)
