@@ -172,7 +172,7 @@ def _planned(objective: str, ops: int, index: int, weights: Path | None, samples
     else:
         chosen = [policy.settings.noise * rng.standard_normal(shape) for _ in range(SAMPLES)]
     late = lambda: time.process_time() - began > PLANNED  # noqa: E731, of this call
-    made = list(candidates(decoder, chosen, max(samples, 1), late))
+    made = list(candidates(decoder, chosen[: max(samples, 1)], late))
     if samples and not any(np.array_equal(x, 0) for x in chosen[:samples]) and (classic := decoder.decode(0)):
         made.append(classic)
     best = min(made, key=lambda x: x.value, default=None)
@@ -248,10 +248,8 @@ def compared(found: Found) -> str:
         cells = []
         for case in CASES:
             base = BEST if _of(case)[1] == 1 else NETWORKS[1]
-            apart, seconds = _more(found, case, policy, base), found.mean(case, policy, "seconds")
-            known = apart is not None and seconds is not None and policy != base
-            took = f", {float(f'{1e3 * seconds:.2g}'):,g} ms" if known and policy == HEURISTIC else ""
-            cells.append(_text(apart) + took if known else "")
+            apart = _more(found, case, policy, base)
+            cells.append(_text(apart) if apart is not None and policy != base else "")
         if any(cells):
             lines.append((policy.removesuffix(" of 16"), *cells))
     return table(("percent above", *CASES), lines)
