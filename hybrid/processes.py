@@ -102,7 +102,6 @@ class Performer:
 
     slot: TimetableSlot | None = None
     gone = False
-    lost = "it did not stop when its time was up, and was left behind"
 
     def __init__(self, run: Run, heard: Heard, *, named: bool = False) -> None:
         self.run, self.heard, self.named = run, heard, named
@@ -156,6 +155,11 @@ class Performer:
     def accept(self, plan: Any, by: str, objective: float) -> None:
         """Verify a plan, whatever its objective is said to be, and keep it if it is the best."""
         self.run.offer(plan, by)
+
+    @property
+    def lost(self) -> str:
+        """What is said of a method that has had its time."""
+        return "it did not stop when its time was up, and was left behind"
 
     def watch(self) -> None:
         """Give up the method at work if it has had its time."""
@@ -242,8 +246,8 @@ class Process(Performer):
         self._begin()
 
     @property
-    def lost(self) -> str:  # type: ignore[override]
-        """What is said of one that is killed."""
+    def lost(self) -> str:
+        """What is said of a method that has had its time."""
         state = "it did not stop" if self.ready else "its process was not ready"
         return f"{state} when its time was up, and was killed"
 

@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import gc
+import os
 import platform
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
+from inspect import Parameter, signature
 from math import isfinite, nextafter
 from typing import TYPE_CHECKING, Any, Never, TypedDict, Unpack, overload
 
 from gangplan.instances.addons import plugged
-from gangplan.instances.arrays import plain
+from gangplan.instances.arrays import plain, require_counts, require_number
 from gangplan.instances.documents import content_hash
-from gangplan.instances.errors import InstanceError
+from gangplan.instances.errors import InstanceError, did_you_mean
+from gangplan.instances.kinds import GRAPHS, PROBLEMS, with_objective
 from gangplan.instances.verify import verify
 from gangplan.solvers.processes import cores
 from gangplan.solvers.run import OPTIMAL_GAP, Callback, Result, Run, Status
 
-from .arguments import checked, refuse
 from .portfolio import run_methods
 from .table import parts
+from .witness import certified, prove
 
 if TYPE_CHECKING:
     from gangplan.instances import (
@@ -124,11 +127,11 @@ def solve(
     """
     started = time.perf_counter()
     if unnamed or unknown:
-        refuse(solve, unnamed, unknown)
+        _refuse(unnamed, unknown)
     if certify and not plugged("certify"):
         raise InstanceError("certify", "needs the folder solvers/certificates, which is not installed")
     seed, workers = plain(seed), plain(workers) if workers is not None else cores()
-    problem = checked(instance, objective, time_limit, seed, workers, gap, callbacks)
+    problem = _checked(instance, objective, time_limit, seed, workers, gap, callbacks)
     run = Run(problem, time_limit=time_limit, seed=seed, workers=workers, gap=gap, started=started)
     log = _display(run, method) if display else None
     run.callbacks = (log, *callbacks) if log else callbacks
@@ -160,6 +163,54 @@ def warm_up(*objectives: str, **options: Any) -> None:
     warnings.warn("warm_up does nothing: kernels are compiled when gangplan is built", DeprecationWarning, stacklevel=2)
 
 
+def _refuse(unnamed: Sequence[object], unknown: Mapping[str, object]) -> None:
+    """Raise because of arguments without a name, or with one that `solve` does not know, if there are any."""
+    known = [name for name, x in signature(solve).parameters.items() if x.kind is Parameter.KEYWORD_ONLY]
+    names = f"its options are {', '.join(known)}"
+    if unnamed:
+        raise InstanceError("solve", f"{unnamed[0]!r} has no name: write workers={unnamed[0]!r}, or another; {names}")
+    for name, value in unknown.items():
+        if name.rstrip("s") in ("device", "cluster", "memory", "bandwidth", "variant"):
+            field = "devices" if name == "device" else name
+            words = f"gangplan.generate(kind, {field}=...), gangplan.read(file, {field}=...)"
+            raise InstanceError(name, f"{value!r} is said where the problem is made: {words}; of solve, {names}")
+        raise InstanceError(name, f"{value!r} does not apply to solve{did_you_mean(name, known)}; {names}")
+
+
+def _checked(
+    instance: Any,
+    objective: str | None,
+    time_limit: float,
+    seed: int,
+    workers: int,
+    gap: float,
+    callbacks: Sequence[Callback],
+) -> Any:
+    """Return the problem with the objective that was asked for.
+
+    Raises:
+        InstanceError: naming the argument that does not fit.
+    """
+    own: Any = getattr(instance, "objective", None)
+    if own not in PROBLEMS or not isinstance(instance, PROBLEMS[own]):
+        hint = f"; write gangplan.read({str(instance)!r})" if isinstance(instance, str | os.PathLike) else ""
+        raise InstanceError("instance", f"{type(instance).__name__} is no problem that gangplan knows{hint}")
+    require_number(time_limit, "time_limit", positive=True)
+    require_number(seed, "seed", whole=True, most=2**31 - 1)
+    require_counts(workers=workers)
+    require_number(gap, "gap", below=1)
+    if not isinstance(callbacks, Sequence):
+        raise InstanceError("callbacks", f"{callbacks!r} is not a sequence of functions")
+    for i, callback in enumerate(callbacks):
+        if not callable(callback):
+            raise InstanceError(f"callbacks[{i}]", f"{callback!r} is not a function")
+    if objective is not None and own in GRAPHS:
+        return with_objective(instance, objective)
+    if objective not in (None, own):
+        raise InstanceError("objective", f"{objective!r} is not that of {type(instance).__name__}")
+    return instance
+
+
 def _initial(run: Run, initial: Any) -> Any:
     """Return the plan to start from, at other times where those of the problem have changed."""
     from gangplan.solvers.method import suite
@@ -182,8 +233,6 @@ def _initial(run: Run, initial: Any) -> Any:
 
 def _proved(run: Run) -> tuple[Proved | None, tuple[str, ...]]:
     """Return what makes a proof of a claim; a claim that is refuted costs its claimant the rest of the solve."""
-    from .witness import prove
-
     with run.phase("prove"):
         found = prove(run)
     if run.stop_reason is None and run.remaining() > 0:
@@ -199,8 +248,6 @@ def _conflict(run: Run) -> tuple[str, ...]:
 
 def _certified(run: Run, seconds: float) -> Proved | None:
     """Return the best certificate that some seconds allow for, and have the run know what it proves."""
-    from .witness import certified
-
     with run.phase("certify"):
         proved = certified(run, seconds)
     if proved is not None and isfinite(proved.bound):

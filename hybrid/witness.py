@@ -72,8 +72,8 @@ def certified(run: Run, seconds: float) -> Proved | None:
     alone = _alone(run, seconds)
     with _noted(run, "certificate"):
         run_methods(alone, "certificate")
-    proof: Proved | None = alone.proof
-    return proof
+    found: Proved | None = alone.proof
+    return found
 
 
 def certificate(run: Run, prepared: Any) -> None:
@@ -115,7 +115,8 @@ def _certificate(run: Run, seconds: float) -> Proved | None:
         return None
     from gangplan.instances.certificates import certifies
 
-    end, found = time.perf_counter() + seconds, None
+    found: Proved | None = None
+    end = time.perf_counter() + seconds
     if run.problem.objective not in ("placement", "layout") and parts(run.problem) <= _FEW:
         with _noted(run, "certificate"):
             found = offered("certify")(_alone(run, seconds), min(_QUICK, seconds))

@@ -57,6 +57,7 @@ class RunningParts:
             self.key = np.where(self.movable, np.maximum(left - EXPENSIVE * price, 0.0) * weight, -1.0)
         self._wide, self._head, self._serial = wide.copy(), head.astype(bool), serial.copy()
         self._node, self._used = node.copy(), used.copy()
+        self._up, self._sums = np.array(state.up), dict[int, np.ndarray]()  # what parts use on nodes, by their number
         self._stays, self._on = np.ones((2, len(node)), dtype=bool)
         self._every, self._key = self.movable, self.key
         _, self._leaf, self._level = (column.copy() for column in state.running.standing())
@@ -99,14 +100,17 @@ class RunningParts:
         here = np.ones(len(self._node), dtype=bool)
         heads = np.flatnonzero(self._head & self.movable)
         held = self._wide[None, heads]
-        if len(rows) > 1 or not (ground.nodes | ~np.array(state.up)).all():
+        some = len(rows) > 1 or not (ground.nodes | ~self._up).all()
+        if some:
             here = ground.nodes[self._node]
             of, first, part = np.unique(self._serial[here], return_index=True, return_inverse=True)
             heads = np.flatnonzero(here)[first]
             held = np.stack([np.bincount(part, self._used[row][here], len(of)) for row in rows]).astype(np.int64)
             held, heads = held[:, self.movable[heads]], heads[self.movable[heads]]
         room = state.placer.whole[rows][:, ground.nodes].sum(axis=1)
-        room -= self._used[rows][:, here & ~self.movable].sum(axis=1)
+        if (number := ground.number if some else -1) not in self._sums:
+            self._sums[number] = self._used[:, here].sum(axis=1)
+        room -= self._sums[number][rows] - self._used[rows][:, here & self.movable].sum(axis=1)
         keys = np.concatenate([self.key[heads], [state.queue.key(request.name) for request in waiting]])
         takes = np.concatenate([held, asked[rows]], axis=1)
         serial = np.concatenate([self._serial[heads], [request.serial for request in waiting]])
@@ -136,7 +140,7 @@ class RunningParts:
         alone = self._used[0] == self._wide  # all of the job is on this node
         gives = self._stays & self.movable & ~self._on & (self.key > key)
         goes = self._stays & self.movable & alone & ~gives
-        takes = np.minimum(placer.most_on(job), workers)
+        takes = np.minimum(self._state.bundles.ground(job).most, workers)
         takes[placer.blocked(job)] = takes[shut] = 0
         if job.whole_nodes:
             takes[self._node[self._stays & ~gives]] = 0

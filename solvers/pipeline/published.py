@@ -197,7 +197,8 @@ def published(run: Run, prepared: object = None) -> None:
     made: list[tuple[float, str, PipelinePlan, float]] = []
     for name in reversed(PUBLISHED):
         plan = None if made and run.stopped else plan_of(run.problem, name)
-        if plan is not None and (verdict := verify(run.problem, plan)).objective is not None:
+        verdict = None if plan is None else verify(run.problem, plan)
+        if plan is not None and verdict is not None and verdict.objective is not None:
             made.append((float(verdict.memory.max()), name, plan, verdict.objective))
     for _, name, plan, objective in sorted(made, key=lambda x: x[0]):
         run.keep(plan, objective, name)
