@@ -186,8 +186,8 @@ def execute(task: SolveTask) -> tuple[BenchRow, str]:
         plan, told = found if isinstance(found, tuple) else (None, found)
     else:
         asked = {"time_limit": task.deadline, "seed": task.seed, "workers": settings.workers}
-        said, told = ask(task.plugin, problem, {**asked, "memory": settings.memory, "cpu": settings.cpu})
         try:
+            said, told = ask(task.plugin, problem, {**asked, "memory": settings.memory, "cpu": settings.cpu})
             plan, told = (None, told) if "status" in told else _judged(problem, said, told, task.deadline)
         except Exception as error:
             told = {"notes": f"{type(error).__name__}: {error}"[:300]}
