@@ -4,6 +4,7 @@ A module with the line ``import cython`` becomes an extension module beside its 
 too: setuptools', which asks for the `ziglang` wheel where there is no C compiler.
 """
 
+import gc
 import os
 import re
 import shlex
@@ -86,10 +87,12 @@ class Build(build_ext):
                 (root / folder).symlink_to(os.path.relpath(folder, root))
         Options.get_directive_defaults()["exceptval"] = (None, False)  # kernels raise nothing
         Options.emit_code_comments = False
+        gc.disable()  # Cython keeps what it makes: a third of the time to translate
         translated = cythonize(
             self.extensions, nthreads=self.parallel if len(self.extensions) > 3 else 0, build_dir=BUILT,
             include_path=[str(root.parent)], compiler_directives=DIRECTIVES, shared_utility_qualified_name=SHARED,
         )  # fmt: skip
+        gc.enable()
         sources = {x.name: x.sources for x in translated}
         for extension in self.extensions:
             extension.sources = sources[extension.name]
