@@ -327,7 +327,8 @@ _PIPELINES: dict[str, dict[str, Any]] = {
 def pipeline(objective: str, family: str, **arguments: Any) -> Problem:
     """Make a pipeline of micro-batches."""
     seed = seed_of("test", _FIRST + arguments.pop("seed", 0))
-    return generate("micro_batches", **_PIPELINES[family], **arguments, seed=seed)
+    made: Problem = generate("micro_batches", **_PIPELINES[family], **arguments, seed=seed)
+    return made
 
 
 def redrawn(generator: str, arguments: Mapping[str, Any], rng: np.random.Generator) -> dict[str, Any]:
