@@ -159,7 +159,6 @@ def _model(config: str) -> Transformer:
 
 
 def _files(problem: LayoutProblem, result: Any, results: LayoutResults, seconds: float) -> dict[str, bytes]:
-    """Return what is to be written by path."""
     made = (results.out, result.plan), (results.problem, problem)
     files = {path: f"{dump(x)}\n".encode() for path, x in made if path}
     if results.draw is not None:

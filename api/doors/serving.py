@@ -28,7 +28,6 @@ class _SignalledServer(uvicorn.Server):
         self._draining: asyncio.Task[None] | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to listen."""
         await super().startup(sockets)
         self._loop = asyncio.get_running_loop()
         self._ready()

@@ -83,7 +83,6 @@ def _paint(element: Any, agg: Any, pixels: Affine2D, clip: Bbox | None) -> None:
 
 
 def _corners(look: Any) -> FloatArray:
-    """Return the corners of a box, one after the other."""
     x, y, width, height = (float(look[key]) for key in ("x", "y", "width", "height"))
     return np.array([(x, y), (x + width, y), (x + width, y + height), (x, y + height)])
 

@@ -164,7 +164,6 @@ def _drawn(marks: Iterable[Mark], place: Place = np.asarray) -> str:
 
 @singledispatch
 def _elements(mark: Mark, place: Place) -> Iterator[str]:
-    """Yield the elements of a mark."""
     raise TypeError(type(mark).__name__)
 
 

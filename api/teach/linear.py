@@ -39,7 +39,6 @@ class Relaxation:
     fractional: tuple[str, ...]
 
     def __repr__(self) -> str:
-        """Return the bound, and how many columns are fractional."""
         return f"bound {self.bound:.6g}, {len(self.fractional)} fractional of {len(self.programme.columns)} columns"
 
 

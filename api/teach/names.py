@@ -105,7 +105,6 @@ class Text(str):
     __slots__ = ()
 
     def __repr__(self) -> str:
-        """Return the text itself."""
         return str(self)
 
 

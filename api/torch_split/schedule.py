@@ -127,7 +127,6 @@ class ScheduleWorker:
     """The process of a device."""
 
     def __init__(self, problem: PipelineProblem, rank: int, folder: str) -> None:
-        """Meet the others."""
         torch.set_num_threads(1)
         self.problem, self.rank, self.csv = problem, rank, Path(folder, f"{rank}.csv")
         how: dict[str, Any] = {"init_method": f"file://{folder}/store", "world_size": self.problem.devices}

@@ -288,11 +288,10 @@ def traced_gangs(objective: str, family: str, *, nodes: int, seed: int = 0) -> P
     menu = TRACES[family]
     mean = sum(size * share for size, share, _, _ in menu) / sum(share for _, share, _, _ in menu)
     sizes = ",".join(f"{size}:{share}" for size, share, _, _ in menu if size <= 4 * nodes)
-    made: Problem = generate(
+    return generate(
         "gangs", jobs=int(0.9 * 8 * nodes / mean), racks=max(1, nodes // 16), nodes=min(nodes, 16), gpus=8, load=0.95,
         sizes=sizes, shares=_SHARED[family], seed=seed_of("test", _FIRST + seed),
     )  # fmt: skip
-    return made
 
 
 def queue(objective: str, family: str, *, jobs: int, seed: int = 0) -> Problem:

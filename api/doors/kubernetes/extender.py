@@ -86,7 +86,6 @@ def serve(offers: Offers, host: str, port: int) -> ThreadingHTTPServer:
         timeout = _IDLE
 
         def do_POST(self) -> None:
-            """Answer."""
             verb, size = self.path.strip("/"), self.headers.get("Content-Length", "")
             if verb not in ("filter", "prioritize") or not size.isdecimal() or int(size) > _LARGEST:
                 self.send_error(404 if size.isdecimal() and int(size) <= _LARGEST else 413)
