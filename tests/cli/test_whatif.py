@@ -45,6 +45,22 @@ def test_whatif(log: Path, tmp_path: Path, cli: Any) -> None:
     assert "price=1" in text and "mean JCT" in text and max(map(len, text.splitlines())) <= 80
 
 
+def test_calls_that_could_not_happen(tmp_path: Path, cli: Any) -> None:
+    """What was told of a job that has ended by then in the other course is skipped, and counted."""
+    path = tmp_path / "log.jsonl"
+    scheduler = Scheduler(Fleet.regular(1, 1, 1), "heuristic", log=path)
+    scheduler.submit(GangJob("long", "m", (1,)), 1000.0, now=0.0)
+    scheduler.decide(60.0)
+    scheduler.submit(GangJob("short", "m", (1,)), 10.0, now=1.0)
+    scheduler.decide(60.0)
+    scheduler.change("short", priority=1, now=500.0)
+    for name, now in (("long", 1000.0), ("short", 1010.0)):
+        scheduler.finish(name, now=now)
+        scheduler.decide(60.0)
+    assert "skipped" not in cli("whatif", path, "--set", "price=1e9").out
+    assert "1 calls that could not happen then" in cli("whatif", path, "--set", "price=1").out
+
+
 def test_parts_of_arguments(log: Path, cli: Any) -> None:
     """A part of an argument is set by dots, as of a dataclass, and changes what it should: far GPUs are slower."""
     same = json.loads(cli("whatif", log, "--json").out)["groups"][0]

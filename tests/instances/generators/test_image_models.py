@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gangplan.instances import DeviceType
+from gangplan.instances import DeviceType, InstanceError
 from gangplan.instances.generators import GENERATORS, generate
 
 SLOW = DeviceType("slow", flops=1.0, memory_bandwidth=1e30)
@@ -22,6 +22,15 @@ def test_image_flops(kind: str, options: dict[str, Any], gmacs: float) -> None:
     graph = GENERATORS[kind](batch=1, **options).graph(SLOW, training=False, efficiency=1.0)
     heavy = [i for i, name in enumerate(graph.names) if re.search(r"/(conv|dense|shortcut)\d*$", name)]
     assert graph.time[0, heavy].sum() / 2 == pytest.approx(gmacs * 1e9, rel=1e-3)
+
+
+@pytest.mark.parametrize("kind", ["resnet", "vgg", "inception"])
+@pytest.mark.parametrize("field", ["image", "batch", "classes"])
+def test_sizes_are_counts(kind: str, field: str) -> None:
+    """Half an image, or none, is refused by its name."""
+    for wrong in (0, 2.5):
+        with pytest.raises(InstanceError, match=f"{field}: {wrong} is not"):
+            GENERATORS[kind](**{field: wrong})
 
 
 def test_auxiliary_classifier() -> None:
