@@ -8,8 +8,9 @@ import numpy as np
 
 from gangplan.instances.arrays import BoolArray
 from gangplan.instances.placement import GangJob
-from gangplan.solvers.placement.online.capacity import Kind, Long
+from gangplan.solvers.placement.online.capacity import Kind
 from gangplan.solvers.placement.online.placer import Placer
+from gangplan.solvers.placement.online.state import Long
 
 _KINDS = 512
 """Kinds of worker that are remembered until a node fails or comes back."""
