@@ -147,8 +147,10 @@ class Performer:
             if not any(note.startswith(f"{name} claimed") for note in run.notes):
                 run.note(f"{name} claimed {claim}: not counted, since it is not registered as trusted")
         else:
-            does: dict[str, Callable[..., None]] = {"bound": run.raise_bound, "proof": run.prove}
-            does.get(kind, run.prove_infeasible)(*what)
+            tell: dict[str, Callable[..., Any]] = {
+                "bound": run.raise_bound, "infeasible": run.prove_infeasible, "proof": run.prove,
+            }  # fmt: skip
+            tell[kind](*what)
 
     def accept(self, plan: Any, by: str, objective: float) -> None:
         """Verify a plan, whatever its objective is said to be, and keep it if it is the best."""
