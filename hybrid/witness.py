@@ -33,7 +33,7 @@ Those of placements and layouts are made in another."""
 _TINY = 6
 """Parts up to which all plans can be looked at."""
 _IMPORT = 0.5
-"""Seconds with which makers of certificates are imported if they are not loaded."""
+"""Seconds with which makers of certificates, and what they ask for, are imported if they are not loaded."""
 _WORTH = 0.005
 """Seconds with which something can be found out."""
 _FIRST = 0.6
@@ -110,8 +110,9 @@ def _noted(run: Run, what: str) -> Iterator[None]:
 
 def _certificate(run: Run, seconds: float) -> Proved | None:
     """Return a certificate of the claim itself: of few parts made here if that takes milliseconds."""
-    home = next(iter(plugged("certify").values()), None)
-    if home is None or (home.partition(":")[0] not in sys.modules and seconds < _IMPORT):
+    home = next(iter(plugged("certify").values()), "")
+    loaded = home.partition(":")[0] in sys.modules
+    if not home or (not loaded and seconds < _IMPORT):
         return None
     from gangplan.instances.certificates import certifies
 
@@ -119,7 +120,7 @@ def _certificate(run: Run, seconds: float) -> Proved | None:
     end = time.perf_counter() + seconds
     if run.problem.objective not in ("placement", "layout") and parts(run.problem) <= _FEW:
         with _noted(run, "certificate"):
-            found = offered("certify")(_alone(run, seconds), min(_QUICK, seconds))
+            found = offered("certify")(_alone(run, seconds), min(_QUICK if loaded else _IMPORT, seconds))
     if not (found and certifies(found.bound, run.objective, run.zero)):
         found = certified(run, end - time.perf_counter())
     return found if found and certifies(found.bound, run.objective, run.zero) else None
