@@ -20,10 +20,10 @@ CPSAT = "ortools.sat.python.cp_model"
 
 
 def without_plan(make: Callable[[Run, Any], Any]) -> Callable[[Run, Any], None]:
-    """Return what offers a plan, for `Method.start`: what `make` offers, if there is none yet."""
+    """Return what offers a plan, for `Method.start`: what `make` offers, if there is none yet and there is time."""
 
     def start(run: Run, prepared: Any) -> None:
-        if run.plan is None:
+        if run.plan is None and not run.stopped:
             make(run, prepared)
 
     return start

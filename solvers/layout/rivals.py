@@ -61,7 +61,7 @@ def _price(run: Run, space: Space, family: LayoutFamily, by: str) -> float:
     seconds = None if plan is None else verify(run.problem, plan).objective
     if plan is None or seconds is None:
         return inf
-    if run.objective is None or seconds < run.objective:
+    if not run.stopped and (run.objective is None or seconds < run.objective):
         run.offer(plan, by)
     return float(seconds)
 

@@ -35,9 +35,9 @@ def dive(run: Run, space: Space) -> None:
     """Offer the best layout of the most promising families of the most promising combinations."""
     unequal, tries = list[tuple[float, LayoutFamily]](), _MORE if space.framework else _TRIES
     for _, x in space.nodes(lambda: run.stopped)[:_DIVES]:
-        if run.stopped:
-            break
         for least, family in sorted(space.families(x, _best(run)), key=itemgetter(0))[:tries]:
+            if run.stopped:
+                return
             plan, value = split(space, family, _best(run)) if least < _best(run) else (None, inf)
             if plan is not None and not _offered(run, space, plan):
                 unequal.append((value, family))

@@ -8,7 +8,7 @@ from gangplan.instances.certificates.windows import MOST, PLACE, WindowsCertific
 from gangplan.instances.lazy import on_demand
 
 from ..method import CPSAT, Method, Suite, plain_methods, without_plan
-from ..run import Run
+from ..run import Run, in_time
 from .beam import beam
 from .published import published
 
@@ -28,7 +28,8 @@ def _prepare(run: Run) -> Run:
         words = f"device {d} has no room for one micro-batch in all of its stages"
         run.prove_infeasible("memory", f"memory: {words}, which holds them all before it goes back")
         return run
-    _draft(run)
+    with in_time(run):
+        _draft(run)
     run.raise_bound(float(run.problem.load().max()) * (1 - run.problem.n_passes * float(PLACE)), "load")
     if effort(run.problem) <= _AT_ONCE:
         _bounds(run)
