@@ -115,3 +115,13 @@ def test_a_plan_below_the_bound_withdraws_it() -> None:
     METHODS["pipedream"].run(run, ReducedThroughput(problem))
     assert run.objective is not None and run.bound is None
     assert "below the bound 1e+09: bound withdrawn" in run.notes[0]
+
+
+def test_a_plan_refutes_that_there_is_none() -> None:
+    """A run that a wrong claim has ended goes on once there is a plan, and the claimant is named."""
+    problem = random_problem(1)
+    honest, run = Run(problem, time_limit=60), Run(problem, time_limit=60)
+    METHODS["pipedream"].run(honest, ReducedThroughput(problem))
+    run.prove_infeasible("liar")
+    assert run.stopped and run.offer(honest.plan, "pipedream")
+    assert (run.infeasible, run.stop_reason, [*run.left_out]) == (False, None, ["liar"])
