@@ -16,22 +16,23 @@ from .queueing.admission import check_new
 from .queueing.request import Request, Seconds, given_seconds
 from .queueing.terms import USUAL_TERMS, Price, TermFields, Terms
 from .starting.gpu_types import TypedSeconds, by_type, without_gpus
-from .state import SchedulerState
 
 if TYPE_CHECKING:
     from .explaining.intervals import StartIntervals
     from .policies.network import NetworkTier, NetworkUse
     from .starting.learned_speeds import Learned
+    from .state import SchedulerState
 
 
 class EventCalls:
     """Say what happened. An `InstanceError` names what is wrong, and nothing has changed then."""
 
-    _state: SchedulerState
-    _network: NetworkTier | None
-    _ahead: Lookahead | None
-    _intervals: StartIntervals
-    _arguments: dict[str, Any]
+    if TYPE_CHECKING:
+        _state: SchedulerState
+        _network: NetworkTier | None
+        _ahead: Lookahead | None
+        _intervals: StartIntervals
+        _arguments: dict[str, Any]
 
     @recorded
     def submit(

@@ -102,7 +102,7 @@ def mistakes(folder: Path) -> dict[str, tuple[Any, str]]:
         "device": (lambda: gangplan.generate("gpt", device=4), "did you mean devices?"),
         "objective": (lambda: gangplan.solve(problem, 5, objective="troughput"), "did you mean throughput?"),
         "method": (lambda: gangplan.solve(problem, 5, method="cp-sat"), "did you mean cpsat?"),
-        "workers": (lambda: gangplan.solve(problem, 5, workers="4"), "workers: '4' is not a positive whole number"),  # type: ignore[arg-type]
+        "workers": (lambda: gangplan.solve(problem, 5, workers="4"), "workers: '4' is not a whole number"),  # type: ignore[arg-type]
         "an option of generate": (
             lambda: gangplan.solve(problem, 5, device=4),  # type: ignore[arg-type]
             "device: 4 is said where the problem is made: gangplan.generate(kind, devices=...)",
