@@ -158,7 +158,7 @@ class Performer:
 
     @property
     def lost(self) -> str:
-        """What is said of a method that has had its time."""
+        """Return what is said of a method that has had its time."""
         return "it did not stop when its time was up, and was left behind"
 
     def watch(self) -> None:
@@ -247,7 +247,7 @@ class Process(Performer):
 
     @property
     def lost(self) -> str:
-        """What is said of a method that has had its time."""
+        """Return what is said of a method that has had its time."""
         state = "it did not stop" if self.ready else "its process was not ready"
         return f"{state} when its time was up, and was killed"
 

@@ -48,7 +48,8 @@ if TYPE_CHECKING:
     from .display import Display
 
 _COLLECTS, _MANY = 1.0, 10_000
-"""Seconds of a limit below which, and parts above which no garbage is collected: that takes a tenth, and a third."""
+"""Seconds of a limit below which no garbage is collected, which takes a tenth, of a large problem a third: as many times
+that as there are times so many parts."""
 _HASHED = {"placement": 1.5e-5, "schedule": 1e-5}
 """Seconds that the hash takes for each part of a problem where that is not an entry of arrays."""
 _ENTRY, _LATE = 3e-6, 0.1
@@ -137,7 +138,7 @@ def solve(
     run.callbacks = (log, *callbacks) if log else callbacks
     proved, witnesses = None, tuple[str, ...]()
     try:
-        with _uncollected(time_limit < _COLLECTS or parts(problem) > _MANY):
+        with _uncollected(time_limit < _COLLECTS * max(1.0, parts(problem) / _MANY)):
             if initial is not None:
                 run.offer(_initial(run, initial), "initial")
             run_methods(run, method)

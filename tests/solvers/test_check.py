@@ -12,7 +12,7 @@ from gangplan.solvers.check import check_solver
 from gangplan.solvers.method import OBJECTIVES, suite
 from gangplan.solvers.partition.throughput.methods import METHODS, Method, ReducedThroughput
 
-PROBLEMS = {"schedule": 30, "step": 20, "layout": 6}
+PROBLEMS = {"schedule": 30, "step": 20, "placement": 20, "stages": 15, "layout": 6}
 """More than twelve where that many do not have all goals, capacities and kinds of links among them; fewer of those that
 take a second to enumerate."""
 
