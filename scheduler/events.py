@@ -162,7 +162,7 @@ class EventCalls:
 
     @property
     def learned(self) -> Learned | None:
-        """What is believed of speeds, `None` before the first report."""
+        """Return what is believed of speeds, `None` before the first report."""
         return None if self._state.learned is None else self._state.learned.believes()
 
     @property
