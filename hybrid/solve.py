@@ -48,8 +48,10 @@ if TYPE_CHECKING:
     from .display import Display
 
 _COLLECTS, _MANY = 1.0, 10_000
-"""Seconds of a limit below which no garbage is collected, which takes a tenth, or a third of a large problem's time; for
-each so many parts."""
+"""Seconds of a limit below which no garbage is collected, as many times as the problem has so many parts.
+
+Collecting takes a tenth of a short solve, a third of a large problem's.
+"""
 _HASHED = {"placement": 1.5e-5, "schedule": 1e-5}
 """Seconds that the hash takes for each part of a problem where that is not an entry of arrays."""
 _ENTRY, _LATE = 3e-6, 0.1
