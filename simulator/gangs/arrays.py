@@ -14,6 +14,7 @@ from gangplan.instances.arrays import FloatArray, require
 from gangplan.instances.placement import Fleet
 from gangplan.instances.placement.proximity import Proximity
 from gangplan.instances.workload import Workload
+from gangplan.solvers.native import Heap
 
 if not cython.compiled:
     from gangplan.solvers.native import Int
@@ -115,6 +116,8 @@ class State(Arrays):
         cost: of communication, float64 (n,).
     """
 
+    __slots__ = ("ends",)  # which is none of the arrays
+
     def __init__(self, *arrays: Any) -> None:
         self.clock, self.count, self.queue, self.running, self.free, self.holder, self.held, *rest = arrays
         self.start, self.finish, self.urgency, self.cost = rest
@@ -122,6 +125,20 @@ class State(Arrays):
         names = "clock", "count", "queue", "running", "free", "holder", "held"
         sizes = (1, 3, n, n, m, gpus, held, n, n, n, n)
         self.own((*names, "start", "finish", "urgency", "cost"), arrays, *sizes)
+        self.ends = Heap(rest[2], np.arange(n))  # ties go to the first submitted
+        self.ends.items = self.running
+
+    def push(self, job: Int) -> None:
+        """Enter a job into the heap of those that run."""
+        self.ends.size = self.count[RUNNING]
+        self.ends.push(job)
+        self.count[RUNNING] += 1
+
+    def pop(self) -> Int:
+        """Take the job that ends next off that heap, and return it."""
+        self.ends.size = self.count[RUNNING]
+        self.count[RUNNING] -= 1
+        return self.ends.pop()
 
     def require(self, jobs: Jobs, cluster: GpuRacks) -> None:
         """Raise `ValueError` if it is not of these jobs, or some behind them too, on this cluster."""
