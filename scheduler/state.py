@@ -11,33 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import plain, require_number
-from gangplan.instances.placement import Fleet, GangJob, SpeedModel
-from gangplan.instances.placement.proximity import Proximity
 from gangplan.instances.verify.actions import verify_start
 from gangplan.solvers.placement.online.capacity import Kind
-from gangplan.solvers.placement.online.evolved import Sight, Waits
-from gangplan.solvers.placement.online.interference import LeastInterference
-from gangplan.solvers.placement.online.placer import Placer
 
-from .durations.predictor import Durations
-from .moving.mending import Mending
-from .queueing.accounts import Accounts
-from .queueing.held_jobs import HeldJobs
 from .queueing.job_lines import JobLines
-from .queueing.queue import WaitingQueue
 from .queueing.request import Request
-from .queueing.sharing import Sharing
-from .settings import SchedulerSettings
-from .starting.bundles import Bundles, EmptyNodes
-from .starting.calendar import Calendar
 from .starting.gpu_types import longest_of, verify_terms
-from .stopping.notices import Notices
-from .stopping.running_jobs import Nodes, RunningJob, RunningJobs
+from .stopping.running_jobs import Nodes, RunningJob
 from .trial import Trial
 
 if TYPE_CHECKING:
-    from .starting.closeness import Closeness
-    from .starting.learned_speeds import LearnedSpeeds
+    pass
 
 _DATE, _DECADE = 1e9, 3.16e8
 """Seconds since 1970 that are taken for a date; seconds of ten years."""
@@ -46,97 +30,7 @@ RECENT = 1024
 
 
 class SchedulerState(JobLines):
-    """What is so, and what is kept beside it so that a decision need not look at all of it.
-
-    Attributes:
-        fleet, speeds, settings: see `Scheduler`; speeds say which models run where, `None` if all do.
-        places: how slow places are; `None` if all are alike.
-        rule: by which jobs go and wait for close places, if any.
-        sight: what that rule sees of the cluster, as of the start of a decision.
-        up: which nodes are up, (m,).
-        holders: of each node, who holds each of its GPUs that is held, (m,).
-        waiting, running: jobs by name.
-        held: gang and GPUs of each running job, for the verifier.
-        finished: names of the last `RECENT` jobs that are done or were withdrawn, the oldest first.
-        serial: how many jobs were submitted.
-        light: how many wait that need no GPU.
-        idle, gpus: GPUs of nodes that are up: those that nobody holds, and all.
-        placer, bundles: where gangs fit, and in which bundles.
-        sharing, accounts: how queues, users and classes share the cluster, and what each holds.
-        queue, due, estimates: who waits in which order, since when jobs are due, how long those without an estimate
-            take.
-        alike: whether queues and classes made no difference so far, and nobody gives way after a time.
-        interference: the rule for nodes where `speeds` are known, told who runs where; `None` without.
-        learned: what jobs reported of their speeds; `None` before the first report.
-        promises: to jobs that are due, the earliest time at which one was to fit: later, nobody that ends later starts
-            before it on its room, though those that run take longer than expected.
-        closed: the least number of workers of each kind that did not fit since something last became free.
-        later, calendar, mending: the jobs that may not wait yet, the windows in which nodes are closed, and the gangs
-            that lost a node since the last decision.
-        bounded: whether time may not go on by many years at once.
-        notices: who was told to stop, and who claims the room.
-        changes: how many events there were.
-        undone: how often starts or stops were taken back, which leaves jobs in another order.
-    """
-
-    def __init__(
-        self,
-        fleet: Fleet,
-        speeds: SpeedModel | Proximity | None,
-        settings: SchedulerSettings,
-        rule: Waits | None = None,
-        sharing: Sharing | None = None,
-    ) -> None:
-        usable = fleet.usable
-        assert usable is not None
-        proximity, speeds = (speeds, None) if isinstance(speeds, Proximity) else (None, speeds)
-        self.fleet, self.speeds, self.settings, self.rule = fleet, speeds, settings, rule
-        self.bounded, self.sight = True, Sight()
-        self.serial, self.changes, self.light, self.undone = 0, 0, 0, 0
-        self.up: list[bool] = usable.tolist()
-        self.holders: list[dict[int, str]] = [{} for _ in self.up]
-        self.waiting: dict[str, Request] = {}
-        self.running = RunningJobs()
-        self._now = 0.0
-        self.held: dict[str, tuple[GangJob, Nodes]] = {}
-        self.finished: dict[str, None] = {}
-        self.freed: dict[str, float] = {}  # since when jobs that ran wait again
-        self.idle = self.gpus = int(fleet.gpus[usable].sum())
-        self.later, self.calendar, self.mending = HeldJobs(), Calendar(fleet.names), Mending()
-        self.notices = Notices()
-        self.placer = Placer(fleet, speeds)
-        self.bundles = Bundles(self.placer)
-        self.places: Closeness | None = None
-        if proximity is not None:
-            from .starting.closeness import Closeness
-
-            self.places = Closeness(proximity, fleet, self.placer)
-        self.sharing = Sharing() if sharing is None else sharing
-        self.accounts = Accounts(self.sharing)
-        self.queue, self.due = WaitingQueue(settings.order, self.accounts.place, self.accounts.top), WaitingQueue(0.0)
-        self.due.kept = True
-        self.estimates = Durations()
-        self.alike = self.accounts.trivial and self.sharing.most_run is None
-        self._aging: list[tuple[float, int, str]] = []
-        self.interference: LeastInterference | None = None if speeds is None else LeastInterference(fleet, speeds)
-        self.learned: LearnedSpeeds | None = None
-        self.promises: dict[str, float] = {}
-        self.closed: dict[Kind, int] = {}
-        self.size = int(fleet.gpus.max(initial=0))
-        self._index = {name: node for node, name in enumerate(fleet.names)}
-        self._placed: dict[tuple[str, int], GangJob] = {}
-        self._kinds: dict[tuple[str, int], tuple[Kind, EmptyNodes]] = {}
-        self._count()
-
-    @property
-    def now(self) -> float:
-        """The latest time that was heard of."""
-        return self._now
-
-    @now.setter
-    def now(self, value: float) -> None:
-        self._now = value
-        self.running.age(value)
+    """The state as events change it."""
 
     def at(self, now: float | None) -> float:
         """Return the time of an event: `now`, or that of the last one.

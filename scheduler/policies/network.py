@@ -278,15 +278,16 @@ class NetworkTier:
 
     def _world(self, state: SchedulerState, rows: Sequence[JobDegree]) -> tuple[Jobs, State, int]:
         """Return the jobs that run and wait, their state, and how many run."""
-        (end, since, *_), (node, _, _, serial), uses = state.running.table()
+        table = state.running.table()
+        end, since, node = table.end, table.since, table.node
         place = np.empty(len(self._order), np.int64)
         place[self._order] = np.arange(len(self._order))
-        _, first, job = np.unique(serial, return_index=True, return_inverse=True)
+        _, first, job = np.unique(table.serial, return_index=True, return_inverse=True)
         running, n = len(first), len(first) + len(rows)
-        count = uses[0]
+        count = table.used[0]
         gpus = np.append(np.bincount(job, count, running), [row.request.gpus(row.degree) for row in rows])
         jobs = _table(n, gpus.astype(np.int64))
-        jobs.expected[:running], jobs.intensity[:running] = (alone := state.running.lengths()[first]), 1.0
+        jobs.expected[:running], jobs.intensity[:running] = (alone := table.lasts[first]), 1.0
         for i, (request, degree) in enumerate(rows, running):
             jobs.submit[i], jobs.expected[i] = request.submit, request.lasts(degree)
             jobs.intensity[i] = self.intensity(request)

@@ -30,14 +30,6 @@ class Clearance:
     moved: list[str] = field(default_factory=list)
 
 
-def movable(state: SchedulerState) -> np.ndarray:
-    """Return whether the job of each part may be stopped now, and has more left than that costs, bool (parts,)."""
-    end, since, price, settled, index = state.running.table()[0]
-    now = state.now
-    left = np.where(np.isnan(index), np.where(end >= now, end - now, now - since), index)
-    return np.asarray((settled <= now) & (since < now) & (left > price))
-
-
 class RunningParts:
     """Keep the parts of running jobs, and which of them may be stopped.
 
@@ -47,21 +39,19 @@ class RunningParts:
     """
 
     def __init__(self, state: SchedulerState) -> None:
-        (end, since, price, _, index), (node, wide, head, serial), used = state.running.table()
-        now = state.now
-        left = np.where(np.isnan(index), np.where(end >= now, end - now, now - since), index)
-        weight = wide.astype(float) ** state.queue.order
+        table = state.running.table()
+        weight = table.wide.astype(float) ** state.queue.order
         self._state, self._names = state, list(state.running.parts)
-        self.movable = movable(state)
+        self.movable = table.movable(state.now)
         with np.errstate(invalid="ignore", over="ignore"):
-            self.key = np.where(self.movable, np.maximum(left - EXPENSIVE * price, 0.0) * weight, -1.0)
-        self._wide, self._head, self._serial = wide.copy(), head.astype(bool), serial.copy()
-        self._node, self._used = node.copy(), used.copy()
+            key = np.maximum(table.counts(state.now) - EXPENSIVE * table.price, 0.0) * weight
+        self.key = np.where(self.movable, key, -1.0)
+        self._wide, self._head, self._serial = table.wide.copy(), table.head.astype(bool), table.serial.copy()
+        self._node, self._used = table.node.copy(), table.used.copy()
         self._up, self._sums = np.array(state.up), dict[int, np.ndarray]()  # what parts use on nodes, by their number
-        self._stays, self._on = np.ones((2, len(node)), dtype=bool)
+        self._stays, self._on = np.ones((2, len(table.node)), dtype=bool)
         self._every, self._key = self.movable, self.key
-        _, self._leaf, self._level = (column.copy() for column in state.running.standing())
-        self._queue = state.accounts.queues[self._leaf]
+        self._level, self._queue = table.level.copy(), state.accounts.queues[table.payer]
         self._best = np.full(len(state.accounts.all), -1.0)  # the last in order of each queue
         np.maximum.at(self._best, self._queue, self.key)
 

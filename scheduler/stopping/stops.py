@@ -27,7 +27,7 @@ from ..queueing.queue_walk import in_order
 from ..queueing.request import Request
 from ..starting.starts import StartRound
 from ..state import SchedulerState
-from .parts import RunningParts, movable
+from .parts import RunningParts
 from .running_jobs import RunningJob
 
 TIER = "stops"
@@ -53,7 +53,7 @@ class Stops:
     def run(self) -> None:
         """Stop jobs, and start those for whom they are stopped."""
         state, queue, starts = self._state, self._state.queue, self._starts
-        if not movable(state).any():
+        if not state.running.table().movable(state.now).any():
             return
         parts = self._parts = RunningParts(state)
         first = [state.waiting[name] for name in islice(in_order(queue), MOST)]
