@@ -19,7 +19,7 @@ from gangplan.solvers.placement.online.patient import Patient
 from .changes import ChangeCalls
 from .configure import MINE, ConfigureCalls
 from .decision import Decision
-from .durations.again import predict_again
+from .durations import predict_again
 from .events import EventCalls
 from .explaining.calls import KEPT, ExplainCalls
 from .explaining.explanation import Explanation, explained

@@ -16,7 +16,7 @@ from gangplan.instances.placement import GangJob
 from gangplan.instances.quantities import counted
 
 from ..queueing.admission import too_few
-from ..queueing.queue_walk import in_order
+from ..queueing.queue import in_order
 from ..queueing.request import Request
 from ..starting.gpu_types import in_words
 from ..starting.reservations import reserve

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import require_number
 
-from ..durations.again import predict_again
+from ..durations import predict_again
 from ..queueing.request import Request
 from ..state import SchedulerState
 from ..stopping.notices import tell

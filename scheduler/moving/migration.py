@@ -14,7 +14,7 @@ from gangplan.solvers.run import OPTIMAL_GAP
 from ..decision import Start, Stop
 from ..explaining.explanation import Printed, listed
 from ..policies.policy import Watchdog
-from ..queueing.queue_walk import QueueWalk
+from ..queueing.queue import QueueWalk
 from ..starting.gpu_types import verify_terms
 from ..starting.starts import StartRound
 from ..state import SchedulerState

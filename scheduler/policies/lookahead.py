@@ -13,7 +13,7 @@ from gangplan.instances.arrays import BoolArray, FloatArray
 from gangplan.solvers.schedule.waiting import GpuPrices, Waiting, bound
 
 from ..explaining.explanation import Considered
-from ..queueing.queue_walk import in_order
+from ..queueing.queue import in_order
 from ..state import SchedulerState
 from .rollouts import rollout
 

@@ -28,7 +28,7 @@ from gangplan.learned.online.schema import SCHEMA
 from gangplan.simulator.gangs.arrays import ARRIVED, NOW, WAITING, GpuRacks, Jobs, State, empty
 from gangplan.simulator.gangs.step import start
 
-from ..queueing.queue_walk import in_order
+from ..queueing.queue import in_order
 from ..queueing.request import Request
 from ..starting.starts import StartRound
 from ..state import SchedulerState

@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
-from ..queueing.queue_walk import in_order
+from ..queueing.queue import in_order
 from ..queueing.request import Request
 from ..state import SchedulerState
 from ..stopping.running_jobs import Nodes, RunningJob

@@ -19,7 +19,7 @@ from gangplan.solvers.placement.online.evolved import Evolved, Sight, Waits
 from gangplan.solvers.placement.online.interference import LeastInterference
 from gangplan.solvers.placement.online.placer import ANY_MODEL, Placer
 
-from ..durations.predictor import Durations
+from ..durations import Durations
 from ..moving.mending import Mending
 from ..settings import SchedulerSettings
 from ..starting.bundles import Bundles, EmptyNodes

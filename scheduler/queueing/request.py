@@ -12,7 +12,7 @@ from gangplan.instances import InstanceError
 from gangplan.instances.arrays import plain, require_number
 from gangplan.instances.placement import Demand, GangJob
 
-from ..durations.spread import Work, expected, index, quantile
+from ..durations import Work, expected, index, quantile
 from .terms import USUAL_TERMS, Terms
 
 Seconds = float | Sequence[float] | Mapping[int, float] | None

@@ -11,7 +11,7 @@ import numpy as np
 from gangplan.instances.placement import GangJob
 
 from ..queueing.accounts import ROOT
-from ..queueing.queue_walk import QueueWalk
+from ..queueing.queue import QueueWalk
 from ..queueing.request import Request
 from ..state import SchedulerState
 from .gpu_types import longest_of

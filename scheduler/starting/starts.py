@@ -14,8 +14,7 @@ from gangplan.solvers.placement.online.evolved import Evolved
 
 from ..decision import DRAIN, Start, Stop
 from ..policies.policy import Watchdog
-from ..queueing.queue import Alike, Shape
-from ..queueing.queue_walk import QueueWalk
+from ..queueing.queue import Alike, QueueWalk, Shape
 from ..queueing.request import Request
 from ..state import SchedulerState
 from ..stopping.running_jobs import Nodes, RunningJob

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..durations.spread import index, passed
+from ..durations import index, passed
 from ..queueing.request import Request
 
 Nodes = Mapping[int, tuple[int, ...]]
@@ -305,7 +305,7 @@ class RunningJobs(dict[str, RunningJob]):
         return RunningTable(*self._times[:, : len(self.parts)], *counts[:4], counts[4:8], *counts[8:])
 
     def jobs(self) -> tuple[RunningTable, np.ndarray]:
-        """Return all jobs by submission, `used` being what they hold of what queues share, and the row of the first part."""
+        """Return all jobs by submission, `used` of what queues share, and the row of the first part of each."""
         table = self.table()
         _, row, job = np.unique(table.serial, return_index=True, return_inverse=True)
         used = np.stack([np.bincount(job, x, len(row)).astype(np.int64) for x in table.used[:3]])

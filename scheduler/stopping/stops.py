@@ -23,7 +23,7 @@ from gangplan.instances.verify.actions import Exchange, verify_stop
 
 from ..decision import GAIN, Start, Stop
 from ..explaining.explanation import Considered
-from ..queueing.queue_walk import in_order
+from ..queueing.queue import in_order
 from ..queueing.request import Request
 from ..starting.starts import StartRound
 from ..state import SchedulerState
