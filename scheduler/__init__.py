@@ -4,8 +4,8 @@ from gangplan.solvers.placement.online.evolved import Evolved
 from gangplan.solvers.placement.online.patient import Patient
 
 from .decision import Decision, Start, Stop
+from .explaining.calls import RunsNow
 from .explaining.explanation import Considered, Explanation, WaitingJob
-from .explaining.running_now import RunsNow
 from .moving.mending import Mend
 from .policies.policy import Proposes, Ranks, View
 from .queueing.sharing import Limit, Quota, Sharing

@@ -19,7 +19,7 @@ from .queueing.held_jobs import HeldJob, JobArray
 from .queueing.job_lines import renamed
 from .queueing.request import Request, Seconds, given_seconds
 from .queueing.terms import Price, TermFields, Terms, names_of
-from .snapshots.snapshot_nodes import moved, turned_back, unseated
+from .snapshots.snapshot_settings import moved, turned_back, unseated
 from .starting.gpu_types import TypedSeconds, below_zero, by_type, verify_terms
 from .state import SchedulerState
 from .stopping.running_jobs import RunningJob

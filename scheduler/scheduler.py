@@ -25,10 +25,9 @@ from .explaining.calls import KEPT, ExplainCalls
 from .explaining.explanation import Explanation, explained
 from .explaining.intervals import StartIntervals
 from .journal.write import Journal, recorded
-from .moving.calls import MoveCalls
-from .policies.asking import ask
+from .moving.migration import MoveCalls
 from .policies.lookahead import Lookahead, Worth
-from .policies.policy import Proposes, Ranks, Watchdog
+from .policies.policy import Proposes, Ranks, Watchdog, ask
 from .queueing.precedence import ByPrecedence
 from .queueing.sharing import Sharing
 from .settings import MAX_WAIT, PATIENCE, SchedulerSettings

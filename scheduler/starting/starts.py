@@ -20,8 +20,7 @@ from ..state import SchedulerState
 from ..stopping.running_jobs import Nodes, RunningJob
 from ..trial import START, STOP, Trial
 from .gpu_types import servers_of
-from .protection import Protection
-from .seating import DELAY, FULL, WINDOW, Seating
+from .seating import DELAY, FULL, WINDOW, Protection, Seating
 
 HELD = "the policy makes it wait"
 CLOSER = "it waits for closer GPUs"
