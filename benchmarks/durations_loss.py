@@ -18,7 +18,7 @@ from gangplan.instances.placement import GangJob
 from gangplan.instances.workload import Workload
 from gangplan.scheduler.durations import Durations, pattern
 from gangplan.scheduler.durations import POINTS
-from gangplan.scheduler.queueing.terms import Terms
+from gangplan.scheduler.queueing.request import Terms
 
 from .durations_rivals import USUAL
 from .durations_traces import CASES, LAST, PURPOSES, TUNING, Case

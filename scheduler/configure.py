@@ -13,8 +13,8 @@ from gangplan.instances.placement import Fleet
 
 from .explaining.explanation import SHOWN, Printed, wrapped
 from .journal.write import recorded
-from .queueing.sharing import Sharing
-from .queueing.terms import Price
+from .queueing.request import Price
+from .settings import Sharing
 from .state import SchedulerState
 
 if TYPE_CHECKING:

@@ -29,9 +29,8 @@ from gangplan.instances.arrays import FloatArray, require_number
 from gangplan.instances.placement import GangJob
 from gangplan.instances.typed import STATE
 
-from .queueing.terms import Terms
-
 if TYPE_CHECKING:
+    from .queueing.request import Terms
     from .state import SchedulerState
 
 POINTS = 24
@@ -272,9 +271,11 @@ class Durations:
         self.__dict__.update(fresh.__dict__)
 
     def _replay(self, saved: list[Any]) -> None:
+        from .queueing.request import USUAL_TERMS
+
         for model, gpus, works in STATE.read(tuple[tuple[str, int, tuple[float, ...]], ...], saved, "guess"):
             for work in works if model else ():
-                self.learn(GangJob("earlier", model, (max(1, gpus),)), Terms(), work)
+                self.learn(GangJob("earlier", model, (max(1, gpus),)), USUAL_TERMS, work)
 
     def _read(self, saved: Any) -> None:
         self._trust = float(STATE.read(float, saved["trust"], "durations.trust"))

@@ -13,8 +13,7 @@ from gangplan.instances.placement import GangJob
 from .journal.write import recorded
 from .policies.lookahead import Lookahead
 from .queueing.admission import check_new
-from .queueing.request import Request, Seconds, given_seconds
-from .queueing.terms import USUAL_TERMS, Price, TermFields, Terms
+from .queueing.request import USUAL_TERMS, Price, Request, Seconds, TermFields, Terms, given_seconds
 from .starting.gpu_types import TypedSeconds, by_type, without_gpus
 
 if TYPE_CHECKING:

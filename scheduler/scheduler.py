@@ -21,7 +21,7 @@ from .configure import MINE, ConfigureCalls
 from .decision import Decision
 from .durations import predict_again
 from .events import EventCalls
-from .explaining.calls import KEPT, ExplainCalls
+from .explaining.explain import KEPT, ExplainCalls
 from .explaining.explanation import Explanation, explained
 from .explaining.intervals import StartIntervals
 from .journal.write import Journal, recorded
@@ -29,8 +29,7 @@ from .moving.migration import MoveCalls
 from .policies.lookahead import Lookahead, Worth
 from .policies.policy import Proposes, Ranks, Watchdog, ask
 from .queueing.precedence import ByPrecedence
-from .queueing.sharing import Sharing
-from .settings import MAX_WAIT, PATIENCE, SchedulerSettings
+from .settings import MAX_WAIT, PATIENCE, SchedulerSettings, Sharing
 from .snapshots.snapshot import for_settings, load, save
 from .starting.starts import StartRound
 from .state import SchedulerState

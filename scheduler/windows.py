@@ -14,7 +14,7 @@ from gangplan.instances.errors import unknown
 
 from .decision import DRAIN
 from .journal.write import recorded
-from .queueing.terms import names_of
+from .queueing.request import names_of
 from .starting.calendar import Window
 from .starting.starts import StartRound
 from .state import SchedulerState

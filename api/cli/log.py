@@ -17,7 +17,7 @@ from gangplan.scheduler.journal.history import ENDED, history_of
 from gangplan.scheduler.journal.read import read_log
 from gangplan.scheduler.journal.replay import replay
 from gangplan.scheduler.journal.values import decode
-from gangplan.scheduler.queueing.sharing import Sharing
+from gangplan.scheduler.settings import Sharing
 
 from . import options
 from .output import Told, facts, progress, table, table_of, tell

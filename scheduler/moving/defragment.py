@@ -24,10 +24,9 @@ from gangplan.solvers.run import OPTIMAL_GAP
 
 from ..queueing.admission import check_new
 from ..queueing.request import Request
-from ..state import SchedulerState
+from ..state import SchedulerState, Trial
 from ..stopping.leaving import Leaving
 from ..stopping.running_jobs import Nodes, RunningJob
-from ..trial import Trial
 from .migration import Move, Moves, closed, in_order, limited, movable
 
 TRIES = 16

@@ -13,8 +13,8 @@ import numpy as np
 from gangplan.instances import InstanceError
 from gangplan.instances.typed import STATE
 
-from .sharing import ROUNDING, Quota, Sharing, parent
-from .terms import Terms
+from ..settings import ROUNDING, Quota, Sharing, parent
+from .request import Terms
 
 Amounts = tuple[int, ...]
 """GPUs, millionths of a core and bytes of memory."""

@@ -21,7 +21,7 @@ from gangplan.solvers.placement.online.placer import ANY_MODEL, Placer
 
 from ..durations import Durations
 from ..moving.mending import Mending
-from ..settings import SchedulerSettings
+from ..settings import SchedulerSettings, Sharing
 from ..starting.bundles import Bundles, EmptyNodes
 from ..starting.calendar import Calendar
 from ..starting.gpu_types import as_placed, slower_on
@@ -31,7 +31,6 @@ from .accounts import Accounts, Amounts
 from .held_jobs import HeldJobs
 from .queue import Shape, WaitingQueue
 from .request import Request
-from .sharing import Sharing
 
 if TYPE_CHECKING:
     from ..starting.closeness import Closeness

@@ -14,8 +14,7 @@ from gangplan.instances import InstanceError
 from gangplan.instances.placement import Fleet
 
 from ..queueing.request import Request
-from ..queueing.sharing import Sharing
-from ..settings import SchedulerSettings
+from ..settings import SchedulerSettings, Sharing
 from ..starting.gpu_types import longest_of
 from ..state import SchedulerState
 

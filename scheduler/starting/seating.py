@@ -16,9 +16,8 @@ from ..policies.policy import Watchdog
 from ..queueing.accounts import ROOT
 from ..queueing.queue import QueueWalk
 from ..queueing.request import Request
-from ..state import SchedulerState
+from ..state import SchedulerState, Trial
 from ..stopping.running_jobs import Nodes
-from ..trial import Trial
 from .gpu_types import below_zero, best_type, longest_of
 from .reservations import Reservation, covered, reserve
 

@@ -16,9 +16,8 @@ from ..decision import DRAIN, Start, Stop
 from ..policies.policy import Watchdog
 from ..queueing.queue import Alike, QueueWalk, Shape
 from ..queueing.request import Request
-from ..state import SchedulerState
+from ..state import START, STOP, SchedulerState, Trial
 from ..stopping.running_jobs import Nodes, RunningJob
-from ..trial import START, STOP, Trial
 from .gpu_types import servers_of
 from .seating import DELAY, FULL, WINDOW, Protection, Seating
 

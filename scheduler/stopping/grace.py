@@ -20,12 +20,10 @@ from gangplan.solvers.placement.online.capacity import demanded
 from ..decision import GAIN, Stop
 from ..journal.write import recorded
 from ..queueing.job_lines import renamed
-from ..queueing.request import Request
-from ..queueing.terms import Terms
+from ..queueing.request import Request, Terms
 from ..starting.gpu_types import below_zero
 from ..starting.starts import StartRound
-from ..state import SchedulerState
-from ..trial import OTHER, Trial
+from ..state import OTHER, SchedulerState, Trial
 from .notices import Claim, Stopping
 from .running_jobs import Nodes, RunningJob
 

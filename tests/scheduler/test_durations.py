@@ -11,7 +11,7 @@ import pytest
 from gangplan import Scheduler
 from gangplan.instances.placement import Fleet, GangJob
 from gangplan.scheduler.durations import GROUPS, MOST, Durations, expected, index, passed, pattern, quantile
-from gangplan.scheduler.queueing.terms import Terms
+from gangplan.scheduler.queueing.request import Terms
 
 JOB = GangJob("j", "m", (4,))
 

@@ -13,7 +13,7 @@ from scipy.optimize import linprog
 from gangplan import InstanceError, Scheduler
 from gangplan.instances.placement import Demand, Fleet, GangJob
 from gangplan.scheduler.queueing.accounts import Accounts
-from gangplan.scheduler.queueing.sharing import Limit, Quota, Sharing, parent
+from gangplan.scheduler.settings import Limit, Quota, Sharing, parent
 
 EXACT = 1e-6
 """Of the cluster: HiGHS keeps constraints to a ten-millionth."""
