@@ -16,8 +16,7 @@ from gangplan.instances import InstanceError
 from gangplan.instances.arrays import FloatArray
 from gangplan.instances.placement import GangJob
 from gangplan.instances.workload import Workload
-from gangplan.scheduler.durations import Durations, pattern
-from gangplan.scheduler.durations import POINTS
+from gangplan.scheduler.durations import POINTS, Durations, pattern
 from gangplan.scheduler.queueing.request import Terms
 
 from .durations_rivals import USUAL

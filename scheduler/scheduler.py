@@ -33,7 +33,7 @@ from .settings import MAX_WAIT, PATIENCE, SchedulerSettings, Sharing
 from .snapshots.snapshot import for_settings, load, save
 from .starting.starts import StartRound
 from .state import SchedulerState
-from .stopping.grace import GraceCalls, announce, end_grace, start_claims
+from .stopping.grace import announce, end_grace, start_claims
 from .stopping.preemption import Preemption
 from .stopping.stops import Stops
 from .windows import WindowCalls, stop_drained
@@ -74,7 +74,7 @@ def _network(policy: Any) -> GnnPolicy | None:
     return network
 
 
-class Scheduler(EventCalls, ExplainCalls, MoveCalls, WindowCalls, ChangeCalls, GraceCalls, ConfigureCalls):
+class Scheduler(EventCalls, ExplainCalls, MoveCalls, WindowCalls, ChangeCalls, ConfigureCalls):
     """Decides online who starts where, for a loop of the user's own.
 
     Jobs are stopped only where a stop has a `price`. Everything happens when a method is called: there are no threads,

@@ -206,6 +206,22 @@ class SchedulerState(JobLines):
         start = self.fleet, self.up, self.holders, self.held, request.job, degree, nodes, self.speeds
         return verify_start(*start) or verify_terms(request, degree, self.fleet, nodes)
 
+    def runs(self, request: Request, degree: int, nodes: Nodes) -> RunningJob:
+        """Return a job as it runs from now on, with so many workers on these GPUs."""
+        slower = self.slower(request, degree, nodes)
+        end = min(self.now + request.lasts(degree, slower), float_info.max)
+        return RunningJob(request, degree, self.now, end, dict(sorted(nodes.items())), slower, self.sharing.least_run)
+
+    def trimmed(self, request: Request, degree: int, nodes: Nodes) -> Nodes:
+        """Return GPUs without those of workers that a job does not need, in its last bundle, if it has them in part."""
+        need = request.job.worker.grants or 1
+        rest = sum(map(len, nodes.values())) // need - degree
+        part = [node for node, gpus in nodes.items() if len(gpus) < self.fleet.gpus[node]]
+        if rest <= 0 or not part:
+            return nodes
+        node = min(part, key=lambda node: len(nodes[node]))
+        return {**nodes, node: nodes[node][: len(nodes[node]) - rest * need]}
+
     def put(self, job: RunningJob) -> bool:
         """Have a waiting job run on GPUs that are known, if cores, memory and NIC suffice."""
         if fits := self.placer.put(self.loose(job.request), job.nodes):

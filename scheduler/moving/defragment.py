@@ -192,7 +192,7 @@ class _MoveSearch:
                 never = np.union1d(inside, closed(state, job, state.now, late))
                 if (seats := self._put(gang, never, counts.get(job.name), trial)) is None:
                     return None
-                places[job.name] = self._trimmed(job, seats)
+                places[job.name] = state.trimmed(job.request, job.degree, seats)
                 if {*closed(state, job, state.now, late, seats)} & seats.keys():
                     return None
         return places
@@ -208,16 +208,6 @@ class _MoveSearch:
                 return None
         seats = trial.place(gang, room, policy)
         return None if seats is None else {node: seat.gpus for node, seat in seats.items()}
-
-    def _trimmed(self, job: RunningJob, seats: Nodes) -> Nodes:
-        """Return the GPUs that a job keeps: of workers that it does not need those with which it has whole nodes."""
-        need = job.request.job.worker.grants
-        rest = sum(map(len, seats.values())) // need - job.degree
-        part = [node for node, gpus in seats.items() if len(gpus) < self._state.fleet.gpus[node]]
-        if rest <= 0 or not part:
-            return seats
-        node = min(part, key=lambda node: len(seats[node]))
-        return {**seats, node: seats[node][: len(seats[node]) - rest * need]}
 
     def exact(self) -> None:
         """Have CP-SAT say who moves where, if the cluster is small."""

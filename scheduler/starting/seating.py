@@ -251,18 +251,23 @@ class Seating:
             return {node: below_zero(self._state.holders[node], seat.workers) for node, seat in seated.items()}
         return {node: seat.gpus for node, seat in seated.items()}
 
+    def _end(self, request: Request, degree: int) -> float:
+        """Return when a gang that is seated ends."""
+        slower = self._state.slower(request, degree, self.taken(request))
+        return self._state.now + request.lasts(degree, slower)
+
     def place(self, request: Request, degree: int, reservations: list[Reservation], trial: Trial) -> str | None:
         """Seat a gang where it fits and no reservation minds; return why not, if so, and have it taken back."""
         state, placer, job = self._state, self._state.placer, self._state.placed(request, degree)
         open_ = self._open(request, degree, state.now + state.lasts(request, degree))
         if self._choose(request, degree, open_, trial) is None:
             return self.full(request, degree) if open_ is None else WINDOW
-        end = state.now + request.lasts(degree, state.slower(request, degree, self.taken(request)))
+        end = self._end(request, degree)
         if self.barred(request, self.taken(request), end):  # its place is slow, so that a window comes before its end
             trial.back()
             if self._choose(request, degree, self._open(request, degree, np.inf), trial) is None:
                 return WINDOW
-            end = state.now + request.lasts(degree, state.slower(request, degree, self.taken(request)))
+            end = self._end(request, degree)
         if not self.stand(reservations, job, end):
             end = end if state.places is None and not request.types else np.inf  # elsewhere it may take longer
             trial.back()
@@ -279,17 +284,12 @@ class Seating:
         Of workers that it does not need, in its last bundle, it keeps those with which it has whole nodes.
         """
         state, name = self._state, request.name
-        mine, less, need = name in state.placer.running, False, request.job.worker.grants or 1
-        if mine and (rest := sum(map(len, nodes.values())) // need - degree) > 0:
-            part = [node for node, gpus in nodes.items() if len(gpus) < state.fleet.gpus[node]]
-            less = bool(part)
-        if less:
-            node = min(part, key=lambda node: len(nodes[node]))
-            nodes = {**nodes, node: nodes[node][: len(nodes[node]) - rest * need]}
-        wrong = state.wrong(request, degree, nodes)
-        if mine and less:
+        mine = name in state.placer.running
+        seats = state.trimmed(request, degree, nodes) if mine else nodes
+        wrong = state.wrong(request, degree, seats)
+        if less := seats is not nodes:
             trial.back()
-        if not wrong and (less or not mine) and not trial.put(request, nodes):
+        if not wrong and (less or not mine) and not trial.put(request, seats):
             wrong = [f"{name}: cores, memory or NIC are too few, counted in whole millionths"]
         if wrong and mine:
             self._watchdog.note(f"the placer's seats are refused: {wrong[0]}")

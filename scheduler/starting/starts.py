@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from sys import float_info
 
 import numpy as np
 
@@ -115,11 +114,9 @@ class StartRound:
                 if why == CLOSER:
                     break  # with fewer or more workers it may take much longer than where it would not go
                 continue
-            slower = state.slower(request, degree, seats)
-            lasts = request.lasts(degree, slower)
-            end = min(state.now + lasts, float_info.max)
-            least, named = state.sharing.least_run, state.named(seats)
-            self.trial.begin(RunningJob(request, degree, state.now, end, dict(sorted(seats.items())), slower, least))
+            named, job = state.named(seats), state.runs(request, degree, seats)
+            self.trial.begin(job)
+            lasts = request.lasts(degree, job.slower)
             self.starts[name] = Start(name, degree, named, tier, lasts, servers_of(request.job, named))
             self.trial.note(START, name, self.starts.pop, name)
             self.waits.pop(name, None)
