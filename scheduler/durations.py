@@ -97,11 +97,14 @@ _EVEN = 5.0
 """Jobs at each level that are taken to have come as the pool said before any did."""
 _KERNEL = np.array([0.25, 0.5, 0.25])
 """How a job counts in its bin and the two beside."""
-_KINDS = (
-    "all", "size", "model", "queue", "user", "user size", "user title", "user title size", "title",
-    "work", "work model", "work user", "limit", "limit user", "limit title",
-)  # fmt: skip
-_WORKS, _LIMITS = _KINDS.index("work"), _KINDS.index("limit")
+_KINDS: dict[str, tuple[str, ...]] = {
+    "all": (), "size": ("size",), "model": ("model", "size"), "queue": ("queue", "size"), "user": ("user",),
+    "user size": ("user", "size"), "user title": ("user", "title"), "user title size": ("user", "title", "size"),
+    "title": ("title",), "work": (), "work model": ("model",), "work user": ("user",),
+    "limit": (), "limit user": ("user",), "limit title": ("user", "title"),
+}  # fmt: skip
+"""What jobs of a group have in common, by its kind."""
+_WORKS, _LIMITS = list(_KINDS).index("work"), list(_KINDS).index("limit")
 """Kinds of groups from here on are of GPU seconds, and of limits over seconds."""
 _MIDDLE = np.exp((np.arange(BINS) + 0.5) * WIDTH) * (np.sinh(WIDTH / 2) / (WIDTH / 2))
 """Mean seconds of a bin in which logarithms are spread evenly."""
@@ -142,29 +145,14 @@ class Durations:
 
     @staticmethod
     def _keys(job: GangJob, terms: Terms, scale: float) -> list[tuple[int, Key]]:
-        size = job.workers[-1] * (job.worker.grants or 1)
-        user, title = terms.user, pattern(terms.title)
-        keys: list[tuple[int, Key]] = [(0, (0,)), (1, (1, size)), (2, (2, job.model, size))]
-        if terms.queue:
-            keys.append((3, (3, terms.queue, size)))
-        if user:
-            keys += [(4, (4, user)), (5, (5, user, size))]
-            if title:
-                keys += [(6, (6, user, title)), (7, (7, user, title, size))]
-        if title:
-            keys.append((8, (8, title)))
-        keys += [(9, (9,)), (10, (10, job.model))]
-        if user:
-            keys.append((11, (11, user)))
-        if scale:
-            keys.append((12, (12,)))
-            if user:
-                keys.append((13, (13, user)))
-                if title:
-                    keys.append((14, (14, user, title)))
-        if not job.worker.gpu:  # these are like one another, and like no gangs
-            return [(kind, (*key, "without GPUs")) for kind, key in keys]
-        return keys
+        """Return the groups of a job, with their kinds: of those that say something of it."""
+        said = {
+            "size": job.workers[-1] * (job.worker.grants or 1), "model": job.model,
+            "queue": terms.queue, "user": terms.user, "title": pattern(terms.title),
+        }  # fmt: skip
+        apart = () if job.worker.gpu else ("without GPUs",)  # these are like one another, and like no gangs
+        keys = ((kind, (kind, *(said[x] for x in names), *apart)) for kind, names in enumerate(_KINDS.values()))
+        return [(kind, key) for kind, key in keys if "" not in key and (scale or kind < _LIMITS)]
 
     def _pool(self, keys: list[tuple[int, Key]], gpus: int, scale: float) -> Pooled:
         """Return what the groups say that have had a job, hot."""

@@ -316,7 +316,10 @@ class Stops:
         if room is None:
             return
         jobs = [state.running[name] for name in (*room.stopped, *room.moved)]
-        exchanges = [self._exchange(job, request, degree, job.name in room.moved) for job in jobs]
+        asks = request.name, request.counts(degree), request.gpus(degree)
+        exchanges = [
+            Exchange(x.name, x.request.price, x.counts(state.now), x.gpus, *asks, x.name in room.moved) for x in jobs
+        ]
         wrong = [words for exchange in exchanges for words in verify_stop(exchange, state.running, state.queue.order)]
         if wrong:
             words = f"{room.stopped + room.moved} give way to {request.name}"
@@ -382,14 +385,6 @@ class Stops:
 
     def _gains(self, stop: Stop) -> bool:
         """Return whether a stop gains more than it costs, in the seconds for which jobs count."""
-        return replace(stop, left=self._counts[stop.job]).gains(self._counted(), self.stops)
-
-    def _counted(self) -> list[Start]:
-        """Return the starts with the seconds for which they count."""
         now, running = self._state.now, self._state.running
-        return [replace(s, seconds=running[s.job].counts(now)) if running[s.job].index else s for s in self._made()]
-
-    def _exchange(self, job: RunningJob, request: Request, degree: int, moved: bool) -> Exchange:
-        left, price = job.counts(self._state.now), job.request.price
-        lasts, needs = request.counts(degree), request.gpus(degree)
-        return Exchange(job.name, price, left, job.gpus, request.name, lasts, needs, moved)
+        made = [replace(s, seconds=running[s.job].counts(now)) if running[s.job].index else s for s in self._made()]
+        return replace(stop, left=self._counts[stop.job]).gains(made, self.stops)
