@@ -9,6 +9,8 @@ from heapq import heapify, heappop, heappush, nsmallest
 from itertools import count
 from math import inf
 
+import numpy as np
+
 from gangplan.solvers.placement.online.capacity import Kind
 
 from .accounts import ALIKE, ROOT, Amounts, QueueGroup, Rank
@@ -74,11 +76,13 @@ class Alike:
 
     Attributes:
         shape: of one of them.
+        top: see `WaitingQueue`, of their queue.
         lines: their shapes.
         workers: bundles that the gangs have, 0 until it is known.
     """
 
     shape: Shape
+    top: int
     lines: dict[Shape, None] = field(default_factory=dict)
     workers: int = 0
 
@@ -126,7 +130,7 @@ class WaitingQueue:
             some = self.alike.setdefault(shape.stage, {})
             if kind not in some:
                 former = self._former.pop(kind, None)
-                some[kind] = former or Alike(shape)
+                some[kind] = former or Alike(shape, self.top(shape.group.queue))
             self._of[shape] = some[kind]
             self._of[shape].lines[shape] = None
             if shape in self._gone:
@@ -231,7 +235,11 @@ class WaitingQueue:
 
     def some(self, count: int) -> list[tuple[Shape, list[Place]]]:
         """Return the lines whose first jobs have the least seconds, whatever waited before."""
-        return nsmallest(count, self._lines.items(), key=lambda line: line[1][0])
+        lines = list(self._lines.items())
+        if len(lines) > count:
+            most = np.partition([line[0][0] for _, line in lines], count)[count]
+            lines = [each for each in lines if each[1][0][0] <= most]
+        return nsmallest(count, lines, key=lambda line: line[1][0])
 
 
 class QueueWalk:
@@ -262,8 +270,8 @@ class QueueWalk:
             some = [alike for kinds in queue.alike.values() for alike in kinds.values()]
         self._below: dict[int, list[Alike | Shape]] = {}
         for each in some:
-            group = (each.shape if isinstance(each, Alike) else each).group
-            self._below.setdefault(queue.top(group.queue), []).append(each)
+            top = each.top if isinstance(each, Alike) else queue.top(each.group.queue)
+            self._below.setdefault(top, []).append(each)
         self._heap = self._look(self._below.pop(ROOT, []))
         self._heap += [(queue.rank(number), -inf, number, "", None) for number in self._below]
         heapify(self._heap)

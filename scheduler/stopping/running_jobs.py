@@ -307,6 +307,8 @@ class RunningJobs(dict[str, RunningJob]):
     def jobs(self) -> tuple[RunningTable, np.ndarray]:
         """Return all jobs by submission, `used` of what queues share, and the row of the first part of each."""
         table = self.table()
-        _, row, job = np.unique(table.serial, return_index=True, return_inverse=True)
+        row = np.flatnonzero(table.head)
+        row = row[np.argsort(table.serial[row])]
+        job = np.searchsorted(table.serial[row], table.serial)
         used = np.stack([np.bincount(job, x, len(row)).astype(np.int64) for x in table.used[:3]])
         return RunningTable(*(x[..., row] for x in table))._replace(used=used), row

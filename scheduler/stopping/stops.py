@@ -246,7 +246,9 @@ class Stops:
     def run(self) -> None:
         """Stop jobs, and start those for whom they are stopped."""
         state, queue, starts = self._state, self._state.queue, self._starts
-        if not state.running.table().movable(state.now).any():
+        if starts.gives[0] != state.changes:
+            starts.gives = state.changes, bool(state.running.table().movable(state.now).any())
+        if not starts.gives[1]:
             return
         parts = self._parts = RunningParts(state)
         first = [state.waiting[name] for name in islice(in_order(queue), MOST)]
