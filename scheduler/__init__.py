@@ -3,9 +3,8 @@
 from gangplan.solvers.placement.online.evolved import Evolved
 from gangplan.solvers.placement.online.patient import Patient
 
-from .decision import Decision, Start, Stop
+from .decision import Considered, Decision, Explanation, Start, Stop, WaitingJob
 from .explaining.explain import RunsNow
-from .explaining.explanation import Considered, Explanation, WaitingJob
 from .moving.mending import Mend
 from .policies.policy import Proposes, Ranks, View
 from .queueing.request import Terms

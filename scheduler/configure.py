@@ -11,7 +11,7 @@ from gangplan.instances import InstanceError
 from gangplan.instances.arrays import require_choice, require_flag
 from gangplan.instances.placement import Fleet
 
-from .explaining.explanation import SHOWN, Printed, wrapped
+from .decision import SHOWN, Printed, wrapped
 from .journal.write import recorded
 from .queueing.request import Price
 from .settings import Sharing

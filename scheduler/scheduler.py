@@ -18,11 +18,10 @@ from gangplan.solvers.placement.online.patient import Patient
 
 from .changes import ChangeCalls
 from .configure import MINE, ConfigureCalls
-from .decision import Decision
+from .decision import Decision, Explanation, explained
 from .durations import predict_again
 from .events import EventCalls
 from .explaining.explain import KEPT, ExplainCalls
-from .explaining.explanation import Explanation, explained
 from .explaining.intervals import StartIntervals
 from .journal.write import Journal, recorded
 from .moving.migration import MoveCalls

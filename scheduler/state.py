@@ -206,6 +206,10 @@ class SchedulerState(JobLines):
         start = self.fleet, self.up, self.holders, self.held, request.job, degree, nodes, self.speeds
         return verify_start(*start) or verify_terms(request, degree, self.fleet, nodes)
 
+    def shut(self, request: Request, degree: int) -> np.ndarray:
+        """Return the nodes that close before a job would end that starts now at its best place, int64 (nodes,)."""
+        return self.calendar.closed(request, self.now, self.now + self.lasts(request, degree))
+
     def runs(self, request: Request, degree: int, nodes: Nodes) -> RunningJob:
         """Return a job as it runs from now on, with so many workers on these GPUs."""
         slower = self.slower(request, degree, nodes)

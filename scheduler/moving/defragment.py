@@ -84,8 +84,7 @@ class _WantedRoom:
         else:
             raise InstanceError("gang", f"{gang!r} is neither a GangJob nor the name of a job that waits")
         degree = request.job.workers[0]
-        shut = state.calendar.closed(request, state.now, state.now + state.lasts(request, degree))
-        group[shut] = -1
+        group[state.shut(request, degree)] = -1
         return cls(group, names, state.placed(request, degree), request.name)
 
 

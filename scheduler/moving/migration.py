@@ -15,8 +15,7 @@ from gangplan.instances.placement import GangJob
 from gangplan.instances.verify.actions import verify_start
 from gangplan.solvers.run import OPTIMAL_GAP
 
-from ..decision import Decision, Start, Stop
-from ..explaining.explanation import Printed, explained, listed
+from ..decision import Decision, Printed, Start, Stop, explained, listed
 from ..journal.write import recorded
 from ..policies.policy import Watchdog
 from ..queueing.queue import QueueWalk

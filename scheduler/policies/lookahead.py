@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from gangplan.instances.arrays import BoolArray, FloatArray
 from gangplan.solvers.schedule.waiting import GpuPrices, Waiting, bound
 
-from ..explaining.explanation import Considered
+from ..decision import Considered
 from ..queueing.queue import in_order
 from ..state import SchedulerState
 from .rollouts import rollout

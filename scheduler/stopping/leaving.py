@@ -48,8 +48,7 @@ class Leaving:
         if against := placer.against(gang):
             blocks |= np.array([state.running.parts[row][0] in against for row in order.tolist()], bool)
         if request is not None:
-            lasts = state.lasts(request, request.job.workers[0])
-            most[state.calendar.closed(request, state.now, state.now + lasts)] = 0
+            most[state.shut(request, request.job.workers[0])] = 0
         domain = domains(state, gang) if domain is None else domain
         most[domain < 0] = 0
         self._need, self._workers = np.array(Kind.workers(gang).need), gang.workers[0]

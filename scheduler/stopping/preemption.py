@@ -25,7 +25,7 @@ from gangplan.instances.verify.actions import Preempted, verify_preemption
 from gangplan.solvers.placement.eviction import Eviction
 from gangplan.solvers.placement.online.capacity import Kind
 
-from ..explaining.explanation import Considered
+from ..decision import Considered
 from ..queueing.queue import Shape
 from ..queueing.request import Request
 from ..starting.starts import StartRound
@@ -93,7 +93,7 @@ class Preemption:
         degree = request.job.workers[0]
         gang, accounts = state.placed(request, degree), state.accounts
         user = request.terms.user if accounts.over_limit(request.terms, state.asks(request, degree)) else ""
-        shut = state.calendar.closed(request, state.now, state.now + state.lasts(request, degree)).tobytes()
+        shut = state.shut(request, degree).tobytes()
         whose = accounts.queues[accounts.leaf(request.terms)], request.terms.priority, request.terms.preempts, user
         key = Kind.workers(gang), gang.workers[0], gang.apart, shut, *whose
         if key in self._hopeless:

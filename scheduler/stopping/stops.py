@@ -26,8 +26,7 @@ from gangplan.instances.verify.actions import Exchange, verify_stop
 from gangplan.solvers.nodes import held, most_workers
 from gangplan.solvers.placement.online.capacity import Kind
 
-from ..decision import GAIN, Start, Stop
-from ..explaining.explanation import Considered
+from ..decision import GAIN, Considered, Start, Stop
 from ..queueing.queue import in_order
 from ..queueing.request import Request
 from ..settings import EXPENSIVE
@@ -313,8 +312,9 @@ class Stops:
     def _make_room(self, request: Request) -> None:
         """Start a job where others are stopped for it, and have those go on that are to; or leave all as it is."""
         state, starts, degree = self._state, self._starts, self._starts.degrees(request)[0]
-        shut = state.calendar.closed(request, state.now, state.now + state.lasts(request, degree))
-        room = self._parts.find(state.placed(request, degree), state.queue.key(request.name), shut)
+        room = self._parts.find(
+            state.placed(request, degree), state.queue.key(request.name), state.shut(request, degree)
+        )
         if room is None:
             return
         jobs = [state.running[name] for name in (*room.stopped, *room.moved)]
