@@ -149,18 +149,9 @@ def advance(jobs: Jobs, cluster: GpuRacks, state: State) -> bool:
 
 def restore(to: State, of: State) -> None:
     """Copy a state over another one of the same sizes."""
-    waiting, running = of.count[WAITING], of.count[RUNNING]
-    to.clock[:] = of.clock
-    to.count[:] = of.count
-    to.queue[:waiting] = of.queue[:waiting]
-    to.running[:running] = of.running[:running]
-    to.free[:] = of.free
-    to.holder[:] = of.holder
-    to.held[:] = of.held
-    to.start[:] = of.start
-    to.finish[:] = of.finish
-    to.urgency[:] = of.urgency
-    to.cost[:] = of.cost
+    to.clock[:], to.count[:], to.queue[:], to.running[:] = of.clock, of.count, of.queue, of.running
+    to.free[:], to.holder[:], to.held[:] = of.free, of.holder, of.held
+    to.start[:], to.finish[:], to.urgency[:], to.cost[:] = of.start, of.finish, of.urgency, of.cost
 
 
 def total_jct(jobs: Jobs, state: State) -> Float:
