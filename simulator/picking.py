@@ -81,12 +81,6 @@ def ask(policy: Picks, scene: DecisionView) -> int:
     return at
 
 
-def refuse_to_wait(stuck: bool) -> None:
-    """Raise if a policy lets all wait where nothing else will ever happen."""
-    if stuck:
-        raise InstanceError("policy", "lets all wait though nobody runs and nobody is to come")
-
-
 def in_turn(policy: Picks, scene: DecisionView, takes: Callable[[int], int]) -> list[int]:
     """Return the jobs that a policy would start one after the other, while the GPUs last; `takes` counts theirs."""
     left, idle = np.arange(len(scene.fits)), scene.idle
