@@ -1,7 +1,5 @@
 """`gangplan schema`, `versions`, `methods` and `warm-up`: what this installation knows."""
 
-from __future__ import annotations
-
 import json
 import platform
 from typing import Annotated, Any

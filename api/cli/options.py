@@ -1,7 +1,5 @@
 """Declare what several commands ask for, read plans with the errors of problems, check paths before any work."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -184,6 +182,13 @@ def _drawable(path: str) -> None:
     from ..plot import check
 
     check(path)
+
+
+def drawn(path: str, problem: Any, plan: Any, **more: Any) -> bytes:
+    """Return the picture of a plan, or of a result, by the ending of `path`; few commands draw, so few import it."""
+    from ..plot import render
+
+    return render(path, problem, plan, **more)
 
 
 def check_panel(panel: str | None, kind: type) -> None:

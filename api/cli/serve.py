@@ -1,7 +1,5 @@
 """`gangplan serve`: HTTP, on this machine unless a token is given."""
 
-from __future__ import annotations
-
 import ipaddress
 import os
 import re

@@ -1,7 +1,5 @@
 """`gangplan show`: what is in a file."""
 
-from __future__ import annotations
-
 from itertools import groupby
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """`gangplan solve`: read, solve within the limit, print, write, draw."""
 
-from __future__ import annotations
-
 import json
 import time
 import warnings
@@ -13,11 +11,10 @@ import typer
 
 from gangplan.instances import dump, verify
 from gangplan.instances.errors import InstanceError
-from gangplan.instances.outlet import write_whole
 from gangplan.instances.quantities import quantity
 
 from . import options
-from .output import AS_JSON, Told, note, tell
+from .output import AS_JSON, Told, note, tell, write
 
 LEAST = 0.05
 """Seconds a solve gets even if reading has used up the limit: enough for a plan."""
@@ -69,26 +66,16 @@ def solve(
     if before > _MUCH * time_limit:
         slow = f"starting and reading took {quantity(before, 's', 3)} of the limit of {quantity(time_limit, 's', 3)}"
         result = replace(result, notes=(slow, *result.notes))
-    files: dict[str, bytes] = {}
-    for path, what, value, write in (
-        (out, "plan", result.plan, dump),
-        (plot, "plan", result.plan, lambda _: _picture(f"{plot}", problem, result, Path(file).stem, panel)),
-        (certificate, "certificate", result.certificate, json.dumps),
-    ):
-        if path is not None and value is None:
-            note(f"there is no {what}, {path} is not written")
-        elif path is not None:
-            content = write(value)
-            files[path] = content if isinstance(content, bytes) else f"{content}\n".encode()
-    write_whole(files)
+    asked = {"plan": (out, plot), "certificate": (certificate,)}
+    lacks = {what: getattr(result, what) is None for what in asked}
+    note(*(f"there is no {x}, {path} is not written" for x in asked for path in asked[x] if lacks[x] and path))
+    write({
+        None if lacks["plan"] else out: lambda _: f"{dump(result.plan)}\n",
+        None if lacks["plan"] else plot: lambda x: options.drawn(x, problem, result, name=Path(file).stem, panel=panel),
+        None if lacks["certificate"] else certificate: lambda _: f"{json.dumps(result.certificate)}\n",
+    })  # fmt: skip
     code = 0 if result.plan is not None else 1
     return tell(lambda: as_data(result), lambda: as_blocks(problem, result, verbose=verbose), code=code)
-
-
-def _picture(path: str, problem: Any, result: Any, name: str, panel: str | None) -> bytes:
-    from ..plot import render  # which few need
-
-    return render(path, problem, result, name=name, panel=panel)
 
 
 def _start(problem: Any, path: str) -> Any:

@@ -1,7 +1,5 @@
 """`gangplan teach`: a starter submission for students, and the grading of what they hand in."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

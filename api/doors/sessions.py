@@ -1,7 +1,5 @@
 """Sessions: a `Scheduler` each by its name, with a log that it goes on with after a crash."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 import time

@@ -3,8 +3,6 @@
 The package can be called: ``gangplan.plot(problem, plan)`` is `picture`.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace

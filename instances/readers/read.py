@@ -1,7 +1,5 @@
 """Tell which format a file is in, and read it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from inspect import Parameter, signature

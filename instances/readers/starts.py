@@ -1,7 +1,5 @@
 """Read from a trace when its jobs started: what happened there, where the trace tells it."""
 
-from __future__ import annotations
-
 from os import PathLike
 
 from ..errors import InstanceError, in_file, within
