@@ -41,7 +41,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: Sequence[str] | None, started: float) -> int:
-    from .app import Abort, ClickError, app
+    from click.exceptions import Abort, ClickException
+
+    from .app import app
 
     end_guard()
     try:
@@ -50,7 +52,7 @@ def _run(arguments: Sequence[str] | None, started: float) -> int:
         return complain(str(error))
     except Abort:
         return INTERRUPTED
-    except ClickError as error:
+    except ClickException as error:
         # with nothing asked the message is the whole help text
         message = error.format_message()
         if type(error).__name__ == "NoArgsIsHelpError":
