@@ -23,7 +23,7 @@ from gangplan.solvers.placement.policies import GangPolicy
 
 from .queueing.job_lines import JobLines
 from .queueing.request import Request
-from .starting.gpu_types import longest_of, verify_terms
+from .starting.gpu_types import verify_terms
 from .stopping.running_jobs import Nodes, RunningJob
 
 _DATE, _DECADE = 1e9, 3.16e8
@@ -81,7 +81,7 @@ class SchedulerState(JobLines):
 
     def due_from(self, since: float, request: Request) -> float:
         """Return when a job is due that may wait since then: by its longest seconds, or its largest work if unknown."""
-        return min(since + self.settings.due_after(longest_of(request)), float_info.max)
+        return min(since + self.settings.due_after(request.longest), float_info.max)
 
     def grace(self, request: Request) -> float:
         """Return the seconds that a job has when it is told to stop."""

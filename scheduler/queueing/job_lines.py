@@ -195,7 +195,7 @@ class JobLines:
             return 1.0
         held = {node: len(gpus) for node, gpus in nodes.items()}
         slow = 1.0 if self.places is None else self.places.slower(request.job.model, request.gpus(degree), held)
-        return slow * slower_on(request, degree, self.fleet, nodes) if request.types else slow
+        return slow * slower_on(request, degree, self.fleet, nodes)
 
     def least(self, request: Request, degree: int, *, now: bool = True) -> float:
         """Return how many times its seconds a job takes at its best place if nobody is there.

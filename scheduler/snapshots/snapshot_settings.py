@@ -15,7 +15,6 @@ from gangplan.instances.placement import Fleet
 
 from ..queueing.request import Request
 from ..settings import SchedulerSettings, Sharing
-from ..starting.gpu_types import longest_of
 from ..state import SchedulerState
 
 RULES = ("sharing", "patient", "proximity")
@@ -80,8 +79,7 @@ def retuned(document: Mapping[str, Any], state: SchedulerState, rules: Mapping[s
 
 def _due(request: Request, old: SchedulerSettings, new: SchedulerSettings, now: float, since: float | None) -> float:
     """Return when a job is due by new settings; one that runs `since` then was due when it started if it was before."""
-    longest = longest_of(request)
-    before, after = old.due_after(longest), new.due_after(longest)
+    before, after = old.due_after(request.longest), new.due_after(request.longest)
     if before == after:
         return request.due
     begin = min(max(request.due - before, request.submit), now if since is None else since)

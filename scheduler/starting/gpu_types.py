@@ -58,18 +58,6 @@ def by_type(
     return replace(job, gpu_types=tuple(sorted(rows))), best, tuple(sorted(times))
 
 
-def longest(seconds: Sequence[float], types: Types) -> float:
-    """Return the longest that a job is expected to run, on whatever type and with whatever number of workers."""
-    rows = [tuple(s * t for s, t in zip(seconds, times, strict=True)) for _, times in types] or [tuple(seconds)]
-    return max(map(max, rows))
-
-
-def longest_of(request: Request) -> float:
-    """Return the longest that a request is expected to run, by its largest work if that is a distribution."""
-    whole = tuple(request.work[-1] / request.units(degree) for degree in request.job.workers if request.work)
-    return longest(whole or request.seconds, request.types)
-
-
 def slower_on(request: Request, degree: int, fleet: Fleet, nodes: Mapping[int, object]) -> float:
     """Return how many times its seconds a job takes for the types of these nodes: the slowest counts."""
     if not request.types:
@@ -111,13 +99,6 @@ def as_placed(request: Request, gang: GangJob, degree: int) -> GangJob:
 def _one_type(request: Request) -> bool:
     """Return whether the workers of a job may run on several GPU types, of which all get one unless they may mix."""
     return bool(request.types or len(request.job.gpu_types) > 1) and bool(request.job.worker.gpu)
-
-
-def without_gpus(job: GangJob, together: bool | None) -> bool:
-    """Return that workers without GPUs do not stick together."""
-    if together:
-        raise InstanceError("together", f"{together!r} is of no meaning for {job.name!r}, which has no GPU")
-    return False
 
 
 def below_zero(holders: Mapping[int, object], count: int) -> tuple[int, ...]:

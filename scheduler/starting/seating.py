@@ -18,7 +18,7 @@ from ..queueing.queue import QueueWalk
 from ..queueing.request import Request
 from ..state import SchedulerState, Trial
 from ..stopping.running_jobs import Nodes
-from .gpu_types import below_zero, best_type, longest_of
+from .gpu_types import below_zero, best_type
 from .reservations import Reservation, covered, reserve
 
 FREE = -1
@@ -196,7 +196,7 @@ class Protection:
         if not ((first := self._first or {}) or kept):
             return False
         accounts, asks = state.accounts, state.asks(request, degree)
-        leaf, lasts = accounts.leaf(request.terms), longest_of(request) * max(1.0, request.left)
+        leaf, lasts = accounts.leaf(request.terms), request.longest * max(1.0, request.left)
         end = state.now + request.pays + lasts
         for key in first.keys() & {request.terms.user, *accounts.all[leaf].above}:
             other, until = first[key], state.now
