@@ -1,5 +1,7 @@
 """Ctrl-C while the command is still being imported ends it quietly, with nothing done."""
 
+from __future__ import annotations
+
 import os
 import signal
 import sys

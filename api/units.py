@@ -1,5 +1,7 @@
 """Numbers for readers: objectives, shares, columns of a table."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping
 from math import floor, isfinite, log10
 from typing import Any

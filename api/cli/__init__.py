@@ -1,5 +1,7 @@
 """The command line: `gangplan`, or `python -m gangplan`."""
 
+from __future__ import annotations
+
 import errno
 import os
 import sys

@@ -1,5 +1,7 @@
 """`gangplan schema`, `versions`, `methods` and `warm-up`: what this installation knows."""
 
+from __future__ import annotations
+
 import json
 import platform
 from typing import Annotated, Any

@@ -1,5 +1,7 @@
 """The commands by group, each imported when it is asked for, and what `--help` prints: options by group, examples."""
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module

@@ -1,5 +1,7 @@
 """`gangplan bench`: the suite, the runner and the report of GapBench, and its library of plans and certificates."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from math import inf

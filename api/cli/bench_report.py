@@ -1,5 +1,7 @@
 """The report of a run: the same sections as Markdown with pictures and tables beside it, and as one HTML file."""
 
+from __future__ import annotations
+
 import csv
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence

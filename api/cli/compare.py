@@ -1,5 +1,7 @@
 """`gangplan compare`: what plans are worth beside one another, where they run ops, and how that differs."""
 
+from __future__ import annotations
+
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence

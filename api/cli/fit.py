@@ -1,5 +1,7 @@
 """`gangplan fit`: the cost model, and learned models of interference, against measured speeds."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import asdict
 from typing import Annotated, Any

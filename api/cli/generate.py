@@ -1,5 +1,7 @@
 """`gangplan generate KIND`: a command for each generator, made from its own arguments."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from inspect import Parameter, cleandoc
 from typing import Annotated, Any, get_origin, get_type_hints

@@ -142,11 +142,12 @@ def layout(
         (text, words), found = told
         data["flags"] = {"text": text, "words": words, **found._asdict(), "plan": json.loads(dump(found.plan))}
         blocks += [text, "\n".join([*words, *_flags(problem, results.flags, found, result)])]
-    write({
-        results.out: lambda _: f"{dump(result.plan)}\n", results.problem: lambda _: f"{dump(problem)}\n",
-        results.draw: lambda path: options.drawn(path, problem, result),
-        results.frontier: lambda path: _frontier(problem, seconds).render(path),
-    })  # fmt: skip
+    write(
+        (results.out, lambda _: f"{dump(result.plan)}\n"),
+        (results.problem, lambda _: f"{dump(problem)}\n"),
+        (results.draw, lambda path: options.drawn(path, problem, result)),
+        (results.frontier, lambda path: _frontier(problem, seconds).render(path)),
+    )
     return tell(data, *blocks)
 
 

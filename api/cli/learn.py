@@ -1,5 +1,7 @@
 """`gangplan learn`: train learned policies, judge them, export them, and list what there is."""
 
+from __future__ import annotations
+
 import logging
 import sys
 from collections import defaultdict

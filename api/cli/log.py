@@ -1,5 +1,7 @@
 """`gangplan log`: what a scheduler's log tells an operator."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import Annotated, Any

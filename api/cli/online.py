@@ -1,5 +1,7 @@
 """`gangplan decide`, `slurm` and `kubernetes`: a `Scheduler` behind JSON lines, and for clusters that others run."""
 
+from __future__ import annotations
+
 import logging
 import os
 import signal

@@ -1,5 +1,7 @@
 """Declare what several commands ask for, read plans with the errors of problems, check paths before any work."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -128,18 +130,17 @@ def _asked(x: Parameter, hint: Any, section: str = "") -> Any:
     value = next((y for y in more if type(y) is str and y not in names), None)
     section = next((y for y in more if isinstance(y, Section)), section)
     metavar = value or {bool: None, int: "N", float: "X"}.get(bare, "NAME")
-    how: dict[str, Any] = {"metavar": metavar, "required": x.default is Parameter.empty, "type": str}
     several, flag, name = get_origin(bare) is list, bare is bool, x.name.replace("_", "-")
-    if bare in (int, float):
-        how["type"] = _parser(bare, *(y for y in more if isinstance(y, tuple)))
-    elif parser := READS.get(bare) or next(filter(callable, more), None):
-        how["type"] = _parser(parser)
+    read = bare if bare in (int, float) else READS.get(bare) or next(filter(callable, more), None)
+    read = _parser(read, *(y for y in more if isinstance(y, tuple))) if read else bool if flag else str
+    how: dict[str, Any] = {"metavar": metavar, "required": x.default is Parameter.empty, "type": read}
     asked: Any
     if not names and (how["required"] or (value or "").startswith("[")):
         asked = click.Argument([x.name], nargs=-1 if several else 1, **how)
     else:
-        how |= {"type": bool, "is_flag": True} if flag else {"multiple": several}
-        how |= {} if how["required"] else {"default": x.default}
+        how |= ({"is_flag": True} if flag else {"multiple": several}) | (
+            {} if how["required"] else {"default": x.default}
+        )
         names = names or [f"--{name}" + f"/--no-{name}" * (flag and x.default is not False)]
         asked = click.Option([x.name, *names], show_default=x.default != "", help=text, **how)
     asked.text, asked.section = text, section

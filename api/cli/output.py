@@ -1,5 +1,7 @@
 """Write to stdout in one piece when everything has worked, whatever the streams are; show a bar for what takes long."""
 
+from __future__ import annotations
+
 import io
 import json
 import logging
@@ -76,9 +78,9 @@ def tell(data: Any, *blocks: Any, code: int = 0) -> Told:
     return Told(code)
 
 
-def write(files: Mapping[str | None, Callable[[str], bytes | str]]) -> None:
+def write(*files: tuple[str | None, Callable[[str], bytes | str]]) -> None:
     """Write what is made for each path that was asked for: all of it, or nothing."""
-    made = {path: make(path) for path, make in files.items() if path is not None}
+    made = {path: make(path) for path, make in files if path is not None}
     write_whole({path: x.encode() if isinstance(x, str) else x for path, x in made.items()})
 
 

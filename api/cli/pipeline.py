@@ -1,5 +1,7 @@
 """`gangplan pipeline`: order the passes of micro-batches, beside published schedules; memory against bubble."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field, fields, make_dataclass, replace
@@ -130,11 +132,12 @@ def _plan(problem: PipelineProblem, time_limit: float, paths: dict[str, str | No
         shown.append(_shown(problem, OURS, plan, result.bound))
         if paths["run"]:
             runs, picture = _run([x for x in shown if not x.row["violations"]])
-        write({
-            paths["out"]: lambda _: f"{dump(plan)}\n", paths["csv"]: lambda _: schedule_csv(problem, plan),
-            paths["draw"]: lambda path: options.drawn(path, problem, result, name=f"{result.trace[-1].by}"),
-            paths["run"]: picture,
-        })  # fmt: skip
+        write(
+            (paths["out"], lambda _: f"{dump(plan)}\n"),
+            (paths["csv"], lambda _: schedule_csv(problem, plan)),
+            (paths["draw"], lambda path: options.drawn(path, problem, result, name=f"{result.trace[-1].by}")),
+            (paths["run"], picture),
+        )
     rows = [x.row for x in shown]
     data = {
         "status": str(result.status), "standing": result.standing, "schedules": rows,
@@ -230,7 +233,7 @@ def _frontier(problem: PipelineProblem, time_limit: float, path: str) -> Told:
                 break
     known = [x.row for x in _published(free, None) if x.row["bubble"] is not None]
     near = [x for x in known if x["memory"] <= 2 * rows[-1]["capacity"]]
-    write({path: frontier_scene(rows, f"Memory against bubble: {problem.words}", near).render})
+    write((path, frontier_scene(rows, f"Memory against bubble: {problem.words}", near).render))
     words = f"{sum(x['proved'] for x in rows)} of {len(rows)} amounts of memory optimal"
     claimed = sum("claimed" in x["standing"] for x in rows)
     columns = {

@@ -1,5 +1,7 @@
 """`gangplan verify` and `plot`: plans that were made before, without any solver."""
 
+from __future__ import annotations
+
 from math import isfinite
 from pathlib import Path
 from typing import Annotated, Any

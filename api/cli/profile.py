@@ -57,7 +57,7 @@ def profile(
     how: dict[str, Any] = {**vars(given), "whole": given.whole or ()}
     device, measured = how.pop("device"), how.pop("measure")
     made = model_problem(loaded, measured=device if measured else None, **how)
-    write({out: lambda _: f"{dump(made.problem)}\n"})
+    write((out, lambda _: f"{dump(made.problem)}\n"))
     rows = _rows(made, given.training)
     data = {"model": model, "traced_by": made.ops.profile.program.how, "ops": rows}
     return tell(data, *_blocks(model, made, rows, out))

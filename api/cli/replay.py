@@ -1,5 +1,7 @@
 """`gangplan replay`: how full online policies get a cluster, on a published list of pods."""
 
+from __future__ import annotations
+
 from typing import Annotated, Any
 
 from gangplan.instances.readers.openb import read_nodes, read_pods

@@ -1,5 +1,7 @@
 """A plan device by device, stage by stage or job by job, and a result as a table or as JSON."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Iterable
 from dataclasses import asdict, replace

@@ -1,5 +1,7 @@
 """`gangplan serve`: HTTP, on this machine unless a token is given."""
 
+from __future__ import annotations
+
 import ipaddress
 import os
 import re

@@ -1,5 +1,7 @@
 """Make a `Scheduler` of options: its cluster, its settings as ``price=600``, its log."""
 
+from __future__ import annotations
+
 import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace

@@ -1,5 +1,7 @@
 """`gangplan show`: what is in a file."""
 
+from __future__ import annotations
+
 from itertools import groupby
 from pathlib import Path
 from typing import Any

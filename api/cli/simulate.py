@@ -1,5 +1,7 @@
 """`gangplan simulate`: policies by name or from a file, on a trace or in rounds, over seeds."""
 
+from __future__ import annotations
+
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -44,11 +46,11 @@ def simulate(study: Study) -> Told:
     with progress("simulating") as bar:
         found = play(study, bar)
     name = Path(study.trace).name
-    write({
-        study.html: lambda _: as_page(found, name),
-        study.out: lambda path: ENDINGS[Path(path).suffix.lower()](columns(found.outcomes)),
-        study.plot: lambda x: render(x, found.outcomes, None, name=name, panel=study.panel, epoch=found.epoch),
-    })  # fmt: skip
+    write(
+        (study.html, lambda _: as_page(found, name)),
+        (study.out, lambda path: ENDINGS[Path(path).suffix.lower()](columns(found.outcomes))),
+        (study.plot, lambda x: render(x, found.outcomes, None, name=name, panel=study.panel, epoch=found.epoch)),
+    )
     return tell(as_data(found), *as_blocks(found), code=INTERRUPTED if found.interrupted else 0)
 
 

@@ -1,5 +1,7 @@
 """What `gangplan simulate` shows: figures side by side, the best marked; what users, queues and sizes got."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from html import escape

@@ -1,5 +1,7 @@
 """`gangplan solve`: read, solve within the limit, print, write, draw."""
 
+from __future__ import annotations
+
 import json
 import time
 import warnings
@@ -65,14 +67,14 @@ def solve(
     if before > _MUCH * time_limit:
         slow = f"starting and reading took {quantity(before, 's', 3)} of the limit of {quantity(time_limit, 's', 3)}"
         result = replace(result, notes=(slow, *result.notes))
-    asked = {"plan": (out, plot), "certificate": (certificate,)}
-    lacks = {what: getattr(result, what) is None for what in asked}
-    note(*(f"there is no {x}, {path} is not written" for x in asked for path in asked[x] if lacks[x] and path))
-    write({
-        None if lacks["plan"] else out: lambda _: f"{dump(result.plan)}\n",
-        None if lacks["plan"] else plot: lambda x: options.drawn(x, problem, result, name=Path(file).stem, panel=panel),
-        None if lacks["certificate"] else certificate: lambda _: f"{json.dumps(result.certificate)}\n",
-    })  # fmt: skip
+    files: tuple[tuple[str | None, str, Any], ...] = (
+        (out, "plan", lambda _: f"{dump(result.plan)}\n"),
+        (plot, "plan", lambda path: options.drawn(path, problem, result, name=Path(file).stem, panel=panel)),
+        (certificate, "certificate", lambda _: f"{json.dumps(result.certificate)}\n"),
+    )
+    lacks = [(path, what) for path, what, _ in files if path and getattr(result, what) is None]
+    note(*(f"there is no {what}, {path} is not written" for path, what in lacks))
+    write(*((path, make) for path, what, make in files if (path, what) not in lacks))
     code = 0 if result.plan is not None else 1
     return tell(lambda: as_data(result), lambda: as_blocks(problem, result, verbose=verbose), code=code)
 

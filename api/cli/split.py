@@ -101,7 +101,7 @@ def split(
         times = [(f"{of}", quantity(x["forward"], "s"), quantity(x["backward"], "s")) for of, x in seconds]
         blocks += [table(("process of device", "forward", "backward"), times)] if found else []
         blocks.append("\n".join(map(_words, found)))
-    write({out: lambda _: f"{json.dumps(data, allow_nan=False)}\n"})
+    write((out, lambda _: f"{json.dumps(data, allow_nan=False)}\n"))
     return tell(data, *blocks, _advice(model, data, problem, verdict.objective, out), code=0 if same else 1)
 
 

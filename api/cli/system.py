@@ -1,5 +1,7 @@
 """`gangplan system`: policies on the ground of a published system; a command a system, made of its settings."""
 
+from __future__ import annotations
+
 from dataclasses import fields
 from inspect import Parameter, getdoc
 from math import isfinite
@@ -89,7 +91,7 @@ def _compare(
         drawn = grounds[0].draw(first_seed)
         lanes = {x: grounds[0].run(make(drawn, first_seed), drawn)[0] for x, make in made[0].items()}
         title = f"{grounds[0].case}, seed {first_seed}"
-        write({plot: lambda path: options.drawn(path, lanes, None, name=title, panel=panel)})
+        write((plot, lambda path: options.drawn(path, lanes, None, name=title, panel=panel)))
     policies = [_data(runs, one, ground) for ground, runs in zip(grounds, cases, strict=True) for one in names]
     blocks: list[Any] = []
     for ground, runs in zip(grounds, cases, strict=True):

@@ -1,5 +1,7 @@
 """`gangplan teach`: a starter submission for students, and the grading of what they hand in."""
 
+from __future__ import annotations
+
 from pathlib import Path
 from typing import Annotated
 

@@ -1,5 +1,7 @@
 """`gangplan whatif` and `shadow`: play what happened once more with a `Scheduler`, and show how jobs would fare."""
 
+from __future__ import annotations
+
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence

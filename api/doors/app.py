@@ -1,5 +1,7 @@
 """The HTTP door: routes over sessions and solves."""
 
+from __future__ import annotations
+
 import asyncio
 import os
 import sqlite3

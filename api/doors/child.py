@@ -3,6 +3,8 @@
 When stdin ends, whether a solve is cancelled or the process that asked is gone, the search ends with what there is.
 """
 
+from __future__ import annotations
+
 import json
 import os
 import resource

@@ -1,5 +1,7 @@
 """One event in, one answer out: what JSON lines and HTTP share, over a `Scheduler` and its log."""
 
+from __future__ import annotations
+
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping

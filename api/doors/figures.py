@@ -1,5 +1,7 @@
 """Count what a cluster holds, who waits and who has what, requests and decisions: for the page and for Prometheus."""
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any

@@ -1,5 +1,7 @@
 """Let in who may ask, as much and as many at a time as the limits say; answer in JSON whatever goes wrong inside."""
 
+from __future__ import annotations
+
 import asyncio
 import hmac
 import logging

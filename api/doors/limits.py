@@ -1,5 +1,7 @@
 """Limit what `gangplan serve` takes on, and refuse the rest by JSON that names field and value."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated

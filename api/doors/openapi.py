@@ -1,5 +1,7 @@
 """Describe what the service takes and answers, for OpenAPI: read off the types of `Scheduler` and of the documents."""
 
+from __future__ import annotations
+
 import json
 from functools import cache
 from inspect import unwrap

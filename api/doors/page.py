@@ -1,5 +1,7 @@
 """The page at `/`: its files, problems to begin with, and what only a page needs of the service."""
 
+from __future__ import annotations
+
 import asyncio
 from collections.abc import Awaitable, Callable
 from functools import cache

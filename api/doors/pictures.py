@@ -1,5 +1,7 @@
 """Pictures of plans and of clusters as SVG, and logs as steps that a page can go through."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path

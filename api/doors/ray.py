@@ -3,6 +3,8 @@
 Bundles are tied to nodes by the label ``ray.io/node-id``, which Ray sets on each node (Ray 2.49 and later).
 """
 
+from __future__ import annotations
+
 import sys
 import time
 import warnings

@@ -1,5 +1,7 @@
 """Read the events and their fields off the methods of `Scheduler`, for checks and for OpenAPI."""
 
+from __future__ import annotations
+
 import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass, fields

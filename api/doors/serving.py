@@ -1,5 +1,7 @@
 """Serve HTTP until SIGTERM, and then end in good order."""
 
+from __future__ import annotations
+
 import asyncio
 import logging
 import socket

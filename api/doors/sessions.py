@@ -1,5 +1,7 @@
 """Sessions: a `Scheduler` each by its name, with a log that it goes on with after a crash."""
 
+from __future__ import annotations
+
 import asyncio
 import re
 import time

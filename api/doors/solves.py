@@ -1,5 +1,7 @@
 """Solves and verdicts, each in a process of its own, so many at a time; what a solve found so far can be followed."""
 
+from __future__ import annotations
+
 import asyncio
 import logging
 import os

@@ -1,5 +1,7 @@
 """Keep what outlives the process: schedulers by name and answers of solves, in SQLite or PostgreSQL."""
 
+from __future__ import annotations
+
 import fcntl
 import os
 import sqlite3

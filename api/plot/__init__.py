@@ -3,6 +3,8 @@
 The package can be called: ``gangplan.plot(problem, plan)`` is `picture`.
 """
 
+from __future__ import annotations
+
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace

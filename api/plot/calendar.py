@@ -1,5 +1,7 @@
 """The calendar on pictures of schedules: days and hours below the axis of time, and means by the hour of the week."""
 
+from __future__ import annotations
+
 from datetime import UTC, datetime, timedelta
 
 import numpy as np

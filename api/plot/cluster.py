@@ -1,5 +1,7 @@
 """The picture of a cluster under a placement: GPUs coloured by job, links by how busy they are, jobs by slowdown."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 

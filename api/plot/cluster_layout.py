@@ -1,5 +1,7 @@
 """Where the boxes of a cluster lie: nodes in rows below a switch, their racks below another, GPUs in their nodes."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import numpy as np

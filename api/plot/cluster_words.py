@@ -1,5 +1,7 @@
 """How busy the links of a cluster are, and what a pointer on a part of its picture is told (``<br>`` parts lines)."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import numpy as np

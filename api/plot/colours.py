@@ -1,5 +1,7 @@
 """Colours: of devices and jobs, neighbours far apart; of shares from 0 to 1; of text on any of them."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from colorsys import hls_to_rgb
 

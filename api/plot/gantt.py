@@ -1,5 +1,7 @@
 """Gantt charts of plans of graphs, one below the other on one axis of time: when what runs on devices and links."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise

@@ -1,5 +1,7 @@
 """Pages that need nothing else: of pictures, to point at, zoom, and go through; of words and tables besides."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Sequence
 from html import escape
 

@@ -1,5 +1,7 @@
 """Paint the SVG of a scene as PNG or PDF, by the renderers of matplotlib."""
 
+from __future__ import annotations
+
 from io import BytesIO
 from typing import Any
 from xml.etree import ElementTree

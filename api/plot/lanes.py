@@ -1,5 +1,7 @@
 """Jobs on nodes over time as boxes: each GPU of a node is a lane, and a job holds lanes while it runs."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,5 +1,7 @@
 """The picture of a layout: what each stage computes when, how full its GPUs are, and what a step consists of."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 

@@ -4,6 +4,8 @@ Of the graph a dot is an op with its edges, or in large ones a block the ops of 
 rows are chosen so that edges cross little, the backward pass lies below, mirrored.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any

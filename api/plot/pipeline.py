@@ -1,5 +1,7 @@
 """Pictures of pipelines: the passes of each device over time, what it holds, and memory against bubble."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple

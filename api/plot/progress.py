@@ -1,5 +1,7 @@
 """Objective and bound over the time or the steps of a method."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any

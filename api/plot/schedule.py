@@ -1,5 +1,7 @@
 """Gantt charts of schedules: jobs over time with their GPUs, releases and deadlines; of many jobs the GPUs in use."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import replace
 

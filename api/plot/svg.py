@@ -1,5 +1,7 @@
 """Draw a scene as SVG, which needs no package; what a pointer is told is the title of an element of class ``item``."""
 
+from __future__ import annotations
+
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator

@@ -5,6 +5,8 @@ master copy, momentum and variance in 32 (Rajbhandari et al., "ZeRO", SC 2020, s
 output for the backward pass, one batch of it; a gradient is used up as soon as it is there, and is not counted.
 """
 
+from __future__ import annotations
+
 import numpy as np
 
 from ..arrays import FloatArray, require_flag

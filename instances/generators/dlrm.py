@@ -1,5 +1,7 @@
 """DLRM, a recommendation model, op by op (Naumov et al., arXiv 1906.00091)."""
 
+from __future__ import annotations
+
 from itertools import pairwise
 from typing import Annotated
 

@@ -1,5 +1,7 @@
 """Instances by name: the same problem from the same family, seed and size, small or of thousands of ops and jobs."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import log

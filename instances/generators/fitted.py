@@ -1,5 +1,7 @@
 """Synthetic workloads that look like a given trace, from a model small enough to share where the trace is not."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, field
 
 import numpy as np

@@ -1,5 +1,7 @@
 """Batches of gang jobs on a cluster: real models, made-up arrivals, interference from what the models load."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
 

@@ -5,6 +5,8 @@ widths that torchvision and TensorFlow use; each of its convolutions is three op
 Dropout, which costs little, is left out.
 """
 
+from __future__ import annotations
+
 import re
 from dataclasses import dataclass, field, replace
 from typing import Annotated

@@ -1,5 +1,7 @@
 """Jobs at random: moldable ones as a schedule problem, and a workload of arrivals to simulate."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from math import ceil
 from typing import Annotated

@@ -1,5 +1,7 @@
 """Pipelines of micro-batches: even ones, as published schedules are stated for, and stages of unequal seconds."""
 
+from __future__ import annotations
+
 from typing import Annotated
 
 import numpy as np

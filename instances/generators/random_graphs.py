@@ -1,5 +1,7 @@
 """Random graphs: layers, branches that fork and join, series-parallel graphs, and micro-batches through a pipeline."""
 
+from __future__ import annotations
+
 from typing import Annotated
 
 import numpy as np

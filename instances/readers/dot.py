@@ -1,5 +1,7 @@
 """Read Graphviz' digraphs as node-link data; the attributes are those of `networkx_graph`."""
 
+from __future__ import annotations
+
 import re
 from dataclasses import dataclass, field
 from itertools import pairwise, product

@@ -1,5 +1,7 @@
 """Read the fields of parsed JSON objects, or say which one is wrong."""
 
+from __future__ import annotations
+
 from math import nan
 from typing import Any
 

@@ -5,6 +5,8 @@ sets the steps, whether it needs data, steps, GPUs, weight, service-level object
 arrival in seconds. ``simulation_throughputs.json`` has the steps a second of each (model, GPUs) on each type of GPU.
 """
 
+from __future__ import annotations
+
 import re
 from dataclasses import dataclass
 from os import PathLike

@@ -3,6 +3,8 @@
 Names of fields are those of the `transformers` library, whose defaults hold where a field is optional there.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from os import PathLike
 from pathlib import PurePath

@@ -1,5 +1,7 @@
 """Read measured layouts: a table of runs, one a row, as performance summaries of training frameworks list them."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Mapping
 from functools import partial

@@ -1,5 +1,7 @@
 """LEKIN's files (Pinedo, Scheduling): jobs with routes in ``.job``, work centres and their machines in ``.mch``."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, field
 from os import PathLike
 

@@ -6,6 +6,8 @@ of Harmony (Bao et al., INFOCOM 2019), as CSV: ``model, apart, mixed, together``
 ``compute`` in seconds, ``gradient`` in bytes, ``batch`` in samples. Tables of jobs alone and together: see `together`.
 """
 
+from __future__ import annotations
+
 import re
 from dataclasses import dataclass
 from functools import partial

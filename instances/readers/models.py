@@ -1,5 +1,7 @@
 """Read models from files: ONNX, with times by the roofline from the shapes that it infers, and `torch.export`'s."""
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager

@@ -4,6 +4,8 @@ Times and transfer costs are in the file's own unit and stay in it: read "second
 values come out as published. A transfer cost is a time; it is kept as bytes over a link of one byte per time unit.
 """
 
+from __future__ import annotations
+
 from collections import defaultdict
 from typing import Any
 

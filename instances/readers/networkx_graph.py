@@ -6,6 +6,8 @@ Node attributes: ``time`` (seconds: one number, or one per device type, null whe
 activations together. Edge attribute: ``bytes``, by default its source's ``activation_bytes``.
 """
 
+from __future__ import annotations
+
 from importlib import import_module
 from typing import Any
 

@@ -6,6 +6,8 @@ num_gpu, gpu_milli, gpu_spec`` and others that are not needed. CPU is in thousan
 there, or ``nan`` as the publisher's page shows it, is any model, or none for a node without GPUs.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from os import PathLike
 from typing import NamedTuple, TypeVar

@@ -1,5 +1,7 @@
 """Replace parts of the cluster that a file brings along."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Sequence
 from dataclasses import replace

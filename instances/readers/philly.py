@@ -1,5 +1,7 @@
 """Read Microsoft's Philly (Jeon et al., ATC 2019): ``cluster_job_log``, which is JSON, and the CSV made of it."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from typing import Any
 

@@ -4,6 +4,8 @@ A line ``nodeK -- Description -- forward_compute_time=, backward_compute_time=, 
 parameter_size=`` is an op, a line ``<tab>nodeA -- nodeB`` an edge. Times are in milliseconds, sizes in bytes.
 """
 
+from __future__ import annotations
+
 import re
 from typing import NamedTuple
 

@@ -1,5 +1,7 @@
 """Tell which format a file is in, and read it."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from inspect import Parameter, signature

@@ -1,5 +1,7 @@
 """Job shops as step problems: machines are devices of a type each, ops the operations, without transfers or memory."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from math import isnan
 from os import PathLike

@@ -1,5 +1,7 @@
 """Read what Slurm's ``sacct`` writes: a row for each job, its steps, attempts and heterogeneous parts."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterator
 from math import inf

@@ -1,5 +1,7 @@
 """Read from a trace when its jobs started: what happened there, where the trace tells it."""
 
+from __future__ import annotations
+
 from os import PathLike
 
 from ..errors import InstanceError, in_file, within

@@ -1,5 +1,7 @@
 """Read the Standard Workload Format of the Parallel Workloads Archive, version 2.2; processors count as GPUs."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterator
 from dataclasses import replace

@@ -7,6 +7,8 @@ Batch size and GPUs may be left out. Columns may come in any order and in other 
 (isolated)``); those that say nothing of this kind are not used.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

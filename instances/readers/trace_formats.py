@@ -1,5 +1,7 @@
 """The formats of job traces as their publishers ship them, and how each is recognised."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace

@@ -1,5 +1,7 @@
 """Read a trace: recognise the format, make jobs of its rows, say which row is wrong; write it as plain CSV."""
 
+from __future__ import annotations
+
 import csv
 import io
 from collections import Counter

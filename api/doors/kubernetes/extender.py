@@ -1,5 +1,7 @@
 """Answer kube-scheduler as an extender: it places pods itself, and asks on which nodes they may be."""
 
+from __future__ import annotations
+
 import json
 import threading
 from collections.abc import Mapping

@@ -1,5 +1,7 @@
 """Follow an API server by list and watch, and carry out what the reconciler says."""
 
+from __future__ import annotations
+
 import logging
 import queue
 import threading

@@ -1,5 +1,7 @@
 """Pods, gangs and nodes as the API server writes them, and what of them a scheduler has to know."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress

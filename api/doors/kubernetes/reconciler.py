@@ -3,6 +3,8 @@
 Everything is found anew from pods and nodes at each step, so that it does not matter which news was missed.
 """
 
+from __future__ import annotations
+
 import logging
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -1,5 +1,7 @@
 """What pods ask of a node and what a node has, by name of the resource; on which nodes a pod may be."""
 
+from __future__ import annotations
+
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,5 +1,7 @@
 """Run Slurm's commands, and read what they print."""
 
+from __future__ import annotations
+
 import os
 import re
 import subprocess

@@ -1,5 +1,7 @@
 """Describe a job of Slurm as an event of a `Scheduler`."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Container, Iterator, Mapping
 from typing import Any

@@ -1,5 +1,7 @@
 """Keep a `Scheduler` and Slurm in agreement, round by round: Slurm says what is so, the scheduler what is to be."""
 
+from __future__ import annotations
+
 import time
 from collections.abc import Callable
 from dataclasses import replace
