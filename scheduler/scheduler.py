@@ -19,7 +19,6 @@ from gangplan.solvers.placement.online.patient import Patient
 from .changes import ChangeCalls
 from .configure import MINE, ConfigureCalls
 from .decision import Decision, Explanation, explained
-from .durations import predict_again
 from .events import EventCalls
 from .explaining.explain import KEPT, ExplainCalls
 from .explaining.intervals import StartIntervals
@@ -252,10 +251,10 @@ class Scheduler(EventCalls, ExplainCalls, MoveCalls, WindowCalls, ChangeCalls, C
         began = time.perf_counter()
         require_number(deadline := plain(deadline), "deadline", positive=True)
         state, ahead = self._state, self._ahead
-        self._pass(state.at(now))
+        state.advance(state.at(now))
         self._count += 1
         self._think(began + _POLICY * deadline)
-        killed, starts = end_grace(state), StartRound(state, self._watchdog, began + _START * deadline)
+        starts, killed = StartRound(state, self._watchdog, began + _START * deadline), end_grace(state)
         start_claims(state, starts)
         stop_drained(state, starts)
         scores, gains = list[tuple[str, float]](), list[Stops]()
@@ -302,17 +301,6 @@ class Scheduler(EventCalls, ExplainCalls, MoveCalls, WindowCalls, ChangeCalls, C
         state.note_freed((stop.job for stop in stopped), names)
         made = tuple(starts.starts.values()), tier, notes, took, starts.more, stopped
         return Decision(self._count, state.now, *made, tuple(x for x in mends if x.job in names), stopping)
-
-    def _pass(self, now: float) -> None:
-        """Note the time, and what it changes alone."""
-        state = self._state
-        state.now = now
-        state.accounts.now = now
-        if state.calendar.tick(now):
-            state.closing()
-        state.later.tick(state)
-        predict_again(state)
-        state.look()
 
     def _think(self, stop: float) -> None:
         """Have the guard of a network compare, once a decision and before it, so that a log can have it do the same."""
