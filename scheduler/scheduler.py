@@ -28,7 +28,8 @@ from .policies.lookahead import Lookahead, Worth
 from .policies.policy import Proposes, Ranks, Watchdog, ask
 from .queueing.precedence import ByPrecedence
 from .settings import MAX_WAIT, PATIENCE, SchedulerSettings, Sharing
-from .snapshots.snapshot import for_settings, load, save
+from .snapshots.snapshot import load, save
+from .snapshots.snapshot_settings import for_settings
 from .starting.starts import StartRound
 from .state import SchedulerState
 from .stopping.grace import announce, end_grace, start_claims
@@ -345,11 +346,11 @@ class Scheduler(EventCalls, ExplainCalls, MoveCalls, WindowCalls, ChangeCalls, C
         fresh._count = load(snapshot, fresh._state, fresh._watchdog.faults, fresh._intervals)
         if fresh._network is not None:
             fresh._network.load(snapshot.get("network"))
-        for job in fresh._state.running.values():
-            fresh._expect(job.request)
         state = fresh._state
         for request in (*state.waiting.values(), *(held.request for held in state.later.held.values())):
             fresh._expect(request)
+        for job in state.running.values():
+            fresh._expect(job.request)
         return fresh
 
     def _few(self, only: Set[str]) -> Scheduler:
