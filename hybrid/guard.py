@@ -1,0 +1,457 @@
+"""Run methods so that what one does wrong costs its own share of the time and nothing else.
+
+Searches run in threads of this process: one that is deaf to the clock is left behind. Solvers, and methods that others
+have registered, run in processes: one that crashes, hangs or sleeps is killed. What these find is verified again here.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import socket
+import sys
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from math import inf
+from multiprocessing.connection import Connection
+from queue import Empty, SimpleQueue
+from threading import Thread
+from typing import Any
+
+from gangplan.instances.errors import InstanceError
+from gangplan.solvers.method import suite
+from gangplan.solvers.processes import POLL, can_thread, connected
+from gangplan.solvers.run import Run, Turn
+
+from .server import begin, can_serve
+from .table import Entry
+from .worker import execute, packed, perform, reason
+
+PROCESS = 0.04
+"""Seconds left from which on a method is worth a process of its own."""
+THREAD, CHILD, BESIDE, ALONE = "thread", "child", "beside", "alone"
+NO_PROCESS = "no time for a process of its own"
+_GRACE, _LEAST_GRACE = 0.25, 0.2
+"""A method may overrun what it was given by this share of it, and so many seconds, before it is given up."""
+_TRIES = 2
+"""Processes to begin until one is ready."""
+_WORD, _WORD_SHARE = 0.05, 0.02
+"""Seconds, and share of the limit, that a process stops early at most: a solver's last bound is to arrive in time."""
+_PATIENCE = 0.1
+"""Share of the time left for which a process that is not ready is waited for before a search goes first."""
+_AHEAD = 0.08
+"""Seconds left from which on a process is begun before its first turn: with less it takes time from what runs."""
+_LAST = 0.02
+"""Share of the limit that methods may take to stop once it is over."""
+_OURS = Exception, SystemExit, GeneratorExit
+"""What a method in the caller's thread may raise as its own fault: Ctrl-C is for the caller."""
+
+Heard = SimpleQueue["tuple[Performer, Any]"]
+"""Who has said something, and what; `None` if it says nothing any more."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TimetableSlot:
+    """A method's place in a timetable.
+
+    Attributes:
+        entry: the method.
+        where, why, begin, end: as `Turn` has them.
+        share: of the time left that it may take.
+    """
+
+    entry: Entry
+    where: str = THREAD
+    why: str = ""
+    begin: float = 0.0
+    end: float = 0.0
+    share: float = 1.0
+
+    @property
+    def given(self) -> Entry:
+        """The entry with its share in this timetable."""
+        return replace(self.entry, share=self.share)
+
+
+class MethodFailed(RuntimeWarning):
+    """A method was left out because it failed; the answer is that of the others."""
+
+
+def guarded(run: Run, entry: Entry, prepared: Any) -> None:
+    """Run a method in this thread; if it fails, say so and go on."""
+    try:
+        execute(run, entry, prepared)
+    except _OURS as error:
+        if run.failure is not None:  # a callback's, which is for the caller
+            raise
+        failed(run, entry.name, reason(error))
+
+
+def failed(run: Run, name: str, why: str, *, late: bool = False) -> None:
+    """Note that a method failed, `late` if by its clock, and warn: once for each reason, if filters are as usual."""
+    run.leave_out(name, why, late=late)
+    words = f"{name} left out: {why}; the answer is that of the other methods"
+    warnings.warn(words, MethodFailed, stacklevel=2)
+
+
+class Performer:
+    """Who runs methods, one after another, beside the thread of the caller.
+
+    Attributes:
+        slot: what it is to do, or does; `None` once that is over.
+        gone: whether it can do no more.
+        lost: what is said of a method that has had its time.
+    """
+
+    slot: TimetableSlot | None = None
+    gone = False
+    lost = "it did not stop when its time was up, and was left behind"
+
+    def __init__(self, run: Run, heard: Heard, *, named: bool = False) -> None:
+        self.run, self.heard, self.named = run, heard, named
+        self._since, self._until = 0.0, inf
+
+    def start(self, slot: TimetableSlot) -> None:
+        """Begin to run a method."""
+        self.slot = slot
+        self._since = time.perf_counter()
+        self._until = self._since + self.run.remaining() * slot.share * (1 + _GRACE) + _LEAST_GRACE
+
+    def listen(self, message: Any) -> None:
+        """Take what it has said; plans, bounds and proofs of strangers are believed no more than anybody's."""
+        if self.slot is None:
+            return
+        run, entry = self.run, self.slot.entry
+        match message:
+            case "plan", plan, str(by), float(objective):
+                self.accept(plan, by, objective)
+            case "failed", str(words), raised:
+                self._fail(words, raised)
+            case "end", tuple(notes), dict(left_out), dict(phases), bool(hurried) if _is_sound(notes, left_out, phases):
+                for note in notes:
+                    run.note(note)
+                run.left_out.update(left_out)
+                run.hurried |= hurried
+                self._book(phases)
+            case ("bound", *_) | ("infeasible", *_) | ("proof", *_) if entry.added and not entry.trusted:
+                claim = f"the bound {message[1]:.9g}" if message[0] == "bound" else "that there is no plan"
+                if f"{entry.name} claimed" not in str(run.notes):
+                    run.note(f"{entry.name} claimed {claim}: not counted, since it is not registered as trusted")
+            case "bound", float(value), str(by):
+                run.raise_bound(value, by)
+            case "infeasible", str(by):
+                run.prove_infeasible(by)
+            case "proof", proof:
+                run.prove(proof)
+            case _:
+                self.give_up("it hung up, or talked nonsense")
+
+    def _fail(self, words: str, error: object) -> None:
+        """Leave out a method, or raise the error where it was asked for by name."""
+        assert self.slot is not None
+        name = self.slot.entry.name
+        if self.named and isinstance(error, MemoryError):
+            raise InstanceError("method", f"{name} needs more memory than there is: {error}") from error
+        if self.named and isinstance(error, Exception):  # no other one: it is not the program that is to end
+            raise error
+        failed(self.run, name, words)
+
+    def accept(self, plan: Any, by: str, objective: float) -> None:
+        """Verify a plan, whatever its objective is said to be, and keep it if it is the best."""
+        assert self.slot is not None
+        try:
+            self.run.offer(plan, by)
+        except Exception as error:
+            failed(self.run, self.slot.entry.name, reason(error))
+
+    def watch(self) -> None:
+        """Give up the method at work if it has had its time."""
+        if self.slot is not None and time.perf_counter() > self._until:
+            self.give_up(self.lost, late=True)
+
+    def give_up(self, why: str, *, late: bool = False) -> None:
+        """Leave out the method at work, and whoever runs it."""
+        if self.slot is not None:
+            failed(self.run, self.slot.entry.name, why, late=late)
+        self.end()
+
+    def stop(self) -> None:
+        """Ask the method at work to stop."""
+
+    def end(self) -> None:
+        """Hear no more; book the time of the method at work, also as a phase, as it has not told how it spent it."""
+        self.gone = True
+        if self.slot is not None:
+            self._book({self.slot.entry.name: time.perf_counter() - self._since})
+
+    def _book(self, phases: Mapping[str, float]) -> None:
+        slot, run, self.slot = self.slot, self.run, None
+        assert slot is not None
+        before = run.turns.get(slot)
+        ran = time.perf_counter() - self._since + (before.ran if before else 0.0)
+        run.turns[slot] = Turn(slot.entry.name, slot.where, slot.why, slot.begin, slot.end, ran)
+        for phase, seconds in phases.items():
+            run.phases[phase] = run.phases.get(phase, 0.0) + seconds
+
+
+class Searcher(Performer):
+    """A thread of this process that runs one search; one that is given up goes on unheard.
+
+    Args:
+        prepared: what the suite has made of the problem.
+    """
+
+    def __init__(self, run: Run, heard: Heard, prepared: Any, *, named: bool = False) -> None:
+        super().__init__(run, heard, named=named)
+        self._prepared, self._own = prepared, run.apart()
+
+    def start(self, slot: TimetableSlot) -> None:
+        """Begin to search, or search in the caller's thread if there is no other to be had."""
+        super().start(slot)
+        search = partial(perform, self._own, slot.given, self._prepared, lambda *said: self.heard.put((self, said)))
+        try:
+            _begin_thread(search)
+        except OSError:
+            search(faults=_OURS)
+
+    def accept(self, plan: Any, by: str, objective: float) -> None:
+        """Keep a plan, which its own run has verified, if it is the best."""
+        self.run.keep(plan, objective, by)
+
+    def stop(self) -> None:
+        """Have the search stop when it looks at the clock."""
+        self._own.stop_reason = self._own.stop_reason or "interrupted"
+
+    def end(self) -> None:
+        """Stop it too."""
+        self.stop()
+        super().end()
+
+
+class Process(Performer):
+    """A process that runs methods in turn.
+
+    Args:
+        entry: the first method; on a second core, or for a method by name, the process finds its library imported.
+
+    Attributes:
+        ready: whether it takes orders.
+
+    Raises:
+        OSError: if there is no process to be had.
+    """
+
+    ready = False
+
+    def __init__(self, run: Run, heard: Heard, entry: Entry, *, named: bool = False) -> None:
+        super().__init__(run, heard, named=named)
+        library = entry.does.library if not entry.added and (named or run.workers > 1) else ""
+        limit = run.deadline - run.started
+        job = {
+            "problem": run.problem, "time_limit": limit - min(_WORD, _WORD_SHARE * limit), "started": run.started,
+            "seed": run.seed, "workers": run.workers, "gap": run.target_gap, "bare": run.bare,
+        }  # fmt: skip
+        told = pickle.dumps(job, pickle.HIGHEST_PROTOCOL)
+        if not can_serve():
+            raise OSError("there is none on this system")
+        ours, theirs = connected()
+        self._line = Connection(ours.detach())
+        with theirs:
+            self._child = begin(theirs, run.problem.objective, library=library)
+        try:
+            _begin_thread(partial(self._hear, told))
+        except OSError:
+            self._leave()
+            raise
+
+    @property
+    def lost(self) -> str:  # type: ignore[override]
+        """Return what is said of a method that has had its time."""
+        state = "it did not stop" if self.ready else "its process was not ready"
+        return f"{state} when its time was up, and was killed"
+
+    def start(self, slot: TimetableSlot) -> None:
+        """Begin to run a method as soon as the process is ready."""
+        super().start(slot)
+        if not self.ready:
+            return
+        try:
+            place = os.getcwd() if slot.entry.added else ".", dict(os.environ), [*map(str, sys.path)]
+            order = place, packed(slot.given), self.run.seed, self.run.best, slot.where == BESIDE
+            sent = pickle.dumps(order, pickle.HIGHEST_PROTOCOL)
+        except (Exception, SystemExit) as error:  # whatever others' objects raise where they cannot be pickled
+            self.give_up(f"it cannot be sent to a process: {type(error).__name__}: {error}")
+        else:
+            with suppress(OSError):  # its end is heard
+                self._line.send_bytes(sent)
+
+    def listen(self, message: Any) -> None:
+        """Take what the process has said; note how it has failed if it has begun anything."""
+        if self.gone:
+            return
+        begun = self.ready and self.slot is not None
+        match message:
+            case ("ready",):
+                self.ready = True
+                if self.slot is not None:
+                    self.start(self.slot)
+            case "code", int(code) if begun:
+                self.give_up(f"its process ended with code {code}")
+            case None if begun:
+                self.give_up("it hung up, or talked nonsense")
+            case None | ("code", _):
+                self._leave()
+            case _:
+                super().listen(message)
+
+    def stop(self) -> None:
+        """Send the process the signal of Ctrl-C."""
+        self._child.interrupt()
+
+    def end(self) -> None:
+        """End the process too."""
+        super().end()
+        self._leave()
+
+    def _leave(self) -> None:
+        self.gone = True
+        self._child.kill()
+        # so that who reads hears no more, whoever else has the other end
+        with suppress(OSError), socket.socket(fileno=os.dup(self._line.fileno())) as line:
+            line.shutdown(socket.SHUT_RDWR)
+
+    def _hear(self, job: bytes) -> None:
+        """Give the process its job, and hear it until it says nothing any more, or nonsense."""
+        with suppress(BaseException):  # its end, or what unpickling raises where somebody has written to us
+            self._line.send_bytes(job)
+            while isinstance(message := pickle.loads(self._line.recv_bytes()), tuple) and type(message[0]) is str:
+                self.heard.put((self, message))
+        self.heard.put((self, None))
+
+
+class Guard:
+    """Who is at work on a problem: this thread, which listens to the others most of the time, and those.
+
+    Attributes:
+        prepared: what the suite has made of the problem; `None` if a thread that is left behind may still change it.
+    """
+
+    def __init__(self, run: Run, *, named: bool) -> None:
+        self.run, self.named = run, named
+        self.prepared: Any = None
+        self._heard, self._at_work = Heard(), list[Performer]()
+        self._child: Process | None = None
+
+    def prepare(self) -> None:
+        """Have the suite make of the problem what all methods share."""
+        with self.run.phase("prepare"):
+            self.prepared = suite(self.run.problem.objective).prepared(self.run)
+
+    def begin_process(self, solvers: Sequence[Entry]) -> None:
+        """Begin a process, which prepares beside the first methods, if a solver is to have a turn."""
+        if solvers and self._child is None and self.run.remaining() >= _AHEAD:
+            with suppress(OSError):  # which is noted when its turn comes
+                self._child = self._process(min(solvers, key=lambda x: not x.does.library))
+
+    def is_ready(self, slot: TimetableSlot) -> bool:
+        """Return whether the process is ready within a moment, if one can be had: else a search goes first."""
+        with suppress(OSError):  # which is noted when its turn comes
+            who, until = self._performer(slot), time.perf_counter() + _PATIENCE * self.run.remaining()
+            while isinstance(who, Process) and not (who.ready or who.gone or self.run.stopped):
+                if (left := until - time.perf_counter()) <= 0:
+                    return False
+                self._listen(min(POLL, left))
+        return True
+
+    def take_turn(self, slot: TimetableSlot) -> None:
+        """Have a method run, and listen until it is over, or until it has begun if that is beside the others."""
+        run, why = self.run, "it ends at once"
+        if slot.where != THREAD and run.remaining() < PROCESS:
+            run.leave_out(slot.entry.name, NO_PROCESS, late=True)
+            return
+        self._at_work = [who for who in self._at_work if who.slot is not None]
+        for _ in range(_TRIES):
+            try:
+                who = self._performer(slot)
+                who.start(slot)
+            except OSError as error:
+                why = (error.strerror or str(error)).lower()
+                break
+            self._at_work.append(who)
+            if slot.where != BESIDE:
+                self.attend(who)
+            if not who.gone or who.slot is None or run.stopped:
+                return
+            self._at_work.remove(who)
+        library = slot.entry.does.library
+        run.note(f"no process could be begun ({why}): methods run in this one")
+        if slot.entry.added or slot.where == BESIDE:
+            run.leave_out(slot.entry.name, "no process of its own, and this one is not to be risked", late=True)
+        elif library and not can_thread(run.workers + 1):
+            run.leave_out(slot.entry.name, f"no threads for {library} to start", late=True)
+        else:
+            self.take_turn(replace(slot, where=THREAD, why="no process to be had"))
+
+    def _performer(self, slot: TimetableSlot) -> Performer:
+        if slot.where == THREAD:
+            if self.prepared is None:
+                self.prepare()
+            return Searcher(self.run, self._heard, self.prepared, named=self.named)
+        if slot.where != CHILD:
+            return self._process(slot.entry)
+        if self._child is None or self._child.gone:
+            self._child = self._process(slot.entry)
+        return self._child
+
+    def _process(self, entry: Entry) -> Process:
+        return Process(self.run, self._heard, entry, named=self.named)
+
+    def attend(self, *awaited: Performer) -> None:
+        """Listen to all who are at work until some, or all of them, are done, as long as the run has not stopped."""
+        run, awaited = self.run, awaited or tuple(self._at_work)
+        while not run.stopped and any(who.slot is not None and not who.gone for who in awaited):
+            self._listen(min(POLL, run.remaining()))
+        if run.stopped and run.stop_reason != "callback":
+            self.last_words(min(POLL, max(run.remaining(), _LAST * (run.deadline - run.started))))
+        if any(isinstance(who, Searcher) and (who.gone or who.slot is not None) for who in awaited):
+            self.prepared = None
+
+    def _listen(self, seconds: float) -> None:
+        """Take what is said within so many seconds, and give up who has had its time."""
+        with suppress(Empty):
+            who, message = self._heard.get(timeout=seconds)
+            who.listen(message)
+        for who in self._at_work:
+            who.watch()
+
+    def last_words(self, seconds: float) -> None:
+        """Have all who are at work stop, and wait a moment for what they say in the end."""
+        until = time.perf_counter() + seconds
+        for who in self._at_work:
+            who.stop()
+        while any(who.slot is not None and not who.gone for who in self._at_work):
+            if (left := until - time.perf_counter()) <= 0:
+                break
+            self._listen(left)
+
+    def end(self) -> None:
+        """End all who are at work."""
+        for who in (*self._at_work, *([self._child] if self._child else ())):
+            who.end()
+
+
+def _begin_thread(work: Callable[[], None]) -> None:
+    try:
+        Thread(target=work, daemon=True).start()
+    except (RuntimeError, MemoryError):
+        raise OSError("no thread to be had") from None
+
+
+def _is_sound(notes: Sequence[Any], left_out: Mapping[Any, Any], phases: Mapping[Any, Any]) -> bool:
+    """Return whether the books of a method are words and seconds."""
+    seconds = all(isinstance(x, float) and 0 <= x < inf for x in phases.values())
+    return seconds and all(isinstance(text, str) for text in (*notes, *left_out, *left_out.values(), *phases))
