@@ -25,7 +25,8 @@ from typing import Any
 from gangplan.instances.errors import InstanceError
 from gangplan.solvers.method import suite
 from gangplan.solvers.processes import POLL, can_thread, connected
-from gangplan.solvers.run import Run, Turn
+from gangplan.solvers.result import Turn
+from gangplan.solvers.run import Run
 
 from .server import begin, can_serve
 from .table import Entry

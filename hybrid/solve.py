@@ -22,7 +22,8 @@ from gangplan.instances.errors import InstanceError, did_you_mean
 from gangplan.instances.kinds import GRAPHS, PROBLEMS, with_objective
 from gangplan.instances.verify import verify
 from gangplan.solvers.processes import cores
-from gangplan.solvers.run import OPTIMAL_GAP, Callback, Result, Run, Status
+from gangplan.solvers.result import Result, Status
+from gangplan.solvers.run import OPTIMAL_GAP, Callback, Run
 
 from .portfolio import run_methods
 from .table import parts
