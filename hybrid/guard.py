@@ -12,42 +12,31 @@ import socket
 import sys
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from math import inf
 from multiprocessing.connection import Connection
-from queue import Empty, SimpleQueue
-from threading import Thread
+from queue import SimpleQueue
 from typing import Any
 
 from gangplan.instances.errors import InstanceError
-from gangplan.solvers.method import suite
-from gangplan.solvers.processes import POLL, can_thread, connected
+from gangplan.solvers.processes import begin_thread, can_serve, connected
 from gangplan.solvers.result import Turn
 from gangplan.solvers.run import Run
 
-from .server import begin, can_serve
+from .server import begin
 from .table import Entry
 from .worker import execute, packed, perform, reason
 
 PROCESS = 0.04
 """Seconds left from which on a method is worth a process of its own."""
 THREAD, CHILD, BESIDE, ALONE = "thread", "child", "beside", "alone"
-NO_PROCESS = "no time for a process of its own"
 _GRACE, _LEAST_GRACE = 0.25, 0.2
 """A method may overrun what it was given by this share of it, and so many seconds, before it is given up."""
-_TRIES = 2
-"""Processes to begin until one is ready."""
 _WORD, _WORD_SHARE = 0.05, 0.02
 """Seconds, and share of the limit, that a process stops early at most: a solver's last bound is to arrive in time."""
-_PATIENCE = 0.1
-"""Share of the time left for which a process that is not ready is waited for before a search goes first."""
-_AHEAD = 0.08
-"""Seconds left from which on a process is begun before its first turn: with less it takes time from what runs."""
-_LAST = 0.02
-"""Share of the limit that methods may take to stop once it is over."""
 _OURS = Exception, SystemExit, GeneratorExit
 """What a method in the caller's thread may raise as its own fault: Ctrl-C is for the caller."""
 
@@ -215,7 +204,7 @@ class Searcher(Performer):
         super().start(slot)
         search = partial(perform, self._own, slot.given, self._prepared, lambda *said: self.heard.put((self, said)))
         try:
-            _begin_thread(search)
+            begin_thread(search)
         except OSError:
             search(faults=_OURS)
 
@@ -264,7 +253,7 @@ class Process(Performer):
         with theirs:
             self._child = begin(theirs, run.problem.objective, library=library)
         try:
-            _begin_thread(partial(self._hear, told))
+            begin_thread(partial(self._hear, told))
         except OSError:
             self._leave()
             raise
@@ -332,124 +321,6 @@ class Process(Performer):
             while isinstance(message := pickle.loads(self._line.recv_bytes()), tuple) and type(message[0]) is str:
                 self.heard.put((self, message))
         self.heard.put((self, None))
-
-
-class Guard:
-    """Who is at work on a problem: this thread, which listens to the others most of the time, and those.
-
-    Attributes:
-        prepared: what the suite has made of the problem; `None` if a thread that is left behind may still change it.
-    """
-
-    def __init__(self, run: Run, *, named: bool) -> None:
-        self.run, self.named = run, named
-        self.prepared: Any = None
-        self._heard, self._at_work = Heard(), list[Performer]()
-        self._child: Process | None = None
-
-    def prepare(self) -> None:
-        """Have the suite make of the problem what all methods share."""
-        with self.run.phase("prepare"):
-            self.prepared = suite(self.run.problem.objective).prepared(self.run)
-
-    def begin_process(self, solvers: Sequence[Entry]) -> None:
-        """Begin a process, which prepares beside the first methods, if a solver is to have a turn."""
-        if solvers and self._child is None and self.run.remaining() >= _AHEAD:
-            with suppress(OSError):  # which is noted when its turn comes
-                self._child = self._process(min(solvers, key=lambda x: not x.does.library))
-
-    def is_ready(self, slot: TimetableSlot) -> bool:
-        """Return whether the process is ready within a moment, if one can be had: else a search goes first."""
-        with suppress(OSError):  # which is noted when its turn comes
-            who, until = self._performer(slot), time.perf_counter() + _PATIENCE * self.run.remaining()
-            while isinstance(who, Process) and not (who.ready or who.gone or self.run.stopped):
-                if (left := until - time.perf_counter()) <= 0:
-                    return False
-                self._listen(min(POLL, left))
-        return True
-
-    def take_turn(self, slot: TimetableSlot) -> None:
-        """Have a method run, and listen until it is over, or until it has begun if that is beside the others."""
-        run, why = self.run, "it ends at once"
-        if slot.where != THREAD and run.remaining() < PROCESS:
-            run.leave_out(slot.entry.name, NO_PROCESS, late=True)
-            return
-        self._at_work = [who for who in self._at_work if who.slot is not None]
-        for _ in range(_TRIES):
-            try:
-                who = self._performer(slot)
-                who.start(slot)
-            except OSError as error:
-                why = (error.strerror or str(error)).lower()
-                break
-            self._at_work.append(who)
-            if slot.where != BESIDE:
-                self.attend(who)
-            if not who.gone or who.slot is None or run.stopped:
-                return
-            self._at_work.remove(who)
-        library = slot.entry.does.library
-        run.note(f"no process could be begun ({why}): methods run in this one")
-        if slot.entry.added or slot.where == BESIDE:
-            run.leave_out(slot.entry.name, "no process of its own, and this one is not to be risked", late=True)
-        elif library and not can_thread(run.workers + 1):
-            run.leave_out(slot.entry.name, f"no threads for {library} to start", late=True)
-        else:
-            self.take_turn(replace(slot, where=THREAD, why="no process to be had"))
-
-    def _performer(self, slot: TimetableSlot) -> Performer:
-        if slot.where == THREAD:
-            if self.prepared is None:
-                self.prepare()
-            return Searcher(self.run, self._heard, self.prepared, named=self.named)
-        if slot.where != CHILD:
-            return self._process(slot.entry)
-        if self._child is None or self._child.gone:
-            self._child = self._process(slot.entry)
-        return self._child
-
-    def _process(self, entry: Entry) -> Process:
-        return Process(self.run, self._heard, entry, named=self.named)
-
-    def attend(self, *awaited: Performer) -> None:
-        """Listen to all who are at work until some, or all of them, are done, as long as the run has not stopped."""
-        run, awaited = self.run, awaited or tuple(self._at_work)
-        while not run.stopped and any(who.slot is not None and not who.gone for who in awaited):
-            self._listen(min(POLL, run.remaining()))
-        if run.stopped and run.stop_reason != "callback":
-            self.last_words(min(POLL, max(run.remaining(), _LAST * (run.deadline - run.started))))
-        if any(isinstance(who, Searcher) and (who.gone or who.slot is not None) for who in awaited):
-            self.prepared = None
-
-    def _listen(self, seconds: float) -> None:
-        """Take what is said within so many seconds, and give up who has had its time."""
-        with suppress(Empty):
-            who, message = self._heard.get(timeout=seconds)
-            who.listen(message)
-        for who in self._at_work:
-            who.watch()
-
-    def last_words(self, seconds: float) -> None:
-        """Have all who are at work stop, and wait a moment for what they say in the end."""
-        until = time.perf_counter() + seconds
-        for who in self._at_work:
-            who.stop()
-        while any(who.slot is not None and not who.gone for who in self._at_work):
-            if (left := until - time.perf_counter()) <= 0:
-                break
-            self._listen(left)
-
-    def end(self) -> None:
-        """End all who are at work."""
-        for who in (*self._at_work, *([self._child] if self._child else ())):
-            who.end()
-
-
-def _begin_thread(work: Callable[[], None]) -> None:
-    try:
-        Thread(target=work, daemon=True).start()
-    except (RuntimeError, MemoryError):
-        raise OSError("no thread to be had") from None
 
 
 def _is_sound(notes: Sequence[Any], left_out: Mapping[Any, Any], phases: Mapping[Any, Any]) -> bool:
