@@ -94,12 +94,12 @@ class Performer:
     Attributes:
         slot: what it is to do, or does; `None` once that is over.
         gone: whether it can do no more.
-        lost: what is said of a method that has had its time.
+        ready: whether it has begun to do what it is told.
+        lost: what becomes of a method that does not stop.
     """
 
     slot: TimetableSlot | None = None
-    gone = False
-    lost = "it did not stop when its time was up, and was left behind"
+    gone, ready, lost = False, True, "left behind"
 
     def __init__(self, run: Run, heard: Heard, *, named: bool = False) -> None:
         self.run, self.heard, self.named = run, heard, named
@@ -160,8 +160,12 @@ class Performer:
 
     def watch(self) -> None:
         """Give up the method at work if it has had its time."""
-        if self.slot is not None and time.perf_counter() > self._until:
-            self.give_up(self.lost, late=True)
+        if self.slot is not None and time.perf_counter() > self._until and self.ready:
+            self.give_up(f"it did not stop when its time was up, and was {self.lost}", late=True)
+        elif self.slot is not None and time.perf_counter() > self._until:
+            why = "its process was not ready when its time was up, and was killed"
+            self.run.leave_out(self.slot.entry.name, why, late=True)
+            self.end()
 
     def give_up(self, why: str, *, late: bool = False) -> None:
         """Leave out the method at work, and whoever runs it."""
@@ -228,14 +232,11 @@ class Process(Performer):
     Args:
         entry: the first method; on a second core, or for a method by name, the process finds its library imported.
 
-    Attributes:
-        ready: whether it takes orders.
-
     Raises:
         OSError: if there is no process to be had.
     """
 
-    ready = False
+    ready, lost = False, "killed"
 
     def __init__(self, run: Run, heard: Heard, entry: Entry, *, named: bool = False) -> None:
         super().__init__(run, heard, named=named)
@@ -250,19 +251,15 @@ class Process(Performer):
             raise OSError("there is none on this system")
         ours, theirs = connected()
         self._line = Connection(ours.detach())
+        inbox = Connection(os.dup(self._line.fileno()))
         with theirs:
             self._child = begin(theirs, run.problem.objective, library=library)
         try:
-            begin_thread(partial(self._hear, told))
+            begin_thread(partial(self._hear, inbox, told))
         except OSError:
+            inbox.close()
             self._leave()
             raise
-
-    @property
-    def lost(self) -> str:  # type: ignore[override]
-        """Return what is said of a method that has had its time."""
-        state = "it did not stop" if self.ready else "its process was not ready"
-        return f"{state} when its time was up, and was killed"
 
     def start(self, slot: TimetableSlot) -> None:
         """Begin to run a method as soon as the process is ready."""
@@ -313,12 +310,13 @@ class Process(Performer):
         # so that who reads hears no more, whoever else has the other end
         with suppress(OSError), socket.socket(fileno=os.dup(self._line.fileno())) as line:
             line.shutdown(socket.SHUT_RDWR)
+        self._line.close()
 
-    def _hear(self, job: bytes) -> None:
+    def _hear(self, inbox: Connection, job: bytes) -> None:
         """Give the process its job, and hear it until it says nothing any more, or nonsense."""
-        with suppress(BaseException):  # its end, or what unpickling raises where somebody has written to us
-            self._line.send_bytes(job)
-            while isinstance(message := pickle.loads(self._line.recv_bytes()), tuple) and type(message[0]) is str:
+        with inbox, suppress(BaseException):  # its end, or what unpickling raises where somebody has written to us
+            inbox.send_bytes(job)
+            while isinstance(message := pickle.loads(inbox.recv_bytes()), tuple) and type(message[0]) is str:
                 self.heard.put((self, message))
         self.heard.put((self, None))
 
