@@ -1,4 +1,4 @@
-"""`gangplan learn`: train learned policies, judge them, export them, and list what there is."""
+"""`gangplan learn`: train learned policies, judge them, and list what there is."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from inspect import Parameter, signature
-from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
@@ -25,7 +24,7 @@ from gangplan.simulator.metrics.compare import interval
 
 from ..early import INTERRUPTED
 from .app import commands
-from .options import Output, refuse
+from .options import refuse
 from .output import AS_JSON, Told, facts, listed, progress, table, tell
 
 Weights = Annotated[str, "weights that come with the package, or a file of weights", "NAME|FILE"]
@@ -143,22 +142,6 @@ def evaluate(
     return tell(rows, _rows_of(rows), "means, and half of their 95% intervals", _rows_of(means(rows)))
 
 
-def export(
-    name: Weights, out: Annotated[str, "for the graph that decides", "FILE.onnx", "--out", Output(".onnx")]
-) -> Told:
-    """Write a policy for ONNX Runtime, which runs it without PyTorch. Needs the extras learn and onnx."""
-    path = find(name)
-    made = recipe(read_card(path).policy)
-    if made.export is None:
-        raise InstanceError("policy", f"{made.name!r} has no ONNX form")
-    _check_needs()
-    try:
-        files = [str(x) for x in made.export(made.load(path), Path(out))]
-    except OSError as error:
-        raise InstanceError("out", f"{out!r} cannot be written: {error.strerror}") from None
-    return tell({"files": files}, facts([("written", ", ".join(files))]))
-
-
 def list_policies() -> Told:
     """List what can be trained, and the weights there are."""
     policies = [{"policy": name, "about": recipe(name).about} for name in RECIPES]
@@ -248,12 +231,11 @@ def _text(value: Any) -> str:
 
 learn = commands(
     "learn",
-    "Train learned policies, judge them, export them, list them.",
+    "Train learned policies, judge them, list them.",
     {
         "train": (train, "topdrl --out runs/topdrl"),
         "evolve": (evolve, "--out runs/rule --minutes 30"),
         "eval": (evaluate, "topdrl --seeds 10"),
-        "export": (export, "pacml --out pacml.onnx"),
         "list": (list_policies, "--json"),
     },
 )

@@ -49,7 +49,6 @@ class Recipe:
         load: from a file of weights to the policy.
         judge: from the policy and options of its own, which have defaults, to the grounds on which it is compared, what
             makes it there, and the names of its rivals; None where those lie to the right of the recipe.
-        export: from a policy and a path to the ONNX files written, None if it has no such form.
         data: what it is trained on, for the model card; a phrase.
         verdict: from the policy and its settings to rows that say whether to use it, on what it was trained for.
         torch: whether the policy needs torch to decide.
@@ -62,7 +61,6 @@ class Recipe:
     stages: Callable[[Any, int], list[TrainingStage]]
     load: Callable[[Path], Any]
     judge: Callable[..., tuple[Sequence[Ground], Maker, Sequence[str]]] | None = None
-    export: Callable[[Any, Path], Sequence[Path]] | None = None
     data: str = ""
     verdict: Callable[[Any, Any], list[dict[str, Any]]] | None = None
     torch: bool = True

@@ -129,6 +129,5 @@ RECIPE = Recipe(
     ),
     load=Later(f"{__package__}.policy:RampPolicy.load"),
     judge=judge,
-    export=Later(f"{__package__}.onnx:export"),
     data="PAC-ML's five PipeDream profiles; distributions A to D",
 )
