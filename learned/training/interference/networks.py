@@ -13,8 +13,7 @@ from torch.nn.functional import huber_loss
 from gangplan.instances.arrays import FloatArray
 from gangplan.solvers.processes import one_thread
 
-from .samples import Samples, rows_of
-from .simple import Point
+from .samples import Point, Samples, rows_of
 
 _DELTA = 0.1
 """Errors of the logarithm from which on they count by their size, not its square: logs have outliers."""
