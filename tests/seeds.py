@@ -46,7 +46,7 @@ _ABOUT: dict[tuple[str, ...], str] = {
     ("api/teach", "api/cli/teach.py", "docs/course"): """
         cli/test_teach.py teach/test_grading.py teach/test_notebooks.py
     """,
-    _SPLIT: "cli/test_split.py torch_split/test_exactness.py torch_split/test_pieces.py",
+    _SPLIT: "cli/test_split.py torch_split/test_schedule.py torch_split/test_pieces.py",
     # try many cases, of which each run plays a third
     (): "test_docs.py::test_snippets_run",
     ("instances/addons.toml",): "test_layout.py::test_the_core_runs_without",

@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field, fields, make_dataclass, replace
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_type_hints
 
 import numpy as np
 
 from gangplan.instances import InstanceError, dump, verify
+from gangplan.instances.addons import offered
+from gangplan.instances.arrays import sums
+from gangplan.instances.errors import extra
 from gangplan.instances.generators import defaults
 from gangplan.instances.generators.pipelines import micro_batches
 from gangplan.instances.outlet import write_whole
@@ -51,6 +55,7 @@ def pipeline(
     out: Annotated[str | None, "write the plan here", "PLAN", options.Output()] = None,
     csv: Annotated[str | None, "write it for torch.distributed.pipelining", "FILE", options.Output(".csv")] = None,
     draw: options.Picture = None,
+    run: Annotated[str | None, "run schedules by torch on a toy GPT, and draw that", "FILE", options.DRAWN] = None,
     frontier: Annotated[str | None, "solve for each amount of memory, and draw that", "FILE", options.DRAWN] = None,
 ) -> Told:
     """Order forward and backward passes so that a step takes least time, beside published schedules.
@@ -59,7 +64,9 @@ def pipeline(
     """
     options.require_positive(time_limit=time_limit)
     problem = micro_batches(**vars(made)) if file is None else _of(file, made)
-    paths = {"out": out, "csv": csv, "draw": draw}
+    if run is not None:
+        _rehearse()
+    paths = {"out": out, "csv": csv, "draw": draw, "run": run}
     if frontier is None:
         return _plan(problem, time_limit, paths)
     words = "is of one plan, and a frontier has many: leave it out"
@@ -120,7 +127,7 @@ def _gap(row: dict[str, Any]) -> str:
 
 def _plan(problem: PipelineProblem, time_limit: float, paths: dict[str, str | None]) -> Told:
     result = _solved(problem, time_limit)
-    shown = list(_published(problem, result.bound))
+    shown, runs = list(_published(problem, result.bound)), list[dict[str, Any]]()
     files: dict[str, bytes] = {}
     if result.plan is not None:
         shown.append(_shown(problem, OURS, result.plan, result.bound))
@@ -132,11 +139,15 @@ def _plan(problem: PipelineProblem, time_limit: float, paths: dict[str, str | No
             from ..plot import render
 
             files[paths["draw"]] = render(paths["draw"], problem, result, name=f"{result.trace[-1].by}")
+        if paths["run"]:
+            runs, scene = _run([x for x in shown if not x.row["violations"]])
+            files[paths["run"]] = scene.render(paths["run"])
     write_whole(files)
     rows = [x.row for x in shown]
     data = {
         "status": str(result.status), "standing": result.standing, "schedules": rows,
         "plan": None if result.plan is None else json.loads(dump(result.plan)), "conflict": [*result.conflict],
+        "runs": runs,
     }  # fmt: skip
     by = result.trace[-1].by if result.trace else ""
     columns = {
@@ -146,7 +157,49 @@ def _plan(problem: PipelineProblem, time_limit: float, paths: dict[str, str | No
         "gap": [_gap(x) for x in rows],
     }  # fmt: skip
     head = _head(problem, result.standing, by, result.bound, result.conflict)
-    return tell(data, lambda: [head, table_of(columns, 2)], code=0 if result.plan is not None else 1)
+    return tell(data, lambda: [head, table_of(columns, 2), _ran(runs)], code=0 if result.plan is not None else 1)
+
+
+def _rehearse() -> Any:
+    """Return what runs plans by torch; refuse if it cannot be had."""
+    found = offered("rehearse") if find_spec("torch") else None
+    if found is None:
+        raise InstanceError("run", f"needs torch; {extra('torch')}")
+    return found
+
+
+def _run(shown: Sequence[Shown]) -> tuple[list[dict[str, Any]], Any]:
+    """Run plans by torch; return what was found, and the picture."""
+    from ..plot.pipeline import TimedPasses, timed_scene
+
+    rows, pictures = list[dict[str, Any]](), list[TimedPasses]()
+    of = {x.row["name"]: x for x in shown}
+    runs: dict[str, Any] = {}
+    for split in sorted({x.problem.split for x in shown}):
+        some = [x for x in shown if x.problem.split == split]
+        runs |= _rehearse()(some[0].problem, {x.row["name"]: x.plan for x in some})
+    for name, ran in runs.items():
+        problem, verdict = of[name].problem, verify(of[name].problem, of[name].plan)
+        for what, start, finish in (("planned", verdict.start, verdict.finish), ("run", ran.start, ran.finish)):
+            last = float(finish.max())
+            idle = last - sums(problem.passes().device, finish - start, problem.devices)
+            pictures.append(TimedPasses(problem, start, finish, last, verdict.memory, f"{name}, {what}"))
+            row = {"schedule": name, "what": what, "seconds": last, "idle": idle.tolist()}
+            rows.append(row | ({"outputs": ran.outputs, "gradients": ran.gradients} if what == "run" else {}))
+    return rows, timed_scene(pictures)
+
+
+def _ran(rows: list[dict[str, Any]]) -> Any:
+    """Return the table of what has run; nothing if nothing has."""
+    apart = [f"{x['outputs']:.0e}, {x['gradients']:.0e}" if "outputs" in x else "" for x in rows]
+    cells = {
+        "schedule": [x["schedule"] for x in rows],
+        "": [x["what"] for x in rows],
+        "step": [quantity(x["seconds"], "s") for x in rows],
+        "idle by device, s": [" ".join(f"{y:.3g}" for y in x["idle"]) for x in rows],
+        "outputs, gradients differ by": apart,
+    }
+    return table_of(cells, 2)
 
 
 def _head(

@@ -1,8 +1,12 @@
-"""Teach with the library: its models, its methods step by step, tiny instances, homework and grades."""
+"""Teach with the library: its models, its methods step by step, tiny instances, classic words, homework and grades."""
 
 # isort: skip_file
 # fmt: off
 from .check import Check as Check
+from .classic import (
+    read_jobshop as read_jobshop, read_lekin as read_lekin, read_swf as read_swf, write_jobshop as write_jobshop,
+    write_lekin as write_lekin, write_swf as write_swf,
+)
 from .dual import dual_ascent as dual_ascent
 from .files import export as export
 from .lessons import (
@@ -17,4 +21,5 @@ from .patterns import column_generation as column_generation
 from .programme import Programme as Programme, Row as Row, milp as milp
 from .show import draw as draw, gif as gif, page as page
 from .step import Step as Step
+from .three_fields import Notation as Notation, notation as notation
 from .tree import branch_and_bound as branch_and_bound, draw_tree as draw_tree, text_tree as text_tree

@@ -18,8 +18,9 @@ from torch.distributed.pipelining.schedules import _PipelineScheduleRuntime
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import FloatArray
 from gangplan.instances.pipeline import PipelinePlan, PipelineProblem, schedule_csv
-from gangplan.torch_split.launch import processes
-from gangplan.torch_split.reference import apart, largest
+
+from .launch import processes
+from .reference import apart, largest
 
 WIDTH, HEADS, TOKENS, WORDS, SAMPLES = 32, 4, 16, 61, 2
 """Of the toy: width, heads, tokens of a sample, vocabulary, samples of a micro-batch."""

@@ -13,8 +13,7 @@ from gangplan.instances.generators import generate  # noqa: E402
 from gangplan.instances.pipeline import PipelineProblem, schedule_csv  # noqa: E402
 from gangplan.solvers.pipeline.published import PUBLISHED, plan_of  # noqa: E402
 from gangplan.torch_split.rehearsal import TOLERANCE  # noqa: E402
-
-from .orders_run import rehearse  # noqa: E402
+from gangplan.torch_split.schedule import rehearse  # noqa: E402
 
 SHAPES = [{}, {"split": False}, {"chunks": 2}, {"shape": "v", "chunks": 2}, {"memory": 3}]
 
