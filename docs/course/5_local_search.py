@@ -37,7 +37,7 @@ problem = ScheduleProblem(
     ),
     Pool(4),
 )
-print(problem)
+print(teach.notation(problem))
 
 # %% [markdown]
 # What does a search change? Start times are awkward: move one job and others overlap. So search over *lists*: an

@@ -76,7 +76,7 @@ def _(check):
 with tempfile.TemporaryDirectory() as folder:
     shop = Path(folder, "shop.txt")
     shop.write_text("5 2\n" + "\n".join(f"0 {a} 1 {b}" for a, b in JOBS) + "\n")
-    result = gangplan.solve(gangplan.read(shop), time_limit=20, method="cpsat", workers=1)
+    result = gangplan.solve(teach.read_jobshop(shop), time_limit=20, method="cpsat", workers=1)
 print(result)
 
 # %% [markdown]

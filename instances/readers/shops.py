@@ -12,6 +12,7 @@ from ..cluster import Cluster, DeviceType
 from ..errors import InstanceError, in_file, unknown
 from ..graph import OpGraph
 from ..intake import read_text
+from ..outlet import write_whole
 from ..partition import StepProblem
 from .fields import as_number, whole_number
 
@@ -34,6 +35,35 @@ def shop(jobs: Sequence[tuple[str, Sequence[Operation]]], centres: Sequence[tupl
         tuple(name for name, _ in ops), kinds, time, zero, zero, zero, source, source + 1, np.zeros(len(source))
     )
     return StepProblem(graph, Cluster.flat(*((DeviceType(name), count) for name, count in centres), bandwidth=1.0))
+
+
+def chains(problem: StepProblem) -> list[list[tuple[str, str, float]]]:
+    """Return the jobs of a shop as chains of (op, work centre, seconds), in the order of their first ops.
+
+    Raises:
+        InstanceError: if the problem is no shop: an op has several successors, predecessors or device types, or
+            occupies memory, or sends anything.
+    """
+    graph, time = problem.graph, problem.time()
+    after, first = dict(zip(graph.source.tolist(), graph.target.tolist(), strict=True)), set(range(graph.n_ops))
+    for what, ends in (("successors", graph.source), ("predecessors", graph.target)):
+        twice = np.flatnonzero(np.bincount(ends, minlength=graph.n_ops) > 1)
+        if len(twice):
+            raise InstanceError("graph", f"op {graph.names[twice[0]]!r} has several {what}: no job of a shop has")
+    first -= set(graph.target.tolist())
+    for field, values in (("memory", graph.memory), ("edge_bytes", graph.edge_bytes)):
+        if values.any():
+            raise InstanceError(f"graph.{field}", f"{values.max():g} is not 0, as it is in a shop")
+    kinds, able = [kind.name for kind in problem.cluster.device_types], np.isfinite(time)
+    for v in np.flatnonzero(able.sum(axis=0) != 1):
+        raise InstanceError("graph.time", f"op {graph.names[v]!r} has {able[:, v].sum()} work centres, not one")
+    found, of = list[list[tuple[str, str, float]]](), able.argmax(axis=0).tolist()
+    for op in sorted(first):
+        chain = [op]
+        while chain[-1] in after:
+            chain.append(after[chain[-1]])
+        found.append([(graph.names[v], kinds[of[v]], float(time[of[v], v])) for v in chain])
+    return found
 
 
 def read_jobshop(path: Path, shop: str | None = None) -> StepProblem:
@@ -149,3 +179,20 @@ def _operation(ways: list[tuple[Word, Word]], m: int, base: int) -> Operation:
             raise InstanceError(f"line {there}: time", f"{time!r} is not a number of 0 or more")
         found[f"machine{k}"] = float(time)
     return found
+
+
+def write_jobshop(problem: StepProblem, path: Path) -> None:
+    """Write a job shop in the standard format, machines in the order of the device types.
+
+    Raises:
+        InstanceError: if it is no job shop in which each job visits each machine once, or the file cannot be written.
+    """
+    found, kinds = chains(problem), [kind.name for kind in problem.cluster.device_types]
+    for chain in found:
+        if sorted(centre for _, centre, _ in chain) != sorted(kinds):
+            raise InstanceError("graph", f"the job of op {chain[0][0]!r} does not visit each machine once")
+    if (problem.cluster.counts() != 1).any():
+        raise InstanceError("cluster", "a work centre has several machines: write it for LEKIN")
+    lines = [f"{len(found)} {len(kinds)}"]
+    lines += [" ".join(f"{kinds.index(centre)} {seconds:.15g}" for _, centre, seconds in chain) for chain in found]
+    write_whole({path: ("\n".join(lines) + "\n").encode()})

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from benchmarks.shops import FT06
-from gangplan.instances import InstanceError, StepPlan, verify
+from gangplan.instances import Cluster, DeviceType, InstanceError, OpGraph, StepPlan, StepProblem, verify
 from gangplan.instances.documents import content_hash
 from gangplan.instances.readers import read
-from gangplan.instances.readers.shops import parse_flexible, parse_jobshop, read_jobshop
+from gangplan.instances.readers.shops import parse_flexible, parse_jobshop, read_jobshop, write_jobshop
 from gangplan.solvers.method import suite
 
 INF = np.inf
@@ -21,12 +21,14 @@ TAILLARD = "Jobs, Machines, Seeds\n2 2 840612802 398197754 9 7\nTimes\n3 2\n2 4\
 
 
 def test_fisher_and_thompson(tmp_path: Path) -> None:
-    """Machines, times and chains are those of the lines."""
+    """A file comes out as it went in, and its machines, times and chains are those of the lines."""
     (tmp_path / "ft06.txt").write_text("# a comment\n" + FT06)
     problem = read_jobshop(tmp_path / "ft06.txt")
     graph = problem.graph
     assert (graph.n_ops, graph.n_edges, problem.cluster.n_devices) == (36, 30, 6)
     assert graph.time[2, 0] == 1 and np.isinf(graph.time[0, 0]) and np.isfinite(graph.time).sum() == 36
+    write_jobshop(problem, tmp_path / "again.txt")
+    assert (tmp_path / "again.txt").read_text() == FT06
 
 
 def test_the_makespan_is_that_of_the_shop() -> None:
@@ -82,6 +84,8 @@ def test_flexible(tmp_path: Path) -> None:
     assert problem.time().tolist() == [[3.0, INF, INF], [5.0, 2.0, 4.0]] and not problem.is_shop()
     assert suite("step").optimum(problem) == 6.0
     assert content_hash(read_jobshop(tmp_path / "a.fjs")) == content_hash(problem)
+    with pytest.raises(InstanceError, match=r"op 'job0\.0' has 2 work centres, not one"):
+        write_jobshop(problem, tmp_path / "x.txt")
 
 
 @pytest.mark.parametrize(
@@ -136,3 +140,32 @@ def test_an_error_names_the_file(tmp_path: Path) -> None:
     (tmp_path / "bad.txt").write_text("1 1\n0 x\n")
     with pytest.raises(InstanceError, match=r"bad.txt: line 2: time: 'x' is not a number"):
         read_jobshop(tmp_path / "bad.txt")
+
+
+def problem(
+    edges: list[tuple[int, int]], times: list[list[float]], memory: float = 0.0, size: float = 0.0
+) -> StepProblem:
+    """Return a problem of two ops on two machines."""
+    zero = np.zeros(len(times[0]))
+    names = tuple("abc"[: len(times[0])])
+    ends = np.array(edges, dtype=int).reshape(-1, 2).T
+    graph = OpGraph(names, ("x", "y"), times, zero + memory, zero, zero, *ends, np.full(len(edges), size))
+    return StepProblem(graph, Cluster.flat((DeviceType("x"), 1), (DeviceType("y"), 1), bandwidth=1.0))
+
+
+@pytest.mark.parametrize(
+    ("made", "words"),
+    [
+        (problem([(0, 1), (0, 2)], [[1, INF, INF], [INF, 1, 1]]), "graph: op 'a' has several successors"),
+        (problem([(0, 2), (1, 2)], [[1, INF, INF], [INF, 1, 1]]), "graph: op 'c' has several predecessors"),
+        (problem([(0, 1)], [[1, 1], [INF, 1]]), "graph.time: op 'b' has 2 work centres, not one"),
+        (problem([(0, 1)], [[1, INF], [INF, 1]], memory=5.0), "graph.memory: 5 is not 0"),
+        (problem([(0, 1)], [[1, INF], [INF, 1]], size=3.0), "graph.edge_bytes: 3 is not 0"),
+        (problem([(0, 1)], [[1, 1], [INF, INF]]), "graph: the job of op 'a' does not visit each machine once"),
+    ],
+)
+def test_what_is_no_job_shop(tmp_path: Path, made: StepProblem, words: str) -> None:
+    """A problem of another shape is refused, and says where."""
+    with pytest.raises(InstanceError, match=words):
+        write_jobshop(made, tmp_path / "x.txt")
+    assert not (tmp_path / "x.txt").exists()
