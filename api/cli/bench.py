@@ -8,6 +8,7 @@ from math import inf
 from pathlib import Path
 from typing import Annotated, Any
 
+from gangplan.hybrid.bench.archive import write_archive
 from gangplan.hybrid.bench.best_known import certified
 from gangplan.hybrid.bench.library import LIBRARY, InstanceCheck, check_all, read_library
 from gangplan.hybrid.bench.passes import FELL, run_pass
@@ -141,6 +142,19 @@ def _write_problems(instances: Sequence[Instance], place: Path) -> Path:
     return place
 
 
+def export(
+    folder: Annotated[str, "that takes it", "DIR"], name: Suite = "toy", *, chosen: Chosen, sample: Sample = 0
+) -> None:
+    """Write a suite as files that need no gangplan: problems, plans, values, schemas, checksums, licence, citation."""
+    found = [x for x in chosen.of(name, None, sample) if x.objective != ONLINE]
+    if not found:
+        raise InstanceError("suite", f"{name!r} has no problem in a file")
+    place = Path(folder)
+    _write_problems(found, place / "problems")
+    plans, files = write_archive(found, place)
+    emit_blocks(f"{place}: {len(found)} problems, {plans} plans, {files} files")
+
+
 _PLUGIN = "a solver of yours, an executable too, or an installed one; may be repeated"
 
 
@@ -156,6 +170,7 @@ def run(
     seeds: Annotated[int, "how many, of the methods", (1, 10_000)] = 1,
     jobs: Annotated[int, "solves at a time", (1, 100_000)] = 1,
     workers: Threads = 1,
+    engine: Annotated[str, "joblib's: loky (processes here), ray or dask"] = "loky",
     memory: Memory = None,
     cpu: Annotated[float | None, "processor seconds that a solve may have"] = None,
     place: Place,
@@ -168,7 +183,7 @@ def run(
     """
     options.require_positive(time_limit=time_limit, memory=memory, cpu=cpu)
     chosen_methods = tuple(filter(None, methods.split(",")))
-    how: dict[str, Any] = {"methods": chosen_methods, "plugins": tuple(plugin or ()), "cpu": cpu}
+    how: dict[str, Any] = {"methods": chosen_methods, "plugins": tuple(plugin or ()), "engine": engine, "cpu": cpu}
     settings = _settings(place, time_limit, seeds, memory, jobs=jobs, workers=workers, **how)
     found = [from_file(path, chosen.objective) for path in file or ()]
     found = found or chosen.of(name, place.best, sample)
@@ -185,7 +200,7 @@ def run(
 def write_reports(
     place: Place, short: Annotated[str | None, "write a short report in Markdown too", "FILE"] = None
 ) -> None:
-    """Write FOLDER/report.md and FOLDER/report.html from the rows, each table as CSV in FOLDER/tables."""
+    """Write FOLDER/report.md and FOLDER/report.html from the rows, each table as CSV and LaTeX in FOLDER/tables."""
     held_out = [x for x in read_manifest(place.best).values() if x.held_out is not None]
     folder, known = Path(place.folder), [*suite("all", ledger=place.best), *held_out]
     written = write_report(folder, known, short=None if short is None else Path(short))
@@ -297,6 +312,7 @@ bench = commands(
         "generate": (generate, "--held-out --seed 2718 --suite small --sample 10 --folder held-out"),
         "run": (run, "--suite toy --jobs 2"),
         "report": (write_reports, ""),
+        "export": (export, "archive --suite small"),
         "pass": (pass_, "--suite toy --time-limit 5 --folder pass"),
         "verify": (verify, "--suite toy"),
         "submit": (submit, "plan.json --instance step-random-toy-00 --by me"),

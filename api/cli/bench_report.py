@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from html import escape
 from io import StringIO
@@ -48,7 +49,7 @@ class ReportSection:
 def write_report(folder: Path, known: Sequence[Instance], *, short: Path | None = None) -> tuple[Path, Path]:
     """Write ``report.md``, its pictures and ``report.html`` into the folder of a run; return the two paths.
 
-    Folder ``tables`` has each table as CSV.
+    Folder ``tables`` has each table as CSV and LaTeX; pictures are PDF too where matplotlib is installed.
 
     Args:
         folder: of the rows.
@@ -64,12 +65,18 @@ def write_report(folder: Path, known: Sequence[Instance], *, short: Path | None 
     parts = list(sections(results, rows))
     page, markdown = folder / "report.html", folder / "report.md"
     files = {markdown: _markdown(parts)} | {folder / f"{x.name}.svg": x.picture for x in parts if x.picture}
-    files |= {folder / "tables" / f"{x.name}.csv": _csv(x) for x in parts if x.lines}
+    for end, text_of in (("csv", _csv), ("tex", _tex)):
+        files |= {folder / "tables" / f"{x.name}.{end}": text_of(x) for x in parts if x.lines}
     if short is not None:
         last = replace(results, rows=tuple(results.at(results.deadlines[-1])))
         brief = [replace(x, name=f"{short.stem}-{x.name}") for x in sections(last, rows) if x.brief]
         files |= {short: _markdown(brief)} | {short.with_name(f"{x.name}.svg"): x.picture for x in brief if x.picture}
-    write_whole({page: _html(parts)} | {path: text.encode() for path, text in files.items()}, folders=True)
+    written = {page: _html(parts)} | {path: text.encode() for path, text in files.items()}
+    with suppress(ImportError):
+        from ..plot.image import pdf
+
+        written |= {folder / f"{x.name}.pdf": pdf(x.picture) for x in parts if x.picture}
+    write_whole(written, folders=True)
     return markdown, page
 
 
@@ -253,6 +260,43 @@ def _csv(part: ReportSection) -> str:
     text = StringIO()
     csv.writer(text, lineterminator="\n").writerows((part.head, *part.lines))
     return text.getvalue()
+
+
+_LONG = 60
+"""Characters of a cell that do not fit beside others."""
+_TEX = str.maketrans({x: f"\\{x}" for x in "%_&#${}"} | {"\\": r"\textbackslash{}", "≥": r"$\ge$"})
+_TEX |= str.maketrans({"~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"$<$", ">": r"$>$"})
+_MANY = 8
+"""Columns beyond which a table is set in a small size."""
+_STACK = {1: r"\shortstack[r]{", 2: r"\\", 3: "}"}
+"""Begin, line break and end of a head of two lines."""
+
+
+def _tex(part: ReportSection) -> str:
+    """Return a table for LaTeX with the package booktabs; text longer than a line is broken.
+
+    Many columns are narrow, with heads of two lines, so that they fit the class `article`.
+    """
+    head, *lines = (
+        " & ".join(" ".join(x.split()).translate(_TEX) for x in cells) + r" \\" for cells in (part.head, *part.lines)
+    )
+    columns = [*zip(part.head, *part.lines, strict=True)][1:]
+    others = (r"p{0.6\linewidth}" if max(map(len, cells)) > _LONG else "r" for cells in columns)
+    end = r"\end{tabular}"
+    begin = rf"\begin{{tabular}}{{l{''.join(others)}}}"
+    if len(part.head) > _MANY:
+        begin, end = rf"{{\scriptsize\setlength{{\tabcolsep}}{{2pt}}{begin}", r"\end{tabular}}"
+        head = " & ".join(_stacked(x).translate(_TEX | _STACK) for x in part.head) + r" \\"
+    return "\n".join([begin, r"\toprule", head, r"\midrule", *lines, r"\bottomrule", end, ""])
+
+
+def _stacked(head: str) -> str:
+    """Return a head with a line break in the place of the space nearest its middle, between `_STACK`'s marks."""
+    spaces = [i for i, x in enumerate(head) if x == " "]
+    if not spaces:
+        return head
+    at = min(spaces, key=lambda i: abs(2 * i - len(head)))
+    return f"\x01{head[:at]}\x02{head[at + 1 :]}\x03"
 
 
 def profiles(results: Results, deadline: float) -> str:

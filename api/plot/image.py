@@ -1,4 +1,4 @@
-"""Paint the SVG of a scene as PNG, by the renderer of matplotlib."""
+"""Paint the SVG of a scene as PNG or PDF, by the renderers of matplotlib."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg, RendererAgg
+from matplotlib.backends.backend_pdf import PdfFile, RendererPdf
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
@@ -27,6 +28,22 @@ def draw(scene: Scene) -> bytes:
     """Return the content of a ``.png`` file."""
     content = BytesIO()
     figure_of(scene).savefig(content, format="png")
+    return content.getvalue()
+
+
+def pdf(svg: str) -> bytes:
+    """Return a picture that `svg` drew as a page of PDF, letters as outlines."""
+    root, content = ElementTree.fromstring(svg), BytesIO()
+    width, height = (float(x) / PIXELS for x in root.attrib["viewBox"].split()[2:])
+    pages: Any = PdfFile
+    painter: Any = RendererPdf
+    file = pages(content, metadata={"CreationDate": None})
+    file.newPage(width, height)
+    page, scale = painter(file, 72, height, width), 72 / PIXELS
+    _paint(root, page, Affine2D().scale(scale, -scale).translate(0, 72 * height), None)
+    page.finalize()
+    file.finalize()
+    file.close()
     return content.getvalue()
 
 

@@ -1,4 +1,4 @@
-"""The rows of a run: a journal of lines of JSON that survives kill -9."""
+"""The rows of a run: a journal of lines of JSON that survives kill -9, and Parquet for whoever reads tables."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from io import BytesIO
 from pathlib import Path
 from typing import Any, TypeVar
 
 from gangplan.instances.errors import in_file, within
 from gangplan.instances.intake import parse_json, read_text
+from gangplan.instances.outlet import write_whole
 from gangplan.instances.typed import ROWS
 from gangplan.solvers.run import relative_gap
 
@@ -37,7 +39,7 @@ def read_lines(path: Path, cls: type[T]) -> list[T]:
 
 ONLINE = "online"
 """The objective of instances whose value is that of a policy, see `gangplan.hybrid.bench.makers`."""
-JOURNAL = "rows.jsonl"
+JOURNAL, TABLE = "rows.jsonl", "rows.parquet"
 FAILED, SKIPPED, UNSUITED = "FAILED", "SKIPPED", "UNSUITED"
 """Statuses of a row besides those of a result: the method did not come to an end; it declined the problem when it saw
 it; it had declared that the objective is not its own."""
@@ -137,3 +139,16 @@ def append(rows: Iterable[Any], folder: Path, name: str = JOURNAL) -> None:
 def read_rows(folder: Path) -> list[BenchRow]:
     """Return the rows of a run, oldest first; see `read_lines`."""
     return read_lines(folder / JOURNAL, BenchRow)
+
+
+def write_table(rows: Iterable[BenchRow], folder: Path) -> None:
+    """Write the rows as Parquet, if pyarrow is there to do so."""
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError:
+        return
+    content = BytesIO()
+    lines = [asdict(row) | {"turns": json.dumps(row.turns)} for row in rows]
+    parquet.write_table(pyarrow.Table.from_pylist(lines), content, compression="zstd")
+    write_whole({folder / TABLE: content.getvalue()})

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import product
+from itertools import islice, product
 from pathlib import Path
 from typing import TypeVar
 
 from gangplan.instances import InstanceError
+from gangplan.instances.arrays import require_choice
 from gangplan.instances.errors import extra
 from gangplan.instances.outlet import make_folder, write_whole
 from gangplan.solvers.run import Status
 
 from .makers import USUAL as ONLINE_USUAL
 from .plugins import Plugin, introduced, ours
-from .rows import ONLINE, BenchRow, append, read_rows
+from .rows import ONLINE, BenchRow, append, read_rows, write_table
 from .suite import Instance, read_manifest, write_manifest
 from .task import USUAL, BenchSettings, SolveTask, check_methods, check_policies, execute
 
+ENGINES = {"loky": "bench", "ray": "ray", "dask": "dask"}
+"""Backends of joblib, and the extra that each needs."""
 Tell = Callable[[float], None]
 T = TypeVar("T")
 R = TypeVar("R")
@@ -47,6 +50,7 @@ def run(instances: Sequence[Instance], settings: BenchSettings, tell: Tell = lam
             tell((i + 1) / len(todo))
     finally:
         rows = read_rows(settings.folder)
+        write_table(rows, settings.folder)
         note(rows, instances, settings.ledger or settings.folder / "ledger.jsonl")
     return rows
 
@@ -62,15 +66,40 @@ def _tasks(instances: Sequence[Instance], plugged: Sequence[Plugin], settings: B
 
 def results(todo: Sequence[T], settings: BenchSettings, work: Callable[[T], R]) -> Iterator[R]:
     """Yield what `work` makes of each task, in processes by joblib, as they come."""
-    if settings.jobs == 1:
+    require_choice(settings.engine, "engine", ENGINES)
+    if settings.jobs == 1 and settings.engine == "loky":
         yield from map(work, todo)
         return
     try:
         import joblib
+
+        if settings.engine == "ray":
+            from ray.util.joblib import register_ray
+
+            register_ray()
+        elif settings.engine == "dask":
+            from dask.distributed import Client
+
+            Client.current(allow_global=True) if _has_client() else Client(n_workers=settings.jobs)
     except ImportError as error:
-        raise InstanceError("jobs", f"{settings.jobs} at a time need {error.name}; {extra('bench')}") from None
-    parallel = joblib.Parallel(settings.jobs, return_as="generator_unordered", batch_size=1)
-    yield from parallel(map(joblib.delayed(work), todo))
+        words = f"{settings.engine!r} needs {error.name}; {extra(ENGINES[settings.engine])}"
+        raise InstanceError("engine", words) from None
+    with joblib.parallel_config(settings.engine, n_jobs=settings.jobs):
+        if settings.engine != "ray":
+            yield from joblib.Parallel(return_as="generator_unordered", batch_size=1)(map(joblib.delayed(work), todo))
+            return
+        left = iter(todo)  # its backend has no generators: rows come by as many as there are processes
+        while batch := list(islice(left, settings.jobs)):
+            yield from joblib.Parallel()(map(joblib.delayed(work), batch))
+
+
+def _has_client() -> bool:
+    from dask.distributed import default_client
+
+    try:
+        return default_client() is not None
+    except ValueError:
+        return False
 
 
 def note(rows: Iterable[BenchRow], instances: Iterable[Instance], path: Path) -> int:

@@ -88,6 +88,7 @@ class BenchSettings:
         deadlines: seconds of each solve.
         jobs: solves at a time.
         workers: threads of a solve.
+        engine: a key of `gangplan.hybrid.bench.run.ENGINES`.
         memory: bytes that a process of a solve may take besides what is loaded before; None for no limit.
         cpu: processor seconds of the same.
         ledger: where better plans and bounds are noted; by default in the folder.
@@ -101,6 +102,7 @@ class BenchSettings:
     seeds: tuple[int, ...] = (0,)
     jobs: int = 1
     workers: int = 1
+    engine: str = "loky"
     memory: float | None = None
     cpu: float | None = None
     ledger: Path | None = None

@@ -5,10 +5,14 @@ from __future__ import annotations
 import csv
 import json
 import re
+from hashlib import sha256
 from pathlib import Path
 
+import jsonschema
+import pytest
+
 from gangplan.hybrid.bench.suite import make, suite
-from gangplan.instances import content_hash, dump, load
+from gangplan.instances import content_hash, dump, load, verify
 
 from .conftest import Cli
 
@@ -63,13 +67,49 @@ def test_a_held_out_set(cli: Cli, tmp_path: Path) -> None:
 
 
 def test_the_tables_of_a_paper(cli: Cli, tmp_path: Path) -> None:
-    """Each table is CSV too, cell by cell, and each picture SVG."""
+    """Each table is CSV and LaTeX too, cell by cell, and each picture a page of PDF."""
+    (tmp_path / "a_b.py").write_text("def a_b(run):\n    raise NotImplementedError\n")
     chosen = ("--objective", "stages", "--family", "ramp", "--methods", "chain,ideals", "--folder", tmp_path)
-    assert cli("bench", "run", *chosen).code == 0
+    assert cli("bench", "run", *chosen, "--plugin", f"{tmp_path / 'a_b.py'}:a_b").code == 0
     page = (tmp_path / "report.md").read_text()
     for table in sorted((tmp_path / "tables").glob("*.csv")):
-        assert all(f"| {' | '.join(cells)} |" in page for cells in csv.reader(table.read_text().splitlines()))
+        head, *lines = csv.reader(table.read_text().splitlines())
+        assert all(f"| {' | '.join(cells)} |" in page for cells in (head, *lines))
+        tex = table.with_suffix(".tex").read_text()
+        columns = r"lp{0.6\linewidth}" if table.stem == "environment" else f"l{'r' * (len(head) - 1)}"
+        small = r"{\scriptsize\setlength{\tabcolsep}{2pt}" * (len(head) > 8)
+        assert tex.startswith(rf"{small}\begin{{tabular}}{{{columns}}}") and r"\midrule" in tex
+        assert tex.count(r" \\") == len(lines) + 1 and not re.search(r"(?<!\\)[%_#]", tex)
+    gaps = (tmp_path / "tables" / "gaps.tex").read_text()
+    assert r"stages, a\_b & 0.5 & 2 & 100.00" in gaps and r"{over best\\known, \%}" in gaps
     assert {x.name for x in tmp_path.glob("*.svg")} == {"profiles.svg", "anytime.svg"}
+    assert all((tmp_path / f"{x}.pdf").read_bytes().startswith(b"%PDF-") for x in ("profiles", "anytime"))
+
+
+def test_export(cli: Cli, tmp_path: Path) -> None:
+    """The archive has problems, plans that the verifier scores as it says, and checksums of all, without gangplan."""
+    cli("bench", "export", tmp_path / "a", "--suite", "toy", "--objective", "stages", "--sample", "2")
+    known = {x["name"]: x for x in json.loads((tmp_path / "a" / "best_known.json").read_text())}
+    problems = sorted((tmp_path / "a" / "problems").iterdir())
+    assert [x.stem for x in problems] == sorted(known) and len(known) == 2
+    assert all(tmp_path / "a" / x["path"] in problems and "arguments" in x for x in known.values())
+    for path in problems:
+        plan = load(tmp_path / "a" / "plans" / path.name)
+        assert verify(load(path), plan).objective == pytest.approx(known[path.stem]["bounds"]["upper"])
+        jsonschema.validate(json.loads(path.read_text()), json.loads((tmp_path / "a/schema/stages.json").read_text()))
+    sums = dict(reversed(x.split("  ")) for x in (tmp_path / "a" / "SHA256SUMS").read_text().splitlines())
+    files = {x.relative_to(tmp_path / "a").as_posix(): x for x in (tmp_path / "a").rglob("*") if x.is_file()}
+    assert {name: sha256(x.read_bytes()).hexdigest() for name, x in files.items() if name != "SHA256SUMS"} == sums
+    assert (
+        "Apache License" in files["LICENSE"].read_text()
+        and "author = {The gangplan" in files["CITATION.bib"].read_text()
+    )
+    assert "an archive of 2 problems" in files["README"].read_text()
+    done = cli("bench", "run", "--suite", "toy", "--sample", "1", "--folder", files["README"])
+    assert done.code == 2 and "file exists" in done.err.lower() and "Traceback" not in done.err
+    for given, words in (("/dev/null", "not a directory"), (tmp_path / "b --suite online", "suite: 'online' has no")):
+        done = cli("bench", "export", *str(given).split())
+        assert done.code == 2 and words in done.err.lower() and len(done.err.strip().splitlines()) == 1
 
 
 def test_a_file_of_ones_own(cli: Cli, problem: Path, tmp_path: Path) -> None:

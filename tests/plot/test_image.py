@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+import zlib
+
 import numpy as np
 
-from gangplan.plot.image import figure_of
+from gangplan.plot.image import figure_of, pdf
 from gangplan.plot.scene import DPI, Axis, Boxes, Dots, Lines, Panel, Scene, Words
+from gangplan.plot.svg import draw
 
 
 def test_what_is_painted() -> None:
@@ -31,3 +35,18 @@ def test_what_is_painted() -> None:
     assert at(1.05, 0.95) == at(0.95, 1.05) == at(0.75, 0.1) == [255, 255, 255]
     word = image[round((scene.panels[0].top + 0.9) * DPI) :, round(1.6 * DPI) : round(2.4 * DPI)][: round(0.2 * DPI)]
     assert {(255, 255, 255), (0, 0, 0)} <= {tuple(v) for v in word.reshape(-1, 3).tolist()}
+
+
+def test_a_page_of_pdf() -> None:
+    """It is of the picture's size, the same each time, and has the box as lines and a fill, not as an image."""
+    axis = Axis(0, 1)
+    marks = [Boxes(np.array([[0.0, 0.0, 0.5, 1.0]]), ["#ff0000"])]
+    panel = Panel("x", axis, axis, marks, left=1.0, width=4.0, height=2.0, bare=True)
+    scene = Scene("t", "s", [[panel]], 6.0)
+    page = pdf(draw(scene))
+    box = [float(x) for x in re.findall(rb"/MediaBox \[ ([^\]]*)\]", page)[0].split()]
+    assert np.allclose(box, [0, 0, 6.0 * 72, scene.height * 72], atol=1) and page == pdf(draw(scene))
+    streams = [zlib.decompress(x) for x in re.findall(rb"stream\r?\n(.*?)\r?\nendstream", page, re.DOTALL)]
+    (red,) = [x for x in streams if b"1 0 0 rg" in x]
+    (bottom,) = re.findall(rb"\n72 ([\d.]+) l\n", red)
+    assert abs(float(bottom) - 72 * (scene.height - scene.panels[0].top - 2.0)) < 0.1

@@ -62,6 +62,8 @@ def test_kill_9_loses_and_repeats_nothing(tmp_path: Path) -> None:
     rows = read_rows(tmp_path)
     assert rows[: len(before)] == before
     assert sorted((row.instance, row.method) for row in rows) == sorted(whole)
+    parquet = pytest.importorskip("pyarrow.parquet")
+    assert parquet.read_table(tmp_path / "rows.parquet").num_rows == len(whole)
 
 
 def test_what_fails_costs_its_own_row(tmp_path: Path) -> None:
@@ -163,6 +165,7 @@ def test_the_ledger_has_verified_values(tmp_path: Path) -> None:
         ({"methods": ("fastest",)}, "methods: there is no 'fastest'; see"),
         ({"plugins": ("nothing",)}, "plugin: 'nothing' is no FILE.py:FUNCTION and no executable, nor one .*metis"),
         ({"plugins": ("nowhere.py:f",)}, "plugin: there is no file"),
+        ({"engine": "spark"}, "engine: 'spark' is not one of loky, ray, dask"),
     ],
 )
 def test_bad_settings(tmp_path: Path, settings: dict[str, object], words: str) -> None:
@@ -197,8 +200,8 @@ def test_peers_of_a_run(tmp_path: Path) -> None:
     assert "(elsewhere-profiles.svg)" in page.read_text() and (tmp_path / "elsewhere-profiles.svg").exists()
 
 
-def test_without_joblib(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The extra that brings several solves at a time is named."""
-    monkeypatch.setitem(sys.modules, "joblib", None)
-    with pytest.raises(InstanceError, match=r"pip install \"\.\[bench\]\""):
-        run(suite("toy")[:1], BenchSettings(tmp_path, jobs=2))
+def test_an_engine_that_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The extra that brings it is named."""
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(InstanceError, match=r"pip install \"\.\[ray\]\""):
+        run(suite("toy")[:1], BenchSettings(tmp_path, engine="ray"))
