@@ -11,6 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from gangplan.instances.readers.measured import Pairs, read_measured
+from gangplan.learned.training.interference.judge import LEVELS, hold_out, judge
+from gangplan.learned.training.interference.measured import pair_samples
 from gangplan.learned.training.interference.models import MODELS, fit
 from gangplan.learned.training.interference.samples import Samples
 from gangplan.simulator.metrics import interval
@@ -20,8 +22,6 @@ from gangplan.systems.interference.samples import Log, log, log_samples
 
 from .found import Found, table
 from .rows import Task
-from .speed_judge import LEVELS, hold_out, judge, pair_samples
-from .speed_rivals import RIVALS
 from .study import Options, Study
 
 PAIRS = {"k80": "Gavel, K80", "p100": "Gavel, P100", "v100": "Gavel, V100", "shared_thp_ratio": "DeepShare"}
@@ -75,7 +75,7 @@ def _pairs(name: str, data: Path) -> Samples:
 def tasks(options: Options) -> Iterator[Task]:
     """Yield what there is to run; of DeepShare, which is small, four times the seeds, but for networks."""
     logs = tuple(f"cluster {size}" for size in SIZES)
-    for case, model in product(options.chosen((*PAIRS, *logs)), options.policies or (*RIVALS, *MODELS)):
+    for case, model in product(options.chosen((*PAIRS, *logs)), options.policies or MODELS):
         many = 4 if case == "shared_thp_ratio" and model not in NETWORKS else 1
         yield from (Task(case, model, seed) for seed in range(many * (options.seeds or SEEDS)))
 
@@ -88,7 +88,7 @@ def measure(task: Task, options: Options) -> Mapping[str, float]:
     """
     start = time.process_time()
     fitted, held = cell(task.case, task.seed, options.data)
-    score = judge(fit(fitted, task.seed, model=RIVALS.get(task.policy, task.policy)), fitted, held)
+    score = judge(fit(fitted, task.seed, model=task.policy), fitted, held)
     spent = time.process_time() - start
     values = (score.held_out, score.mape, score.median, score.rank, *score.within, spent)
     return dict(zip(STUDY.figures, values, strict=True))

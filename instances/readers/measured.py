@@ -3,7 +3,7 @@
 Formats, as published: Gavel's ``simulation_throughputs.json`` (Narayanan et al., OSDI 2020), DeepShare's
 ``shared_thp_ratio.csv`` and Pollux's ``*-placements.csv`` (Qiao et al., OSDI 2021). Tables that papers print, like that
 of Harmony (Bao et al., INFOCOM 2019), as CSV: ``model, apart, mixed, together`` in samples/s (see `Servers`),
-``compute`` in seconds, ``gradient`` in bytes, ``batch`` in samples.
+``compute`` in seconds, ``gradient`` in bytes, ``batch`` in samples. Tables of jobs alone and together: see `together`.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from ..arrays import FloatArray, IntArray, require
 from ..errors import ENTRIES, InstanceError, in_file
 from ..intake import as_float, csv_rows, parse_json, read_text
 from .gavel import throughput_tables
+from .together import Together, looks_like_together, read_together
 from .trace_rows import Content, Format, TraceRow, table
 
 _number = partial(as_float, positive=True)
@@ -87,7 +88,7 @@ class Servers:
     seconds: FloatArray
 
 
-def read_measured(path: str | PathLike[str]) -> list[Pairs | MeasuredSteps | Servers]:
+def read_measured(path: str | PathLike[str]) -> list[Pairs | MeasuredSteps | Servers | Together]:
     """Read a file of one of the formats; Gavel's has pairs of each GPU type."""
     text, name = read_text(path), Path(path).stem
     with in_file(path):
@@ -98,6 +99,8 @@ def read_measured(path: str | PathLike[str]) -> list[Pairs | MeasuredSteps | Ser
             return [_pollux(table(text), name.removesuffix("-placements"))]
         if header == _SERVERS:
             return [_servers(table(text), name)]
+        if looks_like_together(header):
+            return [read_together(text, name)]
         rows = [row for _, row in csv_rows(text)]
         if header[:1] == ("",) and len(header) == len(rows) > 1:
             return [_matrix(rows, name)]

@@ -68,7 +68,7 @@ def reward_model(settings: HarmonySettings, seed: int) -> SpeedPredictor | None:
 def fitted(name: str, case: InterferenceCase, made: Log, samples: int, seed: int) -> SpeedPredictor:
     """Return a model of `MODELS`, fitted to the first samples of a log of the case's cluster."""
     known = log_samples(case, made).first(samples)
-    members = tuple(MODELS[name](known, seed + i) for i in range(MEMBERS))
+    members = tuple(MODELS[name][0](known, seed + i) for i in range(MEMBERS))
     return SpeedPredictor(known.setting, members, floor=0.0, share=1.0)
 
 

@@ -20,7 +20,8 @@ import numpy as np
 
 from gangplan.instances.arrays import FloatArray, require_number
 from gangplan.instances.placement import Fleet
-from gangplan.learned.training.interference.samples import KnownSetting, Samples, type_features
+from gangplan.learned.training.interference.measured import type_features
+from gangplan.learned.training.interference.samples import KnownSetting, Samples
 from gangplan.simulator.snapshots import Snapshots
 
 from .baselines import Places

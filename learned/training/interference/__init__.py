@@ -1,1 +1,1 @@
-"""Models of how fast jobs run beside one another, see `models.fit`: docs/speeds.md."""
+"""Models of how fast jobs run beside one another (`models.fit`) and their judge (`judge.judge`): docs/speeds.md."""

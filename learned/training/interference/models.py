@@ -9,22 +9,27 @@ deviation among members and a, b from 0 on of least continuous ranked probabilit
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib.util import find_spec
 from math import erf
 
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray, require_choice
-from gangplan.instances.errors import InstanceError
+from gangplan.instances.errors import InstanceError, extra
 from gangplan.instances.lazy import Later
 from gangplan.simulator.snapshots import Snapshots
 
-from .samples import Fit, KnownSetting, Point, Samples
+from .samples import KnownSetting, Samples
+from .simple import Fit, Point, boosted_trees, mean_ratio, ridge
 
-MODELS: dict[str, Fit] = {
-    "sequence": Later(f"{__package__}.sequence:sequence_to_sequence"),
-    "pressure": Later(f"{__package__}.pressure:pressure"),
+MODELS: dict[str, tuple[Fit, tuple[str, ...]]] = {
+    "mean ratio": (mean_ratio, ()),
+    "ridge": (ridge, ()),
+    "trees": (boosted_trees, ("sklearn",)),
+    "sequence": (Later(f"{__package__}.sequence:sequence_to_sequence"), ("torch",)),
+    "pressure": (Later(f"{__package__}.pressure:pressure"), ("torch",)),
 }
-"""What fits each; `pressure` is ours, `sequence` Harmony's."""
+"""What fits each, and the packages that it needs; `pressure` is ours, `sequence` Harmony's."""
 _FOLDS = 4
 _LEAST = 20
 
@@ -55,17 +60,24 @@ class SpeedPredictor:
         return np.asarray(np.exp(self.predict(now)[0]) * self.setting.unit[now.kind] * now.total(now.workers))
 
 
-def fit(samples: Samples, seed: int = 0, *, model: str | Fit = "pressure") -> SpeedPredictor:
+def available() -> list[str]:
+    """Return the models whose packages are installed."""
+    return [name for name, (_, needs) in MODELS.items() if all(map(find_spec, needs))]
+
+
+def fit(samples: Samples, seed: int = 0, *, model: str = "pressure") -> SpeedPredictor:
     """Fit a model of speeds to a log: an ensemble, each member without a quarter of the combinations.
 
     Args:
         samples: the log, with at least 20 known speeds, of two combinations or more.
         seed: of what members of the ensemble do not see, and of their weights.
-        model: one of `MODELS`, or another.
+        model: one of `MODELS`.
     """
-    if isinstance(model, str):
-        require_choice(model, "model", MODELS)
-        model = MODELS[model]
+    require_choice(model, "model", MODELS)
+    make, needs = MODELS[model]
+    missing = [name for name in needs if find_spec(name) is None]
+    if missing:
+        raise InstanceError("model", f"{model!r} needs {', '.join(missing)}; {extra('learn')}")
     known, each = samples.known, samples.combination()
     combinations = np.unique(each[each >= 0])
     if known.sum() < _LEAST or len(combinations) < 2:
@@ -82,7 +94,7 @@ def fit(samples: Samples, seed: int = 0, *, model: str | Fit = "pressure") -> Sp
             out |= (alone == k) & ~samples.touching(combinations)
             if not (known & ~out).any():
                 continue
-            members.append(model(samples.only(known & ~out), int(rng.integers(2**31))))
+            members.append(make(samples.only(known & ~out), int(rng.integers(2**31))))
             half[out] = members[-1](samples)[out]
     mean, spread = unseen.mean(axis=0), np.abs(unseen[0] - unseen[1]) / np.sqrt(2)
     ok = known & np.isfinite(mean)

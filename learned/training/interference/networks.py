@@ -13,7 +13,8 @@ from torch.nn.functional import huber_loss
 from gangplan.instances.arrays import FloatArray
 from gangplan.solvers.processes import one_thread
 
-from .samples import Point, Samples, rows_of
+from .samples import Samples, rows_of
+from .simple import Point
 
 _DELTA = 0.1
 """Errors of the logarithm from which on they count by their size, not its square: logs have outliers."""

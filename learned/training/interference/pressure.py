@@ -22,7 +22,8 @@ from torch import Tensor, nn
 from torch.nn.functional import softplus
 
 from .networks import RowBatch, train
-from .samples import AMOUNTS, KnownSetting, Point, Samples
+from .samples import AMOUNTS, KnownSetting, Samples
+from .simple import Point
 
 _WORKERS, _SERVERS = (AMOUNTS.index(x) for x in ("workers", "servers"))
 STEPS = 300

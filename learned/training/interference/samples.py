@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -106,12 +105,6 @@ class Samples:
         return found
 
 
-Point = Callable[[Samples], FloatArray]
-"""What predicts the logarithm of the speed of each job, (n,); it looks at no speed of what it is asked."""
-Fit = Callable[[Samples, int], Point]
-"""From samples and a seed to what predicts."""
-
-
 class JobRows(NamedTuple):
     """What each job has at each of its places, m rows; places are servers and links of one snapshot.
 
@@ -126,6 +119,12 @@ class JobRows(NamedTuple):
     site: Long
     link: BoolArray
     amount: FloatArray
+
+    def others(self, values: FloatArray) -> FloatArray:
+        """Return for each row the sum of `values`, (m, ...), over the rows of other jobs at its place."""
+        total = np.zeros((int(self.place.max(initial=-1)) + 1, *values.shape[1:]))
+        np.add.at(total, self.place, values)
+        return np.asarray(total[self.place] - values)
 
 
 def rows_of(now: Snapshots, setting: KnownSetting) -> JobRows:
@@ -149,17 +148,3 @@ def rows_of(now: Snapshots, setting: KnownSetting) -> JobRows:
     owner, site = np.concatenate(jobs), np.concatenate(where)
     place = np.unique(now.of[owner] * sites + site, return_inverse=True)[1]
     return JobRows(owner, place, site, site >= m, np.concatenate(amounts))
-
-
-def type_features(words: Sequence[str], numbers: Sequence[Sequence[float]]) -> FloatArray:
-    """Return a column for each word, one for the logarithm of each number, and their products, float64 (T, F).
-
-    Types of one word are alike, the more so the closer their numbers are. Logarithms are centred within a word.
-    """
-    known = {word: i for i, word in enumerate(dict.fromkeys(words))}
-    one = np.eye(len(known))[[known[word] for word in words]]
-    logs = np.zeros((len(words), max((len(x) for x in numbers), default=0)))
-    for i, values in enumerate(numbers):
-        logs[i, : len(values)] = np.log(np.maximum(values, 1e-12))
-    logs -= one @ ((one.T @ logs) / one.sum(axis=0)[:, None])
-    return np.concatenate([one, logs, (one[:, :, None] * logs[:, None]).reshape(len(words), -1)], axis=1)

@@ -14,7 +14,8 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from .networks import RowBatch, train
-from .samples import AMOUNTS, KnownSetting, Point, Samples
+from .samples import AMOUNTS, KnownSetting, Samples
+from .simple import Point
 
 _WIDTH, _HEADS = 64, 4
 _STEPS, _RATE = 400, 8e-3

@@ -139,7 +139,7 @@ def test_recipe(tmp_path: Path) -> None:
     """A configuration trains to weights that load, place as before, are judged beside the rules, and can be resumed."""
     text = 'policy = "harmony"\nimitation_updates = 2\nlabels = 64\nrl_updates = 2\njobs = 5\nlanes = 2\nwidth = 16\n'
     own = tmp_path / "own.toml"
-    own.write_text(f'{text}validation_seeds = 1\nreward_model = "pressure"\nsamples = 200\nform = "tuned"\n')
+    own.write_text(f'{text}validation_seeds = 1\nreward_model = "mean ratio"\nsamples = 200\nform = "tuned"\n')
     done = train_policy(own, tmp_path / "run", resume=True)
     assert [x.name for x in done.reports] == ["imitation", "rl"] and done.weights is not None
     again = train_policy(own, tmp_path / "run", resume=True)

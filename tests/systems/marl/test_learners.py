@@ -16,7 +16,7 @@ from gangplan.systems.marl.recipe import MarlSettings
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 TINY: dict[str, Any] = {
-    "cases": ("leaf-spine",), "servers": 16, "jobs": 15, "width": 8, "reward_model": "pressure", "samples": 100,
+    "cases": ("leaf-spine",), "servers": 16, "jobs": 15, "width": 8, "reward_model": "mean ratio", "samples": 100,
     "labels": 6, "minibatch": 8, "imitation_rate": 1e-2, "imitation_updates": 40, "lanes": 2, "warm": 1, "passes": 1,
     "validation_seeds": 1,
 }  # fmt: skip

@@ -22,7 +22,7 @@ def test_stages() -> None:
 
 def test_recipe(tmp_path: Path) -> None:
     """A configuration trains to weights that load, are judged beside the rules, and can be resumed."""
-    text = 'policy = "marl"\ncases = ["leaf-spine"]\nservers = 16\njobs = 10\nwidth = 8\nreward_model = "pressure"\n'
+    text = 'policy = "marl"\ncases = ["leaf-spine"]\nservers = 16\njobs = 10\nwidth = 8\nreward_model = "mean ratio"\n'
     text += "samples = 100\nrounds = 1\nimitation_updates = 2\nlabels = 3\nminibatch = 4\nrl_updates = 2\n"
     own = tmp_path / "own.toml"
     own.write_text(f"{text}lanes = 1\nwarm = 0\nvalidation_seeds = 1\nvalidate_every = 1\n")

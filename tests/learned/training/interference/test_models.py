@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from benchmarks.speed_judge import hold_out, judge, pair_samples
-from benchmarks.speed_rivals import RIVALS
 from gangplan.instances import InstanceError
 from gangplan.instances.readers.measured import Pairs
-from gangplan.learned.training.interference.models import MODELS, fit
+from gangplan.learned.training.interference.judge import hold_out, judge
+from gangplan.learned.training.interference.measured import pair_samples
+from gangplan.learned.training.interference.models import MODELS, available, fit
 from gangplan.learned.training.interference.samples import Samples
 
 pytest.importorskip("torch")
@@ -28,16 +28,17 @@ def pairs(n: int = 12, noise: float = 0.0) -> Pairs:
 
 def mape(name: str, fitted: Samples, held_out: Samples) -> float:
     """Return the mean error of one member of the ensemble on what was held out."""
-    point = (RIVALS | MODELS)[name](fitted, 0)
+    point = MODELS[name][0](fitted, 0)
     known = held_out.known
     return float(np.abs(np.exp(point(held_out.only(~known))) / held_out.speed - 1)[known].mean())
 
 
 def test_every_model_learns_from_a_log(samples: Samples) -> None:
     """On combinations never seen in a small log, most models beat the mean ratio, ours all others."""
+    assert available() == list(MODELS)
     fitted, held_out = hold_out(samples, 0)
     some = fitted.first(600)
-    error = {name: mape(name, some, held_out) for name in (*RIVALS, *MODELS)}
+    error = {name: mape(name, some, held_out) for name in MODELS}
     ours, mean = error.pop("pressure"), error["mean ratio"]
     assert ours < min(0.18, *error.values())
     assert error["trees"] < mean, error
@@ -56,7 +57,7 @@ def test_held_out_is_not_seen(name: str) -> None:
     samples = pair_samples(pairs())
     fitted, held_out = hold_out(samples, 0)
     other = replace(samples, speed=np.where(held_out.known, 1e-3, samples.speed))
-    first, second = ((RIVALS | MODELS)[name](hold_out(x, 0)[0], 3)(samples) for x in (samples, other))
+    first, second = (MODELS[name][0](hold_out(x, 0)[0], 3)(samples) for x in (samples, other))
     assert (first == second).all()
     assert not (fitted.known & held_out.known).any()
 
@@ -66,14 +67,14 @@ def test_intervals_hold_what_they_say() -> None:
     scores = []
     for seed in range(3):
         fitted, held_out = hold_out(pair_samples(pairs(24, noise=0.05)), seed)
-        scores.append(judge(fit(fitted, seed, model=RIVALS["ridge"]), fitted, held_out).within)
+        scores.append(judge(fit(fitted, seed, model="ridge"), fitted, held_out).within)
     half, most, nearly = np.mean(scores, axis=0)
     assert 0.4 < half < 0.62 and 0.7 < most < 0.9 and 0.88 < nearly <= 1.0
 
 
 def test_a_model_stands_in_for_the_truth(samples: Samples) -> None:
     """Speeds are in the unit of the log, and one seed gives one model."""
-    model, again = (fit(samples.first(200), 5, model=RIVALS["ridge"]) for _ in range(2))
+    model, again = (fit(samples.first(200), 5, model="ridge") for _ in range(2))
     mean, deviation = model.predict(samples.now)
     assert (deviation > 0).all() and (mean == again.predict(samples.now)[0]).all()
     back = Samples.measured(samples.setting, samples.now, model.speeds(samples.now))

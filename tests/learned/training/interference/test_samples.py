@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from benchmarks.learned_speeds import slower_link
-from benchmarks.speed_rivals import others
 from gangplan.instances import InstanceError
 from gangplan.learned.training.interference.samples import KnownSetting, Samples, rows_of
 from gangplan.simulator.snapshots import Snapshots
@@ -31,7 +30,7 @@ def test_rows() -> None:
     assert rows.site.tolist() == [0, 1, 0, 0, 2, 3, 4, 5]
     assert rows.amount[:4].tolist() == [[2, 0, 0, 0], [1, 2, 0, 0], [1, 0, 0, 0], [1, 0, 0, 0]]
     assert (rows.amount[4:] == [0, 0, 1, 1]).all() and rows.link.tolist() == [False] * 4 + [True] * 4
-    assert others(rows, rows.amount[:, 0]).tolist() == [1, 0, 2, 0, 0, 0, 0, 0]
+    assert rows.others(rows.amount[:, 0]).tolist() == [1, 0, 2, 0, 0, 0, 0, 0]
 
 
 def test_ring() -> None:

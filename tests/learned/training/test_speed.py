@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scipy.optimize import nnls
 
-from benchmarks.cost_model import Fit, fit_duty, fit_pairs, fit_servers, fit_steps, fits, least_costs, low_rank, shown
 from gangplan.instances import InstanceError
 from gangplan.instances.readers.measured import MeasuredSteps, Pairs, Servers, read_measured
+from gangplan.learned.training.speed import Fit, fit_duty, fit_pairs, fit_servers, fit_steps, least_costs, low_rank
 
 
 def pairs(rank: int, seed: int = 0, n: int = 14) -> Pairs:
@@ -62,13 +62,6 @@ def test_steps_are_found() -> None:
         fit.model: fit.p90 for fit in fit_steps(MeasuredSteps("made", placement, nodes, workers, most, batch, seconds))
     }
     assert errors["ring"] < 1e-9 < errors["hierarchical"] < errors["compute alone"]
-
-
-def test_fits_of_a_file(data: Path) -> None:
-    """Every fit of a file has a line."""
-    found = fits(str(data / "pollux" / "bert-placements.csv"))
-    assert [(x.data, x.model) for x in found] == [("bert", x) for x in ("compute alone", "ring", "hierarchical")]
-    assert all(f"{x.median:.1%}" in shown(found) for x in found)
 
 
 def test_duties_are_found() -> None:

@@ -1,7 +1,4 @@
-"""Fit the cost model of placements to measured speeds, with the error on what was held out.
-
-``python -m benchmarks.cost_model FILE...`` prints the errors of each fit: of Gavel's throughputs, DeepShare's ratios,
-Pollux' placements, or a CSV as `read_measured` has it.
+"""The parameters of the placement cost model, from measurements, with the error on what was held out.
 
 Beside another job a job keeps 1 / (1 + P[a, b]) of its throughput, P = U V' with U, V >= 0 of few columns: how much a
 suffers from each kind of pressure times how much b exerts (the form of ESP, Mishra et al., HPDC 2017, without its pair
@@ -10,8 +7,6 @@ terms). Where only links are shared, P is how much of its time a is on links tim
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import product
 
@@ -19,9 +14,7 @@ import numpy as np
 
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import BoolArray, FloatArray, IntArray
-from gangplan.instances.readers.measured import MeasuredSteps, Pairs, Servers, read_measured
-
-from .found import table
+from gangplan.instances.readers.measured import MeasuredSteps, Pairs, Servers
 
 _ROUNDS = 2000
 _DAMPING = 1e-3
@@ -200,24 +193,3 @@ def fit_steps(steps: MeasuredSteps, seed: int = 0) -> list[Fit]:
 
 def _ring(members: IntArray) -> FloatArray:
     return np.asarray(2.0 * (members - 1) / members)
-
-
-def fits(path: str, seed: int = 0) -> list[Fit]:
-    """Return all fits to a file of measured speeds."""
-    found: list[Fit] = []
-    for data in read_measured(path):
-        if isinstance(data, Pairs):
-            found += fit_pairs(data, seed=seed) + (fit_duty(data, seed=seed) if data.links else [])
-        else:
-            found += fit_servers(data) if isinstance(data, Servers) else fit_steps(data, seed=seed)
-    return found
-
-
-def shown(found: Iterable[Fit]) -> str:
-    """Return a table of fits."""
-    lines = [(x.data, x.model, f"{x.parameters}", f"{x.held_out}", f"{x.median:.1%}", f"{x.p90:.1%}") for x in found]
-    return table(("data", "model", "parameters", "held out", "median error", "p90 error"), lines)
-
-
-if __name__ == "__main__":
-    print(shown(fit for path in sys.argv[1:] for fit in fits(path)))

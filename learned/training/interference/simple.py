@@ -5,11 +5,14 @@ Each takes samples and a seed and returns what predicts the logarithm of the spe
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from gangplan.instances.arrays import BoolArray, FloatArray, offsets, ranges
-from gangplan.learned.training.interference.samples import Fit, JobRows, Point, Samples, rows_of
 from gangplan.simulator.snapshots import Long
+
+from .samples import JobRows, Samples, rows_of
 
 
 def columns(samples: Samples, *, crossed: bool = False) -> FloatArray:
@@ -28,8 +31,8 @@ def columns(samples: Samples, *, crossed: bool = False) -> FloatArray:
     one = np.eye(len(features))[samples.now.kind]
     by_type = np.zeros((len(kind), len(features), rows.amount.shape[1]))
     by_type[np.arange(len(kind)), kind] = rows.amount
-    beside = others(rows, by_type).reshape(len(kind), -1)
-    parts = [one, features[samples.now.kind], per_job(rows, n, others(rows, features[kind]), ~rows.link, np.maximum)]
+    beside = rows.others(by_type).reshape(len(kind), -1)
+    parts = [one, features[samples.now.kind], per_job(rows, n, rows.others(features[kind]), ~rows.link, np.maximum)]
     own = [per_job(rows, n, rows.amount, ~rows.link, np.maximum), per_job(rows, n, rows.amount, rows.link, np.maximum)]
     own.append(per_job(rows, n, np.concatenate([rows.amount, rows.amount > 0], axis=1), rows.job >= 0, np.add))
     mine = np.concatenate(own, axis=1)
@@ -40,19 +43,16 @@ def columns(samples: Samples, *, crossed: bool = False) -> FloatArray:
     return np.concatenate(parts, axis=1)
 
 
-def others(rows: JobRows, values: FloatArray) -> FloatArray:
-    """Return for each row the sum of `values`, (m, ...), over the rows of other jobs at its place."""
-    total = np.zeros((int(rows.place.max(initial=-1)) + 1, *values.shape[1:]))
-    np.add.at(total, rows.place, values)
-    return np.asarray(total[rows.place] - values)
-
-
 def per_job(rows: JobRows, jobs: int, values: FloatArray, chosen: BoolArray, over: np.ufunc) -> FloatArray:
     """Return the sum or the maximum of `values`, (m, ...), over the chosen rows of each job, from 0 on, (n, ...)."""
     found = np.zeros((jobs, *values.shape[1:]))
     over.at(found, rows.job[chosen], values[chosen])
     return found
 
+
+Point = Callable[[Samples], FloatArray]
+"""What predicts the logarithm of the speed of each job; it looks at no speed of what it is asked."""
+Fit = Callable[[Samples, int], Point]
 
 _SHRINK = 1.0
 """Samples that a mean of a few is drawn to the more general one by."""
@@ -140,6 +140,3 @@ def _beside(samples: Samples) -> tuple[Long, Long]:
     mine, other = job[first], job[second]
     pairs = np.unique(np.stack([mine, other], axis=1)[mine != other], axis=0).reshape(-1, 2)
     return samples.now.kind[pairs[:, 0]] * t + samples.now.kind[pairs[:, 1]], pairs[:, 0]
-
-
-RIVALS: dict[str, Fit] = {"mean ratio": mean_ratio, "ridge": ridge, "trees": boosted_trees}

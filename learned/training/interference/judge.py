@@ -1,19 +1,16 @@
-"""How well a model of speed predicts combinations of jobs that it has never seen, and measured pairs to try it on."""
+"""How well a model predicts combinations of jobs that it has never seen."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import FloatArray
-from gangplan.instances.readers.measured import Pairs
-from gangplan.learned.training.interference.models import SpeedPredictor
-from gangplan.learned.training.interference.samples import KnownSetting, Samples, type_features
-from gangplan.simulator.snapshots import Snapshots
+
+from .models import SpeedPredictor
+from .samples import Samples
 
 SHARE = 0.2
 """Of the combinations, that is held out."""
@@ -79,27 +76,3 @@ def _ranks(values: FloatArray) -> FloatArray:
     """Return the rank of each value, equal ones the mean of theirs."""
     _, which, count = np.unique(values, return_inverse=True, return_counts=True)
     return (np.cumsum(count) - (count - 1) / 2)[which]
-
-
-def pair_samples(pairs: Pairs) -> Samples:
-    """Return each measured pair as two jobs at one place; what a type keeps beside its like is there once."""
-    known = np.isfinite(pairs.kept)
-    first, second = np.nonzero(np.triu(known | known.T))
-    speed = np.stack([pairs.kept[first, second], pairs.kept[second, first]], axis=1)
-    speed[first == second, 1] = np.nan
-    kind, n, features = np.stack([first, second], axis=1).ravel(), 2 * len(first), named_features(pairs.jobs)
-    setting = KnownSetting(features, np.ones(len(features)), np.zeros((1, 1), dtype=np.int64))
-    one, none = np.ones(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
-    now = Snapshots(np.arange(0, n + 1, 2), kind.astype(np.int64), np.arange(n + 1), none, one, none)
-    return Samples(setting, now, speed.ravel())
-
-
-def named_features(names: Sequence[str]) -> FloatArray:
-    """Return the features of types by what they are called, see `type_features`.
-
-    ``ResNet-18 (batch size 16)`` is a ResNet-18 of 16, ``MoE,8,2`` a MoE of 8 and 2.
-    """
-    parts = [re.fullmatch(r"(.*?)\s*[(,]\D*([\d.,]+)\)?", name) for name in names]
-    words = [name if part is None else part[1] for name, part in zip(names, parts, strict=True)]
-    numbers = [[] if part is None else [float(x) for x in part[2].split(",")] for part in parts]
-    return type_features(words, numbers)

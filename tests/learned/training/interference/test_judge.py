@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from benchmarks.speed_judge import judge, named_features, pair_samples
 from gangplan.instances.readers.measured import Pairs
+from gangplan.learned.training.interference.judge import judge
+from gangplan.learned.training.interference.measured import pair_samples
 from gangplan.learned.training.interference.models import SpeedPredictor
-from gangplan.learned.training.interference.samples import Samples, type_features
+from gangplan.learned.training.interference.samples import Samples
 
 
 def test_score() -> None:
@@ -41,11 +42,3 @@ def test_ranks() -> None:
         model = SpeedPredictor(samples.setting, (follow(sign), follow(sign)), 0.1, 0.0)
         known = Samples(samples.setting, samples.now, samples.speed)
         assert judge(model, known, known).rank == pytest.approx(sign)
-
-
-def test_features() -> None:
-    """Types of one name have its column, and logarithms that are centred within it."""
-    found = named_features(["A (batch size 2)", "A (batch size 8)", "B3"])
-    half = np.log(2)
-    assert np.allclose(found, [[1, 0, -half, -half, 0], [1, 0, half, half, 0], [0, 1, 0, 0, 0]])
-    assert np.allclose(type_features(["A", "A", "B3"], [[2], [8], []])[:2], found[:2])
