@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from gangplan.plot.scene import Axis, Dots, Heat, Key, Lines, Panel, Scene, Word
 from gangplan.simulator.metrics import interval
 from gangplan.systems.interference.agents import Team
 from gangplan.systems.interference.baselines import CONSOLIDATE, alone, run
+from gangplan.systems.interference.bidders import Bids, Here, Local, Message
 from gangplan.systems.interference.case import InterferenceCase
 from gangplan.systems.interference.cases import CENTRES, VALIDATION
 from gangplan.systems.interference.environment import Environment
@@ -38,20 +38,26 @@ HOURS = 1 / 3
 """Of which prices are averaged."""
 
 
-class Noted(Market):
-    """A market whose first bids of each interval are noted: a row (seconds, agent, bid over seconds the job takes)."""
+class Noted(Here):
+    """Bidders whose first bids of each interval are noted: a row (seconds, agent, bid over seconds the job takes)."""
 
-    def __init__(self, case: InterferenceCase) -> None:
-        super().__init__(case, lambda part: Greedy(alone(part.truth), consolidate=CONSOLIDATE))
-        self.bids, self._heard = list[tuple[float, int, float]](), set[tuple[float, int]]()
+    def __init__(self, cases: Sequence[InterferenceCase], local: Local) -> None:
+        super().__init__(cases, local)
+        self.bids: list[tuple[float, int, float]] = []
+        self._parts_seen: Mapping[int, Environment] = {}
 
-    def hear(self, k: int, part: Environment, jobs: Iterable[int], bids: Any) -> None:
+    def begin(self, parts: Mapping[int, Environment]) -> None:
+        """Note the parts too."""
+        self._parts_seen = parts
+        super().begin(parts)
+
+    def ask(self, asks: Mapping[int, Message]) -> dict[int, Bids]:
         """Note what is bid before any award."""
-        super().hear(k, part, jobs, bids)
-        if (part.now, k) not in self._heard:
-            self._heard.add((part.now, k))
-            own = [(job, bids[job][k][1]) for job in jobs if k in bids[job]]
-            self.bids += [(part.now, k, more / float(part.profiled[job])) for job, more in own]
+        found = super().ask(asks)
+        for k, bids in found.items() if all(x.award is None for x in asks.values()) else ():
+            part = self._parts_seen[k]
+            self.bids += [(part.now, k, more / float(part.profiled[job])) for job, (_, more) in bids.items()]
+        return found
 
 
 def passed(team: Team) -> FloatArray:
@@ -62,9 +68,10 @@ def passed(team: Team) -> FloatArray:
     return count
 
 
-def prices(market: Noted) -> FloatArray:
+def prices(market: Market) -> FloatArray:
     """Return the mean bid of each agent (rows) in stretches of `HOURS` (columns), NaN where it bid for nothing."""
-    at, agent, price = (np.array(x) for x in zip(*market.bids, strict=True))
+    assert isinstance(market.bidders, Noted)
+    at, agent, price = (np.array(x) for x in zip(*market.bidders.bids, strict=True))
     column = (at // (3600 * HOURS)).astype(int)
     total, count = np.zeros((2, len(market.servers), column.max() + 1))
     np.add.at(total, (agent, column), price)
@@ -75,16 +82,22 @@ def prices(market: Noted) -> FloatArray:
 def draw(results: Found, picture: Path = PICTURE) -> None:
     """Write the picture."""
     case = CENTRES["leaf-spine"](VALIDATION)
-    team, market = make_policy("agents-lif")(case), Noted(case)
-    assert isinstance(team, Team)
-    teams = {"agents-lif": team, "market": market}
-    for each in teams.values():
-        run(case, each)
-    top = [_hands(name, passed(x), 0.9 + 5.9 * i) for i, (name, x) in enumerate(teams.items())]
+    teams = {"agents-lif": make_policy("agents-lif")(case), "market": Market(case, _bidder, bidders=Noted)}
+    for team in teams.values():
+        run(case, team)
+    found = {name: team for name, team in teams.items() if isinstance(team, Team)}
+    counts = {name: passed(team) for name, team in found.items()}
+    top = [_hands(name, x, 0.9 + 5.9 * i) for i, (name, x) in enumerate(counts.items())]
+    market = found["market"]
+    assert isinstance(market, Market)
     rows = [top, [_prices(prices(market))], [_times(results)]]
     words = "400 jobs on leaf-spine, 8 agents with a rack of 32 GPUs each; below test seeds 0 to 4 on three networks"
     Scene("Many schedulers: jobs handed on, prices of racks, mean JCT", words, rows).save(picture)
     print(f"{picture} drawn")
+
+
+def _bidder(case: InterferenceCase) -> Greedy:
+    return Greedy(alone(case.truth), consolidate=CONSOLIDATE)
 
 
 def _hands(name: str, count: FloatArray, left: float) -> Panel:

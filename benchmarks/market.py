@@ -15,11 +15,12 @@ from typing import Any
 import numpy as np
 
 from gangplan.systems.interference.baselines import CONSOLIDATE, alone
+from gangplan.systems.interference.bidders import Local
 from gangplan.systems.interference.case import InterferenceCase, moved
 from gangplan.systems.interference.cases import VALIDATION, poisson
 from gangplan.systems.interference.environment import Environment
 from gangplan.systems.interference.greedy import Greedy, Rows
-from gangplan.systems.interference.market import Local, Market
+from gangplan.systems.interference.market import Market
 
 from .found import Found, table
 from .rows import Task

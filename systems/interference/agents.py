@@ -31,11 +31,16 @@ class AgentTraffic:
     Attributes:
         messages, size: how many, and bytes of all.
         passed: rows (seconds, job, from, to) of jobs that changed hands.
+        rounds, seconds: how often a market asked its agents, and the time until all had answered or were late.
+        wire: bytes that really went to and from agents that are elsewhere.
     """
 
     messages: int
     size: int
     passed: list[tuple[float, int, int, int]]
+    rounds: int = 0
+    seconds: float = 0.0
+    wire: int = 0
 
     def count(self, messages: int, size: int) -> None:
         """Add messages of one size."""
@@ -51,6 +56,8 @@ class Team:
         forward: to whom: ``nowhere``, at ``random``, or to the ``emptiest``, which all agents announce at an interval.
         racks: of each agent.
         seed: says whose each job is, of those who can hold it.
+        fails: agent -> when it stops for good, seconds; jobs of its that wait become others', those that run run on.
+        late: agent -> from when until when it answers too late, seconds: it is passed over, and its jobs wait.
 
     Attributes:
         traffic: what agents told one another.
@@ -69,6 +76,8 @@ class Team:
         *,
         racks: int = 1,
         seed: int = 0,
+        fails: Mapping[int, float] | None = None,
+        late: Mapping[int, tuple[float, float]] | None = None,
     ) -> None:
         require_choice(forward, "forward", FORWARD)
         of = owners(case.fleet, racks)
@@ -76,7 +85,8 @@ class Team:
         self.servers = [slice(a, b) for a, b in zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True)]
         self.cases = [case.at(part) for part in self.servers]
         self._agents: list[Places] = [local(part) for part in self.cases]
-        self._forward, self._rng = forward, np.random.default_rng([seed, 22])
+        self._forward, self._rng, self._fails = forward, np.random.default_rng([seed, 22]), dict(fails or {})
+        self._late = dict(late or {})
         self.holds = np.stack([part.fewest <= part.fleet.n_nodes for part in self.cases], axis=1)
         if not self.holds.any(axis=1).all():
             raise InstanceError("jobs", f"{int(np.argmin(self.holds.any(axis=1)))!r} fits no agent's racks")
@@ -84,15 +94,28 @@ class Team:
         self.passed_on: BoolArray = np.zeros(len(self.owner), dtype=np.bool_)
         self.traffic = AgentTraffic(0, 0, [])
 
+    def alive(self, env: Environment) -> list[int]:
+        """Return the agents that answer; what waits at those that have failed becomes that of some that have not."""
+        found = [k for k in range(len(self.servers)) if env.now < self._fails.get(k, np.inf)]
+        gone = set(range(len(self.servers))) - set(found)
+        for job in env.waiting if gone else ():
+            if self.owner[job] in gone:
+                able = [k for k in found if self.holds[job, k]]
+                if not able:
+                    raise InstanceError("fails", f"leaves nobody who can hold job {job}")
+                self.hand(env, job, able[int(self._rng.integers(len(able)))])
+        never = (np.inf, np.inf)
+        return [k for k in found if not (span := self._late.get(k, never))[0] <= env.now < span[1]]
+
     def hand(self, env: Environment, job: int, to: int) -> None:
         """Make a job another agent's."""
         self.traffic.passed.append((env.now, job, int(self.owner[job]), to))
         self.traffic.count(1, JOB)
         self.owner[job] = to
 
-    def parts(self, env: Environment, agents: Iterable[int] | None = None) -> dict[int, Environment]:
-        """Return what each of some agents sees, by default of all."""
-        where = {k: (list[int](), list[int]()) for k in (range(len(self.servers)) if agents is None else agents)}
+    def parts(self, env: Environment, agents: Iterable[int]) -> dict[int, Environment]:
+        """Return what each of some agents sees."""
+        where = {k: (list[int](), list[int]()) for k in agents}
         for at, jobs in enumerate((env.waiting, env.running)):
             for job, k in zip(jobs, self.owner[jobs].tolist(), strict=True):
                 if k in where:
@@ -101,21 +124,22 @@ class Team:
 
     def place(self, env: Environment) -> None:
         """Let all agents place, pass on what does not fit, and place that."""
-        parts = self.parts(env)
+        agents = self.alive(env)
+        parts = self.parts(env, agents)
         for k, part in parts.items():
             self._agents[k].place(part)
-        if self._forward == "nowhere" or len(parts) < 2:
+        if self._forward == "nowhere" or len(agents) < 2:
             self.start(env, parts)
             return
         asked = set[int]()
         if self._forward == "emptiest":
-            self.traffic.count(len(parts) * (len(parts) - 1), BID)
+            self.traffic.count(len(agents) * (len(agents) - 1), BID)
         free = {k: float(part.free[:, 0].sum()) for k, part in parts.items()}
         for job in list(env.waiting):
             k = int(self.owner[job])
-            if np.isfinite(parts[k].start[job]) or self.passed_on[job] or parts[k].fits(job):
+            if k not in parts or np.isfinite(parts[k].start[job]) or self.passed_on[job] or parts[k].fits(job):
                 continue
-            others = [x for x in parts if x != k and self.holds[job, x]]
+            others = [x for x in agents if x != k and self.holds[job, x]]
             if not others:
                 continue
             to = max(others, key=free.__getitem__) if self._forward == "emptiest" else int(self._rng.choice(others))
@@ -161,13 +185,14 @@ class AgentTable(Team):
     leaves room for the rest. On idle racks no job that fits may wait, so that whatever decides comes to an end.
     """
 
-    def __init__(self, case: InterferenceCase, seed: int = 0) -> None:
-        super().__init__(case, lambda part: ScoreRule("first"), seed=seed)
+    def __init__(self, case: InterferenceCase, seed: int = 0, fails: Mapping[int, float] | None = None) -> None:
+        super().__init__(case, lambda part: ScoreRule("first"), seed=seed, fails=fails)
         self.case = case
 
     def begin(self, env: Environment) -> None:
         """Begin an interval."""
-        self.env, self.views = env, self.parts(env)
+        self.env, agents = env, self.alive(env)
+        self.views = self.parts(env, agents)
         self.queue = {k: part.in_order(True) for k, part in self.views.items()}
 
     def asks(self) -> list[Ask]:

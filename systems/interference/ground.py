@@ -40,6 +40,8 @@ class Interference(Ground):
         "rate": Figure("placements/s"),
         "messages": Figure("messages/job", aside=True),
         "size": Figure("bytes/job", aside=True),
+        "wire": Figure("sent/job", aside=True),
+        "round": Figure("round", "s", aside=True),
     }
     sees = ("gpus", "seconds", "waited")
     usual = ("lif", "tetris", "lb", "alone")
@@ -109,7 +111,8 @@ class Interference(Ground):
         figures = (
             *(float(jct.mean()), float(np.quantile(jct, 0.95)), outcome.makespan),
             env.placements / max(seconds, 1e-9),
-            *(x / len(jct) for x in (told.messages, told.size)),
+            *(x / len(jct) for x in (told.messages, told.size, told.wire)),
+            told.seconds / told.rounds if told.rounds else np.nan,
         )
         return dict(zip(self.figures, figures, strict=True))
 

@@ -14,9 +14,10 @@ from gangplan.learned.training.recipe import load_policy
 from ..harmony.colocate.policy import Fitted, Joint, Slowdowns
 from .agents import Team
 from .baselines import CONSOLIDATE, PATIENCE, Maker, Places, alone, baselines, tuned
+from .bidders import Actors, Local, Processes
 from .case import InterferenceCase
 from .greedy import Greedy, Packing
-from .market import Local, Market
+from .market import Market
 
 BIDS = "colocate-leaf-spine"
 """Weights by which `market-learned` bids, in every data centre."""
@@ -72,6 +73,8 @@ OTHERS: dict[str, Maker] = {
     "alone-joint": lambda case: Joint(alone(case.truth), consolidate=CONSOLIDATE),
     "oracle-joint": lambda case: Joint(case.truth, consolidate=CONSOLIDATE),
     "oracle-joint-patient": lambda case: Joint(case.truth, PATIENCE),
+    "market-processes": _market(bidders=Processes),
+    "market-ray": _market(bidders=Actors),
     **{f"{name}-near": _near(name) for name in ("lif", "tetris", "lb")},
     **_TEAMS,
     **{f"{name}-2-racks": partial(make, racks=2) for name, make in _TEAMS.items()},
@@ -79,7 +82,8 @@ OTHERS: dict[str, Maker] = {
 """The search of `colocate` with the speeds that jobs have alone (what is lost without learning) and with the true ones
 (what more could be learned); rules that keep a job near where it began; and agents of a rack each, that bid for jobs,
 pass them on to the emptiest or at random, or keep what they get; or of two racks each. The market's agents may bid for
-places that break up least, or so by learned speeds, or ask the owner and one or two others only."""
+places that break up least, or so by learned speeds; ask the owner and one or two others only; be processes of their
+own, or on Ray."""
 
 
 def make_policy(name: str, case: str = "", folder: Path = FOLDER) -> Maker:

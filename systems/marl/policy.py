@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -226,6 +226,7 @@ class MarlPolicy(NetworkPolicy):
 
     Args:
         seed: says whose each job is.
+        fails: agent -> when it stops for good, seconds, as of `gangplan.systems.interference.agents.Team`.
 
     Attributes:
         lane: the environment that it was last asked about, with the table of its agents.
@@ -233,9 +234,11 @@ class MarlPolicy(NetworkPolicy):
 
     recipe, config, make = NAME, MarlSettings, Actor
 
-    def __init__(self, network: Actor, settings: MarlSettings, seed: int = 0) -> None:
+    def __init__(
+        self, network: Actor, settings: MarlSettings, seed: int = 0, fails: Mapping[int, float] | None = None
+    ) -> None:
         super().__init__(network, settings)
-        self.seed = seed
+        self.seed, self.fails = seed, fails
         self.lane: PlayedLane | None = None
 
     def place(self, env: Environment) -> None:
@@ -245,7 +248,7 @@ class MarlPolicy(NetworkPolicy):
             InstanceError: if the environment has no racks, or other types than the policy is for.
         """
         if self.lane is None or self.lane.env is not env:
-            self.lane = PlayedLane(env, AgentTable(env.case, self.seed), self.settings.types)
+            self.lane = PlayedLane(env, AgentTable(env.case, self.seed, self.fails), self.settings.types)
         lane, table = self.lane, self.lane.table
         if not env.waiting:
             return

@@ -107,11 +107,13 @@ def test_data_that_is_not_there(cli: Cli, tmp_path: Path) -> None:
 
 
 def test_agents_tell_what_they_said(cli: Cli) -> None:
-    """A market says how many messages it sent, and of what size; a rule says nothing."""
-    few = ("system", "marl", "--case", "leaf-spine", "--jobs", "8", "--seeds", "1", "--policy", "market")
-    market, rule = json.loads(cli(*few, "--policy", "lif", "--json").out)["policies"]
-    assert market["messages"]["mean"] > 0 < market["size"]["mean"] and not rule["messages"]["mean"]
-    assert "messages/job" in cli(*few).out
+    """A market between processes decides as one in this does, and says what it sent; a rule says nothing."""
+    few = ("system", "marl", "--case", "leaf-spine", "--jobs", "8", "--seeds", "1")
+    few += ("--policy", "market", "--policy", "market-processes", "--policy", "lif")
+    here, there, rule = json.loads(cli(*few, "--json").out)["policies"]
+    assert here["mean_jct"] == there["mean_jct"] and here["messages"] == there["messages"]
+    assert here["wire"]["mean"] == 0.0 and there["wire"]["mean"] > 0 and not rule["messages"]["mean"]
+    assert "round," in cli(*few).out
 
 
 MINE = """

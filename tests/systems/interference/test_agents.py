@@ -48,6 +48,26 @@ def test_outcome(name, network):
         assert {of[s] for s in env.rows(job)} == {team.owner[job]}
 
 
+@pytest.mark.parametrize("name", TEAMS)
+def test_failure(name):
+    """An agent that stops loses no job: what waits goes to others, and nothing new begins on its racks."""
+    found = case()
+    team = TEAMS[name](found)
+    team._fails = {0: 3600.0}
+    env = run(found, team)
+    assert check(env.outcome()) == []
+    late = [job for job in range(len(found.jobs)) if env.start[job] >= 3600.0]
+    assert late
+    assert all(team.owner[job] == 1 for job in late)
+
+
+def test_nobody_left():
+    """If all agents stop, the error says which job nobody holds."""
+    found = case()
+    with pytest.raises(InstanceError, match="leaves nobody who can hold job"):
+        run(found, Team(found, baselines()["lif"], fails={0: 0.0, 1: 0.0}))
+
+
 def test_traffic():
     """Asking fewer agents costs fewer bytes; a team that forwards nowhere says nothing."""
     found = moved(poisson, "flat", VALIDATION, 40, 32, load=1.2)

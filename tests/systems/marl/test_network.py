@@ -93,6 +93,19 @@ def test_one_set_of_weights(name: str, tmp_path: Any) -> None:
         assert (found[0].finish == found[1].finish).all()
 
 
+def test_an_agent_stops() -> None:
+    """An agent that stops for good begins nothing more; its jobs that wait become others', and none is lost."""
+    settings = MarlSettings(width=8)
+    case = CENTRES["leaf-spine"](VALIDATION, jobs=60, servers=24)
+    policy = MarlPolicy(start(lambda: Actor(settings), 0, None), settings, fails={1: 3000.0})
+    outcome = run(case, policy).outcome()
+    assert check(outcome) == []
+    assert policy.lane is not None
+    late = np.flatnonzero(outcome.start >= 3000.0)
+    assert len(late) > 0
+    assert (policy.lane.table.owner[late] != 1).all()
+
+
 def test_what_was_decided_is_learned_from() -> None:
     """Training sees what was seen: the probabilities of the actions come out again, and rewards add up."""
     settings = MarlSettings(width=8, servers=16, jobs=20, cases=("leaf-spine",))
