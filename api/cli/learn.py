@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
-from inspect import Parameter, signature
 from typing import Annotated, Any
 
 import numpy as np
@@ -121,13 +120,14 @@ def evolve(
 def evaluate(
     name: Weights,
     seeds: Annotated[int, "how many test seeds", (1, 10**6)] = 5,
-    option: Annotated[list[str] | None, "of the policy's own evaluation; may be repeated", "NAME=VALUE"] = None,
+    option: Annotated[list[str] | None, "a setting of the ground; may be repeated", "NAME=VALUE"] = None,
 ) -> Told:
     """Judge a policy on test seeds, none of which it was trained on. Needs the extra learn."""
     path = find(name)
-    made: Any = recipe(read_card(path).policy)
-    known = [n for n, x in signature(made.judge).parameters.items() if x.kind is Parameter.KEYWORD_ONLY]
-    asked: dict[str, Any] = {}
+    _check_needs()
+    made = recipe(read_card(path).policy)
+    policy = made.load(path)
+    known, asked = made.options(policy), dict[str, Any]()
     for text in option or ():
         key, equals, value = text.partition("=")
         wrong = f"{text!r} is not NAME=VALUE with a name of {', '.join(known) or 'none'}"
@@ -136,9 +136,8 @@ def evaluate(
             asked[key] = parse_json(value)
         except ValueError:
             asked[key] = value
-    _check_needs()
     with progress("judging"):
-        rows = made.evaluate(made.load(path), range(seeds), **asked)
+        rows = made.evaluate(policy, range(seeds), **asked)
     return tell(rows, _rows_of(rows), "means, and half of their 95% intervals", _rows_of(means(rows)))
 
 
