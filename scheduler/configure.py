@@ -11,10 +11,10 @@ from gangplan.instances import InstanceError
 from gangplan.instances.arrays import require_choice, require_flag
 from gangplan.instances.placement import Fleet
 
-from .explaining.explanation import SHOWN, Printed, wrapped
+from .decision import SHOWN, Printed, wrapped
 from .journal.write import recorded
-from .queueing.sharing import Sharing
-from .queueing.terms import Price
+from .queueing.request import Price
+from .settings import Sharing
 from .state import SchedulerState
 
 if TYPE_CHECKING:

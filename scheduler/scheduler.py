@@ -18,24 +18,21 @@ from gangplan.solvers.placement.online.patient import Patient
 
 from .changes import ChangeCalls
 from .configure import MINE, ConfigureCalls
-from .decision import Decision
-from .durations.again import predict_again
+from .decision import Decision, Explanation, explained
+from .durations import predict_again
 from .events import EventCalls
-from .explaining.calls import KEPT, ExplainCalls
-from .explaining.explanation import Explanation, explained
+from .explaining.explain import KEPT, ExplainCalls
 from .explaining.intervals import StartIntervals
 from .journal.write import Journal, recorded
-from .moving.calls import MoveCalls
-from .policies.asking import ask
+from .moving.migration import MoveCalls
 from .policies.lookahead import Lookahead, Worth
-from .policies.policy import Proposes, Ranks, Watchdog
+from .policies.policy import Proposes, Ranks, Watchdog, ask
 from .queueing.precedence import ByPrecedence
-from .queueing.sharing import Sharing
-from .settings import MAX_WAIT, PATIENCE, SchedulerSettings
+from .settings import MAX_WAIT, PATIENCE, SchedulerSettings, Sharing
 from .snapshots.snapshot import for_settings, load, save
 from .starting.starts import StartRound
 from .state import SchedulerState
-from .stopping.grace import GraceCalls, announce, end_grace, start_claims
+from .stopping.grace import announce, end_grace, start_claims
 from .stopping.preemption import Preemption
 from .stopping.stops import Stops
 from .windows import WindowCalls, stop_drained
@@ -76,7 +73,7 @@ def _network(policy: Any) -> GnnPolicy | None:
     return network
 
 
-class Scheduler(EventCalls, ExplainCalls, MoveCalls, WindowCalls, ChangeCalls, GraceCalls, ConfigureCalls):
+class Scheduler(EventCalls, ExplainCalls, MoveCalls, WindowCalls, ChangeCalls, ConfigureCalls):
     """Decides online who starts where, for a loop of the user's own.
 
     Jobs are stopped only where a stop has a `price`. Everything happens when a method is called: there are no threads,

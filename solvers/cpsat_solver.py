@@ -114,21 +114,23 @@ class _Watcher(cp_model.CpSolverSolutionCallback):
             self.stop_search()
 
 
-def minimise_rows(rows: PlainRows, plan: Callable[[Values], Any]) -> None:
+def minimise_rows(rows: PlainRows, plan: Callable[[Values], Any], by: str = "plain_cpsat") -> None:
     """Minimise a plain model; `plan` makes a plan of what gives the values of variables."""
     run = rows.run
     if run.stopped:
         return
     model = model_of(rows)
+    for j, value in rows.start.items():
+        model.add_hint(model.get_bool_var_from_proto_index(j), value)
 
     def checked(value: Value) -> Any:
         made = plan(lambda x: x.at(lambda j: value(model.get_int_var_from_proto_index(j))))
         if made is not None and verify(run.problem, made).ok:
             return made
-        run.note("plain_cpsat: a plan is feasible only within the rounding of the model, so it is dropped")
+        run.note(f"{by}: a plan is feasible only within the rounding of the model, so it is dropped")
         return None
 
-    minimise(run, cpsat_solver(run), model, rows.scale, checked, rows.constant, by="plain_cpsat")
+    minimise(run, cpsat_solver(run), model, rows.scale, checked, rows.constant, by=by)
 
 
 def model_of(rows: PlainRows) -> cp_model.CpModel:

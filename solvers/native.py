@@ -123,17 +123,20 @@ class Random:
 @final
 @cclass
 class Heap:
-    """Items by value, the highest on top, of equals the first in `place`: float64 (n,), int64 (n,)."""
+    """Items by value, the highest on top, of equals the first in `place`, by default of all: float64, int64 (n,).
 
-    def __init__(self, value: Any, place: Any) -> None:
+    `items`: array that they are kept in, int64 (n,).
+    """
+
+    def __init__(self, value: Any, place: Any = None, items: Any = None) -> None:
         self.value, self.place, self.size = value, place, 0
-        self.items = np.empty(len(value), np.int64)
+        self.items = np.empty(len(value), np.int64) if items is None else items
 
     def first(self, x: Int, y: Int) -> bool:
         """Return whether x comes before y."""
         if self.value[x] != self.value[y]:
             return self.value[x] > self.value[y]
-        return self.place[x] < self.place[y]
+        return x < y if self.place is None else self.place[x] < self.place[y]
 
     def push(self, v: Int) -> None:
         """Enter an item."""

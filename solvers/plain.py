@@ -170,6 +170,7 @@ class PlainRows:
     Attributes:
         unit: of the objective, seconds; no plan that is looked for costs more.
         goal: to be minimised.
+        start: values of binaries in a plan that is known.
         scale, constant: the goal is scale x (seconds - constant).
     """
 
@@ -179,6 +180,7 @@ class PlainRows:
         self.run, self.unit, self._solve, self._letter = run, unit, solve, ""
         self.columns, self.entries, self.goal = list[ModelColumn](), list[Entry](), Sum({})
         self.scale, self.constant, self._first = TICKS / unit, 0.0, dict[tuple[int, int], Sum]()
+        self.start = dict[int, bool]()
 
     def letter(self, name: str) -> None:
         """Say that the rows from here on are of constraint `name`."""
@@ -353,8 +355,8 @@ def attempts(run: Run, worst: float, learnt: Sequence[object], fine: float = 1.0
         yield unit
 
 
-by_cpsat: Solve = Later(f"{__package__}.cpsat_solver:minimise_rows")
-by_highs: Solve = Later(f"{__package__}.highs:minimise_rows")
+by_cpsat: Any = Later(f"{__package__}.cpsat_solver:minimise_rows")
+by_highs: Any = Later(f"{__package__}.highs:minimise_rows")
 """Minimise a model by CP-SAT, one of `float_rows` by HiGHS."""
 
 

@@ -11,26 +11,20 @@ import numpy as np
 from gangplan.instances import InstanceError
 from gangplan.instances.quantities import alike, moment, quantity
 from gangplan.scheduler.configure import LIVE
-from gangplan.scheduler.journal.effects import CALM
-from gangplan.scheduler.journal.figures import course_figures, members, stops_by, utilisation
-from gangplan.scheduler.journal.history import ENDED, history_of
+from gangplan.scheduler.journal.history import ENDED, course_figures, history_of, members, stops_by, utilisation
 from gangplan.scheduler.journal.read import read_log
 from gangplan.scheduler.journal.replay import replay
 from gangplan.scheduler.journal.values import decode
-from gangplan.scheduler.queueing.sharing import Sharing
+from gangplan.scheduler.journal.write import CALM
+from gangplan.scheduler.settings import Sharing
 
 from . import options
 from .output import Told, facts, progress, table, table_of, tell
 
 WORDS = {
-    "mean_wait": "mean wait",
-    "p95_wait": "p95 wait",
-    "mean_jct": "mean JCT",
-    "p95_jct": "p95 JCT",
-    "gpu_hours": "GPU-hours",
-    "stops": "stops a job",
-    "utilisation": "GPUs held",
-}
+    "mean_wait": "mean wait", "p95_wait": "p95 wait", "mean_jct": "mean JCT", "p95_jct": "p95 JCT",
+    "gpu_hours": "GPU-hours", "stops": "stops a job", "utilisation": "GPUs held",
+}  # fmt: skip
 """Figures in words."""
 _COLUMNS = ("jobs", "ended", "gpu_hours", "mean_wait", "p95_wait", "mean_jct", "stops")
 """Figures of the tables."""

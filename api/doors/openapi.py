@@ -15,11 +15,11 @@ from gangplan.instances.documents import json_schema, schema
 from gangplan.instances.kinds import DOCUMENTS
 from gangplan.instances.placement import Fleet, GangJob
 from gangplan.scheduler import Decision, Scheduler, Terms
-from gangplan.scheduler.explaining.explanation import Explanation, WaitingJob
-from gangplan.scheduler.explaining.running_now import RunsNow
+from gangplan.scheduler.decision import Explanation, WaitingJob
+from gangplan.scheduler.explaining.explain import RunsNow
 from gangplan.scheduler.journal.write import OF_LOG
 from gangplan.scheduler.moving.migration import Moves
-from gangplan.scheduler.queueing.sharing import Sharing
+from gangplan.scheduler.settings import Sharing
 from gangplan.scheduler.starting.calendar import Window
 
 from .schema import EVENTS, KNOWN, event_schema
@@ -35,16 +35,11 @@ _TYPES: dict[str, Any] = {
     "Proposal": Moves | None, "Names": list[str], "Window": Window, "Sharing": Sharing,
 }  # fmt: skip
 _GIVEN: dict[str, Any] = {
-    "seconds": float | list[float] | dict[str, float | list[float]] | None,
-    "price": float | None,
-    "gpus": int | list[int],
-    "nodes": dict[str, int] | list[str] | int,
-    "moves": Moves,
-    "what": str | int,
-    "gang": str | None,
-    "domain": str | int | list[str | int] | None,
+    "seconds": float | list[float] | dict[str, float | list[float]] | None, "price": float | None,
+    "gpus": int | list[int], "nodes": dict[str, int] | list[str] | int, "moves": Moves, "what": str | int,
+    "gang": str | None, "domain": str | int | list[str | int] | None,
     **dict.fromkeys(("users", "queues", "jobs", "requires"), list[str]),
-}
+}  # fmt: skip
 """Types of fields that many events have, or that say more in Python."""
 _OF_QUESTION = {"explain": "Explained", "whatif": "WaitingJob", "defragment": "Proposal", "state": "State"}
 _OF_QUESTION |= {"snapshot": "Snapshot", "decisions": "LoggedDecisions"}

@@ -17,7 +17,7 @@ from .candidates import CandidateScratch
 if not cython.compiled:
     from gangplan.simulator.gangs.arrays import ARRIVED, NOW, RUNNING, WAITING
     from gangplan.simulator.gangs.formula import run_formula
-    from gangplan.simulator.gangs.step import begin_job, pass_time, push, restore, total, total_jct
+    from gangplan.simulator.gangs.step import begin_job, pass_time, restore, total, total_jct
     from gangplan.solvers.native import Float, Floats2, Int, Ints
 
     from .candidates import WAIT, remaining
@@ -80,7 +80,7 @@ def _imagine(
         for row in range(ours.gpus[at]):
             gpu = state.held[jobs.first[job] + row]
             then.held[ours.first[at] + row], then.holder[gpu] = gpu, at
-        push(ours, then, at)
+        then.push(at)
 
 
 def imagined(

@@ -20,8 +20,7 @@ from gangplan.instances.typed import STATE
 from ..explaining.intervals import StartIntervals
 from ..queueing.admission import check_known
 from ..queueing.request import Request
-from ..queueing.sharing import Sharing
-from ..settings import SchedulerSettings
+from ..settings import SchedulerSettings, Sharing
 from ..state import SchedulerState
 from ..stopping.running_jobs import RunningJob
 from .snapshot_settings import differences, retuned

@@ -1,4 +1,4 @@
-from gangplan.solvers.native cimport Floats, Int, Ints
+from gangplan.solvers.native cimport Floats, Heap, Int, Ints
 
 cpdef enum:
     NOW = 0
@@ -20,3 +20,6 @@ cdef class GpuRacks(Arrays):
 cdef class State(Arrays):
     cdef Floats clock, start, finish, urgency, cost
     cdef Ints count, queue, running, free, holder, held
+    cdef Heap ends
+    cpdef void push(self, Int job) noexcept nogil
+    cpdef Int pop(self) noexcept nogil

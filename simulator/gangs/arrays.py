@@ -14,6 +14,7 @@ from gangplan.instances.arrays import FloatArray, require
 from gangplan.instances.placement import Fleet
 from gangplan.instances.placement.proximity import Proximity
 from gangplan.instances.workload import Workload
+from gangplan.solvers.native import Heap
 
 if not cython.compiled:
     from gangplan.solvers.native import Int
@@ -40,18 +41,18 @@ class Arrays:
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the arrays by name, in the order in which they are given."""
-        return dict(vars(self))
+        return {name: x for name, x in vars(self).items() if isinstance(x, np.ndarray)}
 
     def replace(self, **arrays: NDArray[Any]) -> Self:
         """Return the same with other arrays of these names."""
-        return type(self)(*(vars(self) | arrays).values())
+        return type(self)(*(self.arrays() | arrays).values())
 
     def copy(self) -> Self:
         """Return what can be changed without changing this one."""
-        return type(self)(*[x.copy() for x in vars(self).values()])
+        return type(self)(*[x.copy() for x in self.arrays().values()])
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), tuple(vars(self).values())
+        return type(self), tuple(self.arrays().values())
 
 
 @final
@@ -113,6 +114,7 @@ class State(Arrays):
         start, finish: seconds, infinite if not yet known, float64 (n,).
         urgency: minus `finish`, by which `running` is ordered, float64 (n,).
         cost: of communication, float64 (n,).
+        ends: `running` as a heap, of those that end at one time the first submitted on top; see `push` and `pop`.
     """
 
     def __init__(self, *arrays: Any) -> None:
@@ -122,6 +124,19 @@ class State(Arrays):
         names = "clock", "count", "queue", "running", "free", "holder", "held"
         sizes = (1, 3, n, n, m, gpus, held, n, n, n, n)
         self.own((*names, "start", "finish", "urgency", "cost"), arrays, *sizes)
+        self.ends = Heap(rest[2], None, arrays[3])
+
+    def push(self, job: Int) -> None:
+        """Enter a job into those that run."""
+        self.ends.size = self.count[RUNNING]
+        self.ends.push(job)
+        self.count[RUNNING] += 1
+
+    def pop(self) -> Int:
+        """Take the job that ends next out of those that run, and return it."""
+        self.ends.size = self.count[RUNNING]
+        self.count[RUNNING] -= 1
+        return self.ends.pop()
 
     def require(self, jobs: Jobs, cluster: GpuRacks) -> None:
         """Raise `ValueError` if it is not of these jobs, or some behind them too, on this cluster."""

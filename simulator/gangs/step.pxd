@@ -4,9 +4,6 @@ from gangplan.solvers.native cimport Float, Int, Ints
 cdef Int total(Ints counts) noexcept nogil
 cpdef Float communication(GpuRacks cluster, Ints take) noexcept nogil
 cdef void begin_job(Jobs jobs, GpuRacks cluster, State state, Int at, Ints take) noexcept nogil
-cdef bint _first(Jobs jobs, State state, Int x, Int y) noexcept nogil
-cdef void push(Jobs jobs, State state, Int job) noexcept nogil
-cdef void _pop(Jobs jobs, State state) noexcept nogil
 cdef Float rate(Jobs jobs, State state, Int job) noexcept nogil
 cdef Float remaining(Jobs jobs, State state, Int job) noexcept nogil
 cdef bint pass_time(Jobs jobs, GpuRacks cluster, State state, Float until) noexcept nogil

@@ -90,42 +90,7 @@ def begin_job(jobs: Jobs, cluster: GpuRacks, state: State, at: Int, take: Ints) 
     state.cost[job], state.start[job] = communication(cluster, take), state.clock[NOW]
     state.finish[job] = state.clock[NOW] + jobs.work[job] / rate(jobs, state, job)  # as the engine has it, to the bit
     state.urgency[job] = -state.finish[job]
-    push(jobs, state, job)
-
-
-def _first(jobs: Jobs, state: State, x: Int, y: Int) -> bool:
-    """Return whether x ends before y; of those that end at one time, the first submitted does."""
-    if state.urgency[x] != state.urgency[y]:
-        return state.urgency[x] > state.urgency[y]
-    return jobs.first[x] < jobs.first[y]  # the jobs' numbers would do, they are in order
-
-
-def push(jobs: Jobs, state: State, job: Int) -> None:
-    """Enter a job into the heap of those that run."""
-    i: Int = state.count[RUNNING]
-    state.count[RUNNING] += 1
-    while i > 0 and _first(jobs, state, job, state.running[(i - 1) // 2]):
-        state.running[i] = state.running[(i - 1) // 2]
-        i = (i - 1) // 2
-    state.running[i] = job
-
-
-def _pop(jobs: Jobs, state: State) -> None:
-    """Take the job that ends next off the heap."""
-    state.count[RUNNING] -= 1
-    size: Int = state.count[RUNNING]
-    job: Int = state.running[size]
-    i: Int = 0
-    child: Int = 1
-    while child < size:
-        if child + 1 < size and _first(jobs, state, state.running[child + 1], state.running[child]):
-            child += 1
-        if not _first(jobs, state, state.running[child], job):
-            break
-        state.running[i] = state.running[child]
-        i = child
-        child = 2 * i + 1
-    state.running[i] = job
+    state.push(job)
 
 
 def rate(jobs: Jobs, state: State, job: Int) -> Float:
@@ -150,12 +115,11 @@ def pass_time(jobs: Jobs, cluster: GpuRacks, state: State, until: Float) -> bool
         return False
     state.clock[NOW] = now
     while state.count[RUNNING] > 0 and state.finish[state.running[0]] <= now:
-        job = state.running[0]
+        job = state.pop()
         for row in range(jobs.first[job], jobs.first[job + 1]):
             gpu = state.held[row]
             state.holder[gpu] = -1
             state.free[cluster.node[gpu]] += 1
-        _pop(jobs, state)
     while state.count[ARRIVED] < n and jobs.submit[state.count[ARRIVED]] <= now:
         state.queue[state.count[WAITING]] = state.count[ARRIVED]
         state.count[WAITING] += 1
@@ -185,21 +149,9 @@ def advance(jobs: Jobs, cluster: GpuRacks, state: State) -> bool:
 
 def restore(to: State, of: State) -> None:
     """Copy a state over another one of the same sizes."""
-    to.clock[NOW] = of.clock[NOW]
-    for i in range(len(of.start)):
-        to.start[i], to.finish[i], to.urgency[i], to.cost[i] = of.start[i], of.finish[i], of.urgency[i], of.cost[i]
-    for i in range(len(of.count)):
-        to.count[i] = of.count[i]
-    for i in range(of.count[WAITING]):
-        to.queue[i] = of.queue[i]
-    for i in range(of.count[RUNNING]):
-        to.running[i] = of.running[i]
-    for i in range(len(of.free)):
-        to.free[i] = of.free[i]
-    for i in range(len(of.holder)):
-        to.holder[i] = of.holder[i]
-    for i in range(len(of.held)):
-        to.held[i] = of.held[i]
+    to.clock[:], to.count[:], to.queue[:], to.running[:] = of.clock, of.count, of.queue, of.running
+    to.free[:], to.holder[:], to.held[:] = of.free, of.holder, of.held
+    to.start[:], to.finish[:], to.urgency[:], to.cost[:] = of.start, of.finish, of.urgency, of.cost
 
 
 def total_jct(jobs: Jobs, state: State) -> Float:

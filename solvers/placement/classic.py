@@ -18,7 +18,7 @@ from gangplan.instances.placement import Demand, Task
 from .online.fgd import FGD, TaskMix
 from .online.policies import GpuClustering, GpuPacking, Weighed, aligned
 from .online.policy import Scored
-from .online.state import GPU, MOST, Hardware, Long, Need, cores, fitting, kind_of, need
+from .online.state import GPU, MOST, Long, Need, Slots, cores, fitting, kind_of, need
 from .policies import Offer, Policy, around, take
 from .prepare import Indices, PreparedBatch
 from .state import PlacementState
@@ -119,7 +119,7 @@ def pack(offer: Offer, degree: int) -> dict[int, int]:
     return spread(lambda node, count: count * less - float(aligned[node]), -aligned, offer.room, degree)
 
 
-class NodesView(Hardware):
+class NodesView(Slots):
     """Nodes as policies for single tasks see them, `online.state.Slots` of one node each, read from a placement."""
 
     def __init__(self, batch: PreparedBatch) -> None:

@@ -159,7 +159,7 @@ def flows(release: Any, work: Any, gain: Any, order: Any, shrinks: bint) -> tupl
     if not within(jobs, columns.shape[1], False):
         raise ValueError(f"an order of other jobs than {columns.shape[1]}")
     key: Floats = np.empty(columns.shape[1])
-    waiting = Heap(key, np.arange(columns.shape[1]))
+    waiting = Heap(key)
     with nogil:
         ended, busy = _flows(columns[0], columns[1], columns[2], columns[3], jobs, key, waiting, shrinks)
     return ended, busy

@@ -25,7 +25,7 @@ def extend(d: PipelineArrays, value: Floats) -> NDArray[np.int64]:
     if len(value) != d.groups:
         raise ValueError(f"{len(value)} values are not those of {d.groups} groups")
     order, missing = np.empty((2, d.groups), np.int64)
-    heap = Heap(value, np.arange(d.groups))
+    heap = Heap(value)
     _extend(d, heap, order, missing)
     return order
 

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil, floor
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,37 +94,24 @@ def need(task: Task) -> Need:
     return Need(demand.grants, share, cpu, memory, task.gpu_types if demand.grants else ())
 
 
-class Slots(Protocol):
-    """Nodes by slots; all nodes of a slot are alike. At most g GPUs a node.
+class Slots:
+    """Nodes of a fleet by slots; all nodes of a slot are alike. At most g GPUs a node.
 
     Attributes:
         specs: int64 (h, 4), the kinds of hardware: GPU type or -1, GPUs, cores, bytes.
         count: int64 (h,), usable nodes of each.
+        node_hardware: int64 (m,), that of each node.
         hardware: int64 (k,), the row in `specs` of each slot.
         free: int64 (k, g), the free shares of each slot, descending; -1 where there is no GPU.
         cpu, memory: int64 (k,), what else is free in each slot.
         marks: int64 (k,), a bit for each kind of GPU request in the slot.
     """
 
-    specs: Long
-    count: Long
     hardware: Long
     free: Long
     cpu: Long
     memory: Long
     marks: Long
-
-    def accepts(self, wanted: Need) -> BoolArray:
-        """Return which hardware has a GPU type that the task accepts, bool (len(specs),)."""
-        ...
-
-
-class Hardware:
-    """The kinds of hardware of a fleet, see `Slots.specs` and `Slots.count`.
-
-    Attributes:
-        node_hardware: that of each node, int64 (m,).
-    """
 
     def __init__(self, fleet: Fleet) -> None:
         self.fleet = fleet
@@ -160,7 +146,7 @@ def kind_of(wanted: Need) -> int:
     return wanted.grants if wanted.whole else 0
 
 
-class FreeState(Hardware):
+class FreeState(Slots):
     """Free GPUs, cores and memory of m nodes with at most g GPUs each.
 
     Nodes of the same hardware with the same amounts free are one *slot*, and a policy scores slots, not nodes: an idle
