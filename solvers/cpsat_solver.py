@@ -112,8 +112,6 @@ def minimise_rows(
     if run.stopped:
         return
     model = model_of(rows)
-    for j, value in rows.start.items():
-        model.add_hint(model.get_bool_var_from_proto_index(j), value)
 
     def checked(value: Value) -> Any:
         made = plan(lambda x: x.at(lambda j: value(model.get_int_var_from_proto_index(j))))
@@ -158,5 +156,9 @@ def model_of(rows: PlainRows) -> cp_model.CpModel:
         else:
             made.append(model.add_bool_or([~literal for literal in given]))
         made[-1].with_name(entry.letter)
+    for found, dividend, divisor in rows.quotients:
+        model.add_division_equality(sum_of(found.terms), dividend, sum_of(divisor.terms))
+    for j, value in rows.start.items():
+        model.add_hint(x[j], value)
     model.minimize(sum_of(rows.goal.terms, rows.goal.constant))
     return model

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gangplan.instances.arrays import check_fields, limited, require_choice
 from gangplan.instances.lazy import Later
 from gangplan.learned.training.recipe import Recipe
 from gangplan.learned.training.trainer import StageSpec, staged
-from gangplan.simulator.ground import Maker
 
 from ...interference.ground import Interference
 
@@ -59,16 +58,11 @@ class ColocateSettings:
         return maker(self.case, **words)(seed)
 
 
-def judge(policy: Any, *, case: str = "") -> tuple[list[Interference], Maker, list[str]]:
-    """Compare a policy with the rules and the oracles in the true cluster.
-
-    Args:
-        case: by default the one that it was fitted for.
-    """
+def judge(policy: Any) -> tuple[list[Interference], list[str]]:
+    """Compare a policy with the rules and the oracles in the true cluster of the case that it was fitted for."""
     from ...interference.baselines import baselines
 
-    on = replace(policy.settings, case=case or policy.settings.case)
-    return [Interference(on.case, make=on.make)], lambda drawn, seed: policy, list(baselines())
+    return [Interference(policy.settings.case, cluster=policy.settings.cluster)], list(baselines())
 
 
 RECIPE = Recipe(
