@@ -17,7 +17,7 @@ from gangplan.solvers.processes import POLL, can_serve, can_thread
 from gangplan.solvers.run import Run, in_time
 
 from .guard import ALONE, BESIDE, CHILD, PROCESS, THREAD, Heard, Performer, Process, Searcher, TimetableSlot
-from .table import Entry, entry_for, installed, parts, suited
+from .table import Entry, entry_for, parts, suited
 from .worker import reason
 
 SHORT = 0.5
@@ -306,7 +306,7 @@ def unfit(entry: Entry, prepared: Any) -> str:
         return "it does not model all of the problem, or its model would be too large"
     if entry.added and not can_serve():
         return "no process of its own on this system, and this one is not to be risked"
-    return "" if installed(entry.does) else f"{entry.does.library} is not installed"
+    return "" if entry.does.installed else f"{entry.does.library} is not installed"
 
 
 def timetable(s: Situation, now: float, end: float, done: Sequence[Entry] = ()) -> Timetable:
