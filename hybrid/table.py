@@ -92,7 +92,7 @@ class Entry:
             raise InstanceError("objective", unknown(self.objective, OBJECTIVES))
         if self.name == "auto":
             raise InstanceError("name", "'auto' is the portfolio itself")
-        library = self.method is not None and bool(self.does.library)
+        library = isinstance(self.method, Method) and bool(self.does.library)
         object.__setattr__(self, "foreign", library or self.child or self.beside or self.added)
 
 
