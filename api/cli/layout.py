@@ -21,7 +21,7 @@ from gangplan.instances.outlet import write_whole
 from gangplan.instances.quantities import quantity
 from gangplan.instances.readers import read_transformer
 from gangplan.instances.readers.layouts import read_measured_layouts
-from gangplan.solvers.run import relative_gap
+from gangplan.solvers.result import relative_gap
 
 from ..units import amount, percent
 from . import options

@@ -77,10 +77,13 @@ def _rows(made: Modelled, training: bool) -> list[dict[str, Any]]:
         row: dict[str, Any] = {name: getattr(op, name) for name in ("name", "module", "kind")}
         row |= {
             "inputs": [_shape(x) for name in ops.inputs(i) for x in tensors(values[name])],
-            "outputs": [_shape(x) for x in tensors(values[ops.head(i)])], "parameters": parameters(ops, op),
-            "memory": graph.memory[i].item(), "flops": flops[i], "moved": moved[i],
+            "outputs": [_shape(x) for x in tensors(values[ops.head(i)])],
+            "parameters": parameters(ops, op),
+            "memory": graph.memory[i].item(),
+            "flops": flops[i],
+            "moved": moved[i],
             "seconds": dict(zip(graph.device_types, graph.time[:, i].tolist(), strict=True)),
-        }  # fmt: skip
+        }
         if training:
             seconds = dict(zip(graph.device_types, graph.time[:, 2 * n - 1 - i].tolist(), strict=True))
             row["backward"] = {"flops": twin_flops[i], "moved": twin_moved[i], "seconds": seconds}

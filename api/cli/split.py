@@ -69,11 +69,15 @@ def split(
             obstacles = rehearse(loaded, ops, stage, points)
     single = {name: x for name, x in places.items() if len(x.stages) == 1}
     data: dict[str, Any] = {
-        "model": model, "modules": {name: {"device": x.devices[0], "stage": x.stages[0]} for name, x in single.items()},
-        "divided": {name: asdict(x) for name, x in places.items() if name not in single}, "split_points": points,
-        "cuts": [asdict(cut) for cut in cuts], "plan": json.loads(dump(answer)),
-        "stages": stage_devices(answer, device, stage), "pipelining": {"obstacles": obstacles},
-    }  # fmt: skip
+        "model": model,
+        "modules": {name: {"device": x.devices[0], "stage": x.stages[0]} for name, x in single.items()},
+        "divided": {name: asdict(x) for name, x in places.items() if name not in single},
+        "split_points": points,
+        "cuts": [asdict(cut) for cut in cuts],
+        "plan": json.loads(dump(answer)),
+        "stages": stage_devices(answer, device, stage),
+        "pipelining": {"obstacles": obstacles},
+    }
     if equal := rivals(problem, answer, ops):
         choices = (mapping.cuts(ops, x.stage) for x in equal)
         named = (mapping.split_points(cuts) for cuts in choices if all(cut.module for cut in cuts))

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from gangplan.instances import InstanceError
 from gangplan.instances.published import DATA
 from gangplan.simulator.ground import Figure, Ground, Maker, refuse, setting
-from gangplan.simulator.picking import WAIT, DecisionView, Picks, ask, refuse_to_wait
+from gangplan.simulator.picking import WAIT, DecisionView, Picks, ask
 
 if TYPE_CHECKING:
     from .case import InterferenceCase
@@ -152,7 +153,8 @@ class InterferencePick:
             idle = int(np.maximum(env.free[:, 0], 0).sum())
             at = ask(self._policy, DecisionView(env.now, idle, env.case.fleet.n_gpus, columns, fits))
             if at == WAIT:
-                refuse_to_wait(env.stuck and bool(fits.any()))
+                if env.stuck and fits.any():
+                    raise InstanceError("policy", f"leaves {len(jobs)} jobs waiting for good")
                 return
             env.place_whole(jobs[at], rule.offer(env, jobs[at])[0])
 

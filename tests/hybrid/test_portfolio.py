@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import io
+import os
 import socket
 import threading
 import time
+from contextlib import suppress
 from dataclasses import replace
+from multiprocessing.connection import Connection
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from gangplan import solve
-from gangplan.hybrid import Entry, display, portfolio, table
-from gangplan.hybrid.processes import Process
-from gangplan.hybrid.timetable import Situation, timetable
+from gangplan.hybrid import Entry, display, guard, portfolio, table
+from gangplan.hybrid.portfolio import Situation, timetable
 from gangplan.instances import InstanceError
 from gangplan.instances.generators import generate
 from gangplan.instances.generators.families import make, seed_of
@@ -176,15 +178,21 @@ def test_what_had_time_enough_keeps_its_turn(monkeypatch: pytest.MonkeyPatch) ->
 def test_a_search_goes_before_a_process_that_is_not_ready(seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """A solver whose process takes a while waits for the end of one search, not the search for the process."""
 
-    def begin(self: Process, alone: Entry | None = None) -> None:
-        self.gone = False
-        self._ours, _ = socket.socketpair()
-        self._outbox = io.BytesIO()  # type: ignore[assignment]
-        threading.Timer(seconds, self.heard.put, [(self, (self._inbox, ("ready",)))]).start()
+    def begin(theirs: socket.socket, objective: str, *, library: str) -> Mock:
+        line = Connection(os.dup(theirs.fileno()))
 
-    monkeypatch.setattr(Process, "_inbox", None, raising=False)
-    monkeypatch.setattr(Process, "_begin", begin)
-    monkeypatch.setattr(Process, "_order", lambda self, slot: self.listen((None, ("end", (), {}, {}, False))))
+        def work() -> None:
+            with suppress(EOFError, OSError):
+                line.recv_bytes()
+                time.sleep(seconds)
+                line.send(("ready",))
+                line.recv_bytes()
+                line.send(("end", (), {}, {}, False))
+
+        threading.Thread(target=work, daemon=True).start()
+        return Mock()
+
+    monkeypatch.setattr(guard, "begin", begin)
     entries = [Entry("throughput", "solver", Method(idle, library="json")), Entry("throughput", "search", Method(idle))]
     monkeypatch.setattr(portfolio, "suited", lambda _: [*entries, Entry("throughput", "last", Method(idle))])
     run = Run(small(), time_limit=4.0)

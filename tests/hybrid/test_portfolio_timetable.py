@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from gangplan.hybrid.portfolio import Situation, timetable
 from gangplan.hybrid.table import Entry, register, suited, unregister
-from gangplan.hybrid.timetable import Situation, timetable
 from gangplan.instances import InstanceError
 from gangplan.instances.generators import generate
 from gangplan.solvers import Run
@@ -64,7 +64,7 @@ SITUATIONS: list[tuple[Sequence[Entry], float, dict[str, Any], str]] = [
     ((SEARCH, EXACT, entry("search")), 10.0, {"unfit": {"exact": "too large"}}, "search thread"),
     # asked for by name
     ((EXACT,), 10.0, {"named": True}, "exact child"),
-    ((EXACT,), 0.1, {"named": True}, "exact thread"),
+    ((EXACT,), 0.1, {"named": True}, "exact child"),
     ((SEARCH,), 10.0, {"named": True}, "search thread"),
     ((MINE,), 0.01, {"named": True}, ""),
     ((MINE,), 0.1, {"named": True}, "mine alone"),
