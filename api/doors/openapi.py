@@ -15,8 +15,8 @@ from gangplan.instances.documents import json_schema, schema
 from gangplan.instances.kinds import DOCUMENTS
 from gangplan.instances.placement import Fleet, GangJob
 from gangplan.scheduler import Decision, Scheduler, Terms
-from gangplan.scheduler.explaining.explain import RunsNow
 from gangplan.scheduler.decision import Explanation, WaitingJob
+from gangplan.scheduler.explaining.explain import RunsNow
 from gangplan.scheduler.journal.write import OF_LOG
 from gangplan.scheduler.moving.migration import Moves
 from gangplan.scheduler.settings import Sharing
