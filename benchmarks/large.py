@@ -21,7 +21,7 @@ from gangplan.hybrid.portfolio import SHORT
 from gangplan.hybrid.table import ENTRIES, import_libraries, methods
 from gangplan.instances import InstanceError
 from gangplan.instances.generators.families import make_large, seed_of
-from gangplan.solvers.run import relative_gap
+from gangplan.solvers.result import relative_gap
 
 from .found import Found, table
 from .rows import Task

@@ -12,41 +12,31 @@ import socket
 import sys
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from math import inf
 from multiprocessing.connection import Connection
-from queue import Empty, SimpleQueue
-from threading import Thread
+from queue import SimpleQueue
 from typing import Any
 
 from gangplan.instances.errors import InstanceError
-from gangplan.solvers.method import suite
-from gangplan.solvers.processes import POLL, can_thread, connected
-from gangplan.solvers.run import Run, Turn
+from gangplan.solvers.processes import begin_thread, can_serve, connected
+from gangplan.solvers.result import Turn
+from gangplan.solvers.run import Run
 
-from .server import begin, can_serve
-from .table import Entry
-from .worker import execute, packed, perform, reason
+from .server import begin
+from .table import Entry, own, proofs
+from .worker import execute, perform, reason
 
 PROCESS = 0.04
 """Seconds left from which on a method is worth a process of its own."""
 THREAD, CHILD, BESIDE, ALONE = "thread", "child", "beside", "alone"
-NO_PROCESS = "no time for a process of its own"
 _GRACE, _LEAST_GRACE = 0.25, 0.2
 """A method may overrun what it was given by this share of it, and so many seconds, before it is given up."""
-_TRIES = 2
-"""Processes to begin until one is ready."""
 _WORD, _WORD_SHARE = 0.05, 0.02
 """Seconds, and share of the limit, that a process stops early at most: a solver's last bound is to arrive in time."""
-_PATIENCE = 0.1
-"""Share of the time left for which a process that is not ready is waited for before a search goes first."""
-_AHEAD = 0.08
-"""Seconds left from which on a process is begun before its first turn: with less it takes time from what runs."""
-_LAST = 0.02
-"""Share of the limit that methods may take to stop once it is over."""
 _OURS = Exception, SystemExit, GeneratorExit
 """What a method in the caller's thread may raise as its own fault: Ctrl-C is for the caller."""
 
@@ -104,12 +94,12 @@ class Performer:
     Attributes:
         slot: what it is to do, or does; `None` once that is over.
         gone: whether it can do no more.
-        lost: what is said of a method that has had its time.
+        ready: whether it has begun to do what it is told.
+        lost: what becomes of a method that does not stop.
     """
 
     slot: TimetableSlot | None = None
-    gone = False
-    lost = "it did not stop when its time was up, and was left behind"
+    gone, ready, lost = False, True, "left behind"
 
     def __init__(self, run: Run, heard: Heard, *, named: bool = False) -> None:
         self.run, self.heard, self.named = run, heard, named
@@ -170,8 +160,12 @@ class Performer:
 
     def watch(self) -> None:
         """Give up the method at work if it has had its time."""
-        if self.slot is not None and time.perf_counter() > self._until:
-            self.give_up(self.lost, late=True)
+        if self.slot is not None and time.perf_counter() > self._until and self.ready:
+            self.give_up(f"it did not stop when its time was up, and was {self.lost}", late=True)
+        elif self.slot is not None and time.perf_counter() > self._until:
+            why = "its process was not ready when its time was up, and was killed"
+            self.run.leave_out(self.slot.entry.name, why, late=True)
+            self.end()
 
     def give_up(self, why: str, *, late: bool = False) -> None:
         """Leave out the method at work, and whoever runs it."""
@@ -214,7 +208,7 @@ class Searcher(Performer):
         super().start(slot)
         search = partial(perform, self._own, slot.given, self._prepared, lambda *said: self.heard.put((self, said)))
         try:
-            _begin_thread(search)
+            begin_thread(search)
         except OSError:
             search(faults=_OURS)
 
@@ -238,14 +232,11 @@ class Process(Performer):
     Args:
         entry: the first method; on a second core, or for a method by name, the process finds its library imported.
 
-    Attributes:
-        ready: whether it takes orders.
-
     Raises:
         OSError: if there is no process to be had.
     """
 
-    ready = False
+    ready, lost = False, "killed"
 
     def __init__(self, run: Run, heard: Heard, entry: Entry, *, named: bool = False) -> None:
         super().__init__(run, heard, named=named)
@@ -260,19 +251,15 @@ class Process(Performer):
             raise OSError("there is none on this system")
         ours, theirs = connected()
         self._line = Connection(ours.detach())
+        inbox = Connection(os.dup(self._line.fileno()))
         with theirs:
             self._child = begin(theirs, run.problem.objective, library=library)
         try:
-            _begin_thread(partial(self._hear, told))
+            begin_thread(partial(self._hear, inbox, told))
         except OSError:
+            inbox.close()
             self._leave()
             raise
-
-    @property
-    def lost(self) -> str:  # type: ignore[override]
-        """Return what is said of a method that has had its time."""
-        state = "it did not stop" if self.ready else "its process was not ready"
-        return f"{state} when its time was up, and was killed"
 
     def start(self, slot: TimetableSlot) -> None:
         """Begin to run a method as soon as the process is ready."""
@@ -323,132 +310,41 @@ class Process(Performer):
         # so that who reads hears no more, whoever else has the other end
         with suppress(OSError), socket.socket(fileno=os.dup(self._line.fileno())) as line:
             line.shutdown(socket.SHUT_RDWR)
+        self._line.close()
 
-    def _hear(self, job: bytes) -> None:
+    def _hear(self, inbox: Connection, job: bytes) -> None:
         """Give the process its job, and hear it until it says nothing any more, or nonsense."""
-        with suppress(BaseException):  # its end, or what unpickling raises where somebody has written to us
-            self._line.send_bytes(job)
-            while isinstance(message := pickle.loads(self._line.recv_bytes()), tuple) and type(message[0]) is str:
+        with inbox, suppress(BaseException):  # its end, or what unpickling raises where somebody has written to us
+            inbox.send_bytes(job)
+            while isinstance(message := pickle.loads(inbox.recv_bytes()), tuple) and type(message[0]) is str:
                 self.heard.put((self, message))
         self.heard.put((self, None))
 
 
-class Guard:
-    """Who is at work on a problem: this thread, which listens to the others most of the time, and those.
+def packed(entry: Entry) -> bytes:
+    """Return an entry as a process can read it: gangplan's own methods by name, others by value.
 
-    Attributes:
-        prepared: what the suite has made of the problem; `None` if a thread that is left behind may still change it.
+    By value, with the code of its module, a method is there as it is here, whatever the caller has set; nothing has to
+    be imported again, neither the caller's program nor a module that only it can find.
+
+    Raises:
+        Exception: if it holds what cannot be sent, a lock say.
     """
+    function = getattr(entry.does.function, "func", entry.does.function)  # of one with arguments
+    home = str(getattr(function, "__module__", "gangplan."))
+    known = {**own(entry.objective), **proofs()}.get(entry.name)
+    if known is entry.method and home.startswith("gangplan."):
+        return pickle.dumps(replace(entry, method=None))
+    import cloudpickle  # rarely needed
 
-    def __init__(self, run: Run, *, named: bool) -> None:
-        self.run, self.named = run, named
-        self.prepared: Any = None
-        self._heard, self._at_work = Heard(), list[Performer]()
-        self._child: Process | None = None
-
-    def prepare(self) -> None:
-        """Have the suite make of the problem what all methods share."""
-        with self.run.phase("prepare"):
-            self.prepared = suite(self.run.problem.objective).prepared(self.run)
-
-    def begin_process(self, solvers: Sequence[Entry]) -> None:
-        """Begin a process, which prepares beside the first methods, if a solver is to have a turn."""
-        if solvers and self._child is None and self.run.remaining() >= _AHEAD:
-            with suppress(OSError):  # which is noted when its turn comes
-                self._child = self._process(min(solvers, key=lambda x: not x.does.library))
-
-    def is_ready(self, slot: TimetableSlot) -> bool:
-        """Return whether the process is ready within a moment, if one can be had: else a search goes first."""
-        with suppress(OSError):  # which is noted when its turn comes
-            who, until = self._performer(slot), time.perf_counter() + _PATIENCE * self.run.remaining()
-            while isinstance(who, Process) and not (who.ready or who.gone or self.run.stopped):
-                if (left := until - time.perf_counter()) <= 0:
-                    return False
-                self._listen(min(POLL, left))
-        return True
-
-    def take_turn(self, slot: TimetableSlot) -> None:
-        """Have a method run, and listen until it is over, or until it has begun if that is beside the others."""
-        run, why = self.run, "it ends at once"
-        if slot.where != THREAD and run.remaining() < PROCESS:
-            run.leave_out(slot.entry.name, NO_PROCESS, late=True)
-            return
-        self._at_work = [who for who in self._at_work if who.slot is not None]
-        for _ in range(_TRIES):
-            try:
-                who = self._performer(slot)
-                who.start(slot)
-            except OSError as error:
-                why = (error.strerror or str(error)).lower()
-                break
-            self._at_work.append(who)
-            if slot.where != BESIDE:
-                self.attend(who)
-            if not who.gone or who.slot is None or run.stopped:
-                return
-            self._at_work.remove(who)
-        library = slot.entry.does.library
-        run.note(f"no process could be begun ({why}): methods run in this one")
-        if slot.entry.added or slot.where == BESIDE:
-            run.leave_out(slot.entry.name, "no process of its own, and this one is not to be risked", late=True)
-        elif library and not can_thread(run.workers + 1):
-            run.leave_out(slot.entry.name, f"no threads for {library} to start", late=True)
-        else:
-            self.take_turn(replace(slot, where=THREAD, why="no process to be had"))
-
-    def _performer(self, slot: TimetableSlot) -> Performer:
-        if slot.where == THREAD:
-            if self.prepared is None:
-                self.prepare()
-            return Searcher(self.run, self._heard, self.prepared, named=self.named)
-        if slot.where != CHILD:
-            return self._process(slot.entry)
-        if self._child is None or self._child.gone:
-            self._child = self._process(slot.entry)
-        return self._child
-
-    def _process(self, entry: Entry) -> Process:
-        return Process(self.run, self._heard, entry, named=self.named)
-
-    def attend(self, *awaited: Performer) -> None:
-        """Listen to all who are at work until some, or all of them, are done, as long as the run has not stopped."""
-        run, awaited = self.run, awaited or tuple(self._at_work)
-        while not run.stopped and any(who.slot is not None and not who.gone for who in awaited):
-            self._listen(min(POLL, run.remaining()))
-        if run.stopped and run.stop_reason != "callback":
-            self.last_words(min(POLL, max(run.remaining(), _LAST * (run.deadline - run.started))))
-        if any(isinstance(who, Searcher) and (who.gone or who.slot is not None) for who in awaited):
-            self.prepared = None
-
-    def _listen(self, seconds: float) -> None:
-        """Take what is said within so many seconds, and give up who has had its time."""
-        with suppress(Empty):
-            who, message = self._heard.get(timeout=seconds)
-            who.listen(message)
-        for who in self._at_work:
-            who.watch()
-
-    def last_words(self, seconds: float) -> None:
-        """Have all who are at work stop, and wait a moment for what they say in the end."""
-        until = time.perf_counter() + seconds
-        for who in self._at_work:
-            who.stop()
-        while any(who.slot is not None and not who.gone for who in self._at_work):
-            if (left := until - time.perf_counter()) <= 0:
-                break
-            self._listen(left)
-
-    def end(self) -> None:
-        """End all who are at work."""
-        for who in (*self._at_work, *([self._child] if self._child else ())):
-            who.end()
-
-
-def _begin_thread(work: Callable[[], None]) -> None:
+    module = None if home == "__main__" or home.startswith("gangplan.") else sys.modules.get(home)
+    if module is not None:
+        cloudpickle.register_pickle_by_value(module)
     try:
-        Thread(target=work, daemon=True).start()
-    except (RuntimeError, MemoryError):
-        raise OSError("no thread to be had") from None
+        return bytes(cloudpickle.dumps(entry))
+    finally:
+        if module is not None:
+            cloudpickle.unregister_pickle_by_value(module)
 
 
 def _is_sound(notes: Sequence[Any], left_out: Mapping[Any, Any], phases: Mapping[Any, Any]) -> bool:

@@ -17,16 +17,16 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack, suppress
+from functools import partial
 from importlib import import_module
 from itertools import count
 from multiprocessing.connection import Connection, wait
 
-from gangplan.solvers.method import suite
-from gangplan.solvers.processes import Child, can_fork, killed
+from gangplan.solvers.processes import Child, can_serve, killed
 
-from .table import installed, named
+from .table import libraries
 from .worker import work
 
 IDLE = 300.0
@@ -67,25 +67,27 @@ def main() -> None:
 
 def serve(control: socket.socket, caller: int) -> None:
     """Answer the requests of a process until it has gone, or has had nothing to ask for a long time."""
-    children, libraries, since = dict[str, tuple[Child, Connection]](), list[str](), time.monotonic()
-    asked = set[str]()
+    children, wanted, since = dict[str, tuple[Child, Connection]](), list[str](), time.monotonic()
     try:
         while os.getppid() == caller and (children or time.monotonic() - since < IDLE):
-            heard = wait([control], _POLL if children else _QUIET if libraries else _LOOK)
+            heard = wait([control], _POLL if children else _QUIET if wanted else _LOOK)
             if heard:
                 request, files, *_ = socket.recv_fds(control, _LONGEST, 1)
                 if not request:
                     return
                 word, number, objective, library = request.decode().split(" ")
                 if word == "begin":
-                    libraries += _loads(objective, library, asked)
+                    _import(library)
+                    wanted = libraries(objective)
+                    connection = Connection(files[0])
+                    begin_work = partial(_work, connection, control, *(other for _, other in children.values()))
                     with suppress(OSError):  # no process to be had: the caller sees the connection end
-                        children[number] = _begun(control, Connection(files[0]), children)
+                        children[number] = Child(begin_work), connection
                 elif number in children:
                     child = children[number][0]
                     (child.interrupt if word == "interrupt" else child.kill)()
-            elif libraries and not children:
-                _import(libraries.pop(0))
+            elif wanted and not children:
+                _import(wanted.pop())
             for number, (child, connection) in [*children.items()]:
                 if not child.alive():
                     with suppress(OSError):
@@ -100,29 +102,11 @@ def serve(control: socket.socket, caller: int) -> None:
             child.kill()
 
 
-def _loads(objective: str, library: str, asked: set[str]) -> list[str]:
-    """Load what is asked for, now what a method needs by name; return what else is to be loaded some time."""
-    _import(library)
-    if objective in asked:
-        return []
-    asked.add(objective)
-    suite(objective)
-    wanted = {method.library: 0 for method in named(objective).values() if installed(method)}
-    return [library for library in wanted if library not in ("", *sys.modules)]
-
-
-def _begun(
-    control: socket.socket, connection: Connection, others: Mapping[str, tuple[Child, Connection]]
-) -> tuple[Child, Connection]:
-    """Fork a process for what comes by a connection."""
-
-    def begin_work() -> None:
-        control.close()
-        for _, other in others.values():
-            other.close()
-        work(connection)
-
-    return Child(begin_work), connection
+def _work(connection: Connection, *others: socket.socket | Connection) -> None:
+    """Work on what comes by a connection, with no other in the hands of a method."""
+    for other in others:
+        other.close()
+    work(connection)
 
 
 def _import(name: str) -> None:
@@ -233,12 +217,7 @@ if hasattr(os, "register_at_fork"):
 
 def fork_only() -> None:
     """Have all processes be forks of this one, which has one thread, from now on."""
-    _server.forks = can_fork()
-
-
-def can_serve() -> bool:
-    """Return whether this system has what the server needs."""
-    return can_fork() and bool(sys.executable)
+    _server.forks = can_serve()
 
 
 def begin(theirs: socket.socket, objective: str, *, library: str = "") -> Worker | Child:

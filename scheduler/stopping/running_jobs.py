@@ -292,9 +292,9 @@ class RunningJobs(dict[str, RunningJob]):
                 self._times[:, at], self._counts[:, at] = self._times[:, n], self._counts[:, n]
         return job
 
-    def rows(self, name: str) -> list[int]:
-        """Return the rows of a job."""
-        return [self._at[name, node] for node in self[name].nodes]
+    def rows(self, name: str) -> Iterator[int]:
+        """Yield the rows of a job."""
+        return (self._at[name, node] for node in self[name].nodes)
 
     def table(self) -> RunningTable:
         """Return views on all parts.
@@ -311,4 +311,4 @@ class RunningJobs(dict[str, RunningJob]):
         row = row[np.argsort(table.serial[row])]
         job = np.searchsorted(table.serial[row], table.serial)
         used = np.stack([np.bincount(job, x, len(row)).astype(np.int64) for x in table.used[:3]])
-        return RunningTable._make(x[..., row] for x in table)._replace(used=used), row
+        return RunningTable._make(used if x is table.used else x[row] for x in table), row

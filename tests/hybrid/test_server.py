@@ -20,13 +20,13 @@ import gangplan
 from gangplan.hybrid import Entry, MethodFailed, register, server, unregister
 from gangplan.hybrid.table import named
 from gangplan.instances.generators import generate
-from gangplan.solvers import Run
+from gangplan.solvers import Run, processes
 from gangplan.solvers.method import OBJECTIVES, Method
 
 HARD = {"ops": 20, "layers": 6, "degree": 3.0, "training": False, "devices": 3, "variant": "free", "seed": 4}
 """A problem whose best plan none of the quick methods finds."""
 
-pytestmark = pytest.mark.skipif(not server.can_serve(), reason="no workers on this system")
+pytestmark = pytest.mark.skipif(not processes.can_serve(), reason="no workers on this system")
 
 PROGRAM = """
 import os
