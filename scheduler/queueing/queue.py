@@ -235,10 +235,10 @@ class WaitingQueue:
 
     def some(self, count: int) -> list[tuple[Shape, list[Place]]]:
         """Return the lines whose first jobs have the least seconds, whatever waited before."""
-        lines = list(self._lines.items())
-        if len(lines) > count:
-            most = np.partition([line[0][0] for _, line in lines], count)[count]
-            lines = [each for each in lines if each[1][0][0] <= most]
+        heads, most = [line[0][0] for line in self._lines.values()], inf
+        if len(heads) > count:
+            most = float(np.partition(heads, count)[count])
+        lines = (line for line in self._lines.items() if line[1][0][0] <= most)
         return nsmallest(count, lines, key=lambda line: line[1][0])
 
 
