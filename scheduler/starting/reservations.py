@@ -53,7 +53,7 @@ class Reservation:
         self._room = placer.room(gang).room.copy()
         if shut is not None:
             self._most[shut] = self._room[shut] = 0
-        self._part, self._workers = placer.part(gang), gang.workers[0]
+        self._part, self._workers = placer.part(self._kind), gang.workers[0]
         self._spare = self._left()
         self._against = placer.against(gang)
         self._beside = np.zeros(len(self._room), dtype=np.int64)  # of those against it, how many are on each node

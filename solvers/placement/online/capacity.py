@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
+from functools import lru_cache, partial
 from math import ceil
 from typing import NamedTuple
 
@@ -74,6 +75,7 @@ class NodeCapacity:
         free: int64 (4, m), idle GPUs, and what is left of cores, memory and NIC in the units of `Kind.need`.
         taken: int64 (m,), jobs on the node.
         guarded: bool (m,), whether the job there wants the node for itself.
+        parts: returns the parts of the fleet, one of which has a gang whole that shares something.
     """
 
     def __init__(self, fleet: Fleet, speeds: SpeedModel) -> None:
@@ -86,15 +88,7 @@ class NodeCapacity:
         self.taken = np.zeros(fleet.n_nodes, dtype=np.int64)
         self.guarded = np.zeros(fleet.n_nodes, dtype=bool)
         self.tree = GroupTree(fleet)
-        self._parts: dict[Shared, FleetParts] = {}
-
-    def parts(self, shared: Shared) -> FleetParts:
-        """Return the parts of the fleet, one of which has a gang whole."""
-        if shared not in self._parts:
-            if len(self._parts) >= PARTS:
-                self._parts.clear()
-            self._parts[shared] = FleetParts(self.fleet, shared)
-        return self._parts[shared]
+        self.parts = lru_cache(PARTS)(partial(FleetParts, fleet))
 
     def allowed(self, kind: Kind) -> BoolArray:
         """Return the nodes where such workers may be: usable, by labels, taints and types; its GPUs run the model."""

@@ -176,7 +176,8 @@ def test_a_node_that_is_down_takes_nobody_until_it_is_repaired() -> None:
     before = placed.vacant.copy()
     placed.fail(0)
     assert placed.free.tolist() == [0, 4] and placed.guarded.tolist() == [True, False] and placed.idle(0) == []
-    assert placed.most_on(job).tolist() == [0, 4] and placed.most_on(job, up=False).tolist() == [4, 4]
+    kind = Kind.workers(job)
+    assert placed.most_on(kind).tolist() == [0, 4] and placed.most_on(kind, up=False).tolist() == [4, 4]
     assert set(placed.place(job) or ()) == {1}
     assert not placed.fits(replace(job, name="b"))
     placed.repair(0)
