@@ -125,11 +125,8 @@ class Reservation:
         return int(room) - self._workers
 
     def _renew(self, nodes: Ints) -> None:
-        room = self._later(nodes, self._free[:, nodes], self._taken[nodes])
-        self._spare += int(room.sum() - self._room[nodes].sum())
-        self._room[nodes] = room
-        if self._part is not None:
-            self._spare = self._left()
+        self._room[nodes] = self._later(nodes, self._free[:, nodes], self._taken[nodes])
+        self._spare = self._left()
 
     def _later(self, nodes: Ints, free: Ints, taken: Ints) -> Ints:
         """Return how many workers nodes take then, with so much free and so many jobs there."""
