@@ -32,7 +32,7 @@ class NodeAllocation:
     gpus: tuple[int, ...]
 
 
-class Placer:
+class Placer(NodeCapacity):
     """A cluster on which gangs come and go.
 
     For each kind of worker it keeps how many of them each node, each rack and each part above could take. A decision
@@ -45,9 +45,6 @@ class Placer:
 
     Attributes:
         running: the jobs that run, by name, with what they hold on each node.
-        free, taken: idle GPUs of each node, 0 where it is down, and jobs on it, int64 (m,); views.
-        guarded: which nodes are down, or of a job that wants them for itself, bool (m,); a view.
-        vacant, whole: what is left of each node, and what it has, in the units of `Kind.need`, int64 (4, m); views.
     """
 
     def __init__(self, fleet: Fleet, speeds: SpeedModel | None, policy: str = "topology") -> None:
@@ -56,10 +53,7 @@ class Placer:
             one, same = np.ones(1), np.ones((len(fleet.gpu_types), 1))
             speeds = SpeedModel((ANY_MODEL,), fleet.gpu_types, same, one, one, 0 * one[None], 0 * one[None])
         self._fleet, self._policy = fleet, GANG_POLICIES[policy]
-        self._nodes = NodeCapacity(replace(fleet, usable=np.ones(fleet.n_nodes, dtype=bool)), speeds)
-        self.vacant, self.whole = self._nodes.free, self._nodes.free.copy()
-        self.free: Long = self.vacant[0]
-        self.taken, self.guarded = self._nodes.taken, self._nodes.guarded
+        super().__init__(replace(fleet, usable=np.ones(fleet.n_nodes, dtype=bool)), speeds)
         self._idle = [list(range(count)) for count in fleet.gpus.tolist()]
         self._down: dict[int, tuple[list[int], Long]] = {}
         self._capacities: dict[Kind, tuple[Capacity, int]] = {}
@@ -97,14 +91,14 @@ class Placer:
 
     def most_on(self, kind: Kind, *, up: bool = True) -> Long:
         """Return how many such workers each node takes if it is empty, int64 (m,); 0 if `up` and it is down."""
-        most = np.where(self._nodes.allowed(kind), kind.most, 0)
+        most = np.where(self.allowed(kind), kind.most, 0)
         if up:
             most[list(self._down)] = 0
         return most_workers(self.whole, kind.need, most)
 
     def part(self, kind: Kind) -> Long | None:
         """Return the part of the fleet of each node, one of which has a gang whole, int64 (m,); `None` if any may."""
-        return None if kind.shared is None else self._nodes.parts(kind.shared).part
+        return None if kind.shared is None else self.parts(kind.shared).part
 
     def domain(self, kind: Kind) -> Long:
         """Return the same, one part for all nodes if any may."""
@@ -203,7 +197,7 @@ class Placer:
         table = np.array([(j, node, part.workers, part.servers) for j, node, part in rows], dtype=np.int32)
         held = np.array(grants, dtype=np.int32).reshape(-1, 2)
         plan = PlacementPlan(tuple(job.name for job in jobs), *table.T, *held.T)
-        return PlacementProblem(self._fleet, jobs, self._nodes.speeds, goal=goal), plan
+        return PlacementProblem(self._fleet, jobs, self.speeds, goal=goal), plan
 
     def _room(self, kind: Kind, blocked: list[int]) -> Capacity:
         room, read = self._capacities.get(kind, (None, -1))
@@ -211,7 +205,7 @@ class Placer:
         if room is None or changed is None:
             while len(self._capacities) >= KINDS:
                 del self._capacities[next(iter(self._capacities))]
-            room = Capacity(self._nodes, kind)
+            room = Capacity(self, kind)
         elif len(changed):
             room.renew(changed)
         self._capacities[kind] = room, self._log.end
@@ -242,7 +236,7 @@ class Placer:
         return allocation
 
     def _used(self, job: GangJob, allocation: Mapping[int, NodeAllocation]) -> Long:
-        """Return what the job uses of each of its nodes, in the units of `NodeCapacity.free`, int64 (4, nodes).
+        """Return what the job uses of each of its nodes, in the units of `NodeCapacity.vacant`, int64 (4, nodes).
 
         Rounded once a node, so that it is the same whether the gang is counted by workers or by bundles of them.
         """
