@@ -16,9 +16,8 @@ from gangplan.instances import InstanceError
 from gangplan.instances.arrays import FloatArray
 from gangplan.instances.placement import GangJob
 from gangplan.instances.workload import Workload
-from gangplan.scheduler.durations.predictor import Durations, pattern
-from gangplan.scheduler.durations.spread import POINTS
-from gangplan.scheduler.queueing.terms import Terms
+from gangplan.scheduler.durations import POINTS, Durations, pattern
+from gangplan.scheduler.queueing.request import Terms
 
 from .durations_rivals import USUAL
 from .durations_traces import CASES, LAST, PURPOSES, TUNING, Case

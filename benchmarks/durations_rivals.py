@@ -9,7 +9,7 @@ import numpy as np
 from gangplan.instances.arrays import FloatArray
 from gangplan.instances.placement import Fleet
 from gangplan.instances.workload import Workload
-from gangplan.scheduler.durations.predictor import pattern
+from gangplan.scheduler.durations import pattern
 from gangplan.simulator.engine import EngineScheduler, EngineView
 from gangplan.simulator.engine.decide import Decider
 from gangplan.simulator.engine.jobs import Long

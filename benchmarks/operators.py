@@ -8,7 +8,7 @@ import numpy as np
 
 from gangplan import Scheduler
 from gangplan.instances.placement import Fleet
-from gangplan.scheduler.queueing.sharing import Limit, Quota, Sharing
+from gangplan.scheduler.settings import Limit, Quota, Sharing
 
 from .found import Found, table
 from .operators_kueue import kueue

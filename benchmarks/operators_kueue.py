@@ -16,7 +16,7 @@ import numpy as np
 
 from gangplan import Scheduler
 from gangplan.instances.placement import Demand, Fleet, GangJob
-from gangplan.scheduler.queueing.sharing import Quota, Sharing
+from gangplan.scheduler.settings import Quota, Sharing
 
 COHORTS, QUEUES, UNITS, BORROWS = 5, 6, 20, 100
 SIZES = {"small": (350, 0.1, 0.2, 50, 1), "medium": (100, 0.5, 0.5, 100, 5), "large": (50, 1.2, 1.0, 200, 20)}

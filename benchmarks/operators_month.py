@@ -11,7 +11,7 @@ import numpy as np
 
 from gangplan import Scheduler
 from gangplan.instances.placement import Fleet, GangJob
-from gangplan.scheduler.queueing.sharing import Quota, Sharing
+from gangplan.scheduler.settings import Quota, Sharing
 
 DAYS, NODES, GPUS = 30.0, 8, 8
 SHARES = (0.25, 0.2, 0.15, 0.1, 0.1, 0.1, 0.05, 0.05)

@@ -3,14 +3,13 @@
 from gangplan.solvers.placement.online.evolved import Evolved
 from gangplan.solvers.placement.online.patient import Patient
 
-from .decision import Decision, Start, Stop
-from .explaining.explanation import Considered, Explanation, WaitingJob
-from .explaining.running_now import RunsNow
+from .decision import Considered, Decision, Explanation, Start, Stop, WaitingJob
+from .explaining.explain import RunsNow
 from .moving.mending import Mend
 from .policies.policy import Proposes, Ranks, View
-from .queueing.sharing import Limit, Quota, Sharing
-from .queueing.terms import Terms
+from .queueing.request import Terms
 from .scheduler import Scheduler
+from .settings import Limit, Quota, Sharing
 from .starting.calendar import Window
 from .stopping.notices import Stopping
 

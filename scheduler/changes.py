@@ -16,14 +16,12 @@ from gangplan.instances.placement import Fleet, GangJob
 from .journal.write import recorded
 from .queueing.admission import check_changed
 from .queueing.held_jobs import HeldJob, JobArray
-from .queueing.request import Request, Seconds, given_seconds
-from .queueing.terms import Price, TermFields, Terms, names_of
-from .snapshots.snapshot_nodes import moved, turned_back, unseated
+from .queueing.job_lines import renamed
+from .queueing.request import Price, Request, Seconds, TermFields, Terms, given_seconds, names_of
+from .snapshots.snapshot_settings import moved, turned_back, unseated
 from .starting.gpu_types import TypedSeconds, below_zero, by_type, verify_terms
-from .starting.placed_jobs import renamed
-from .state import SchedulerState
+from .state import OTHER, SchedulerState
 from .stopping.running_jobs import RunningJob
-from .trial import OTHER
 
 if TYPE_CHECKING:
     from .scheduler import Scheduler

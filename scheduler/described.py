@@ -18,8 +18,8 @@ from .configure import LIVE
 from .journal.read import BEGIN
 from .journal.values import TYPES, decode
 from .journal.write import OF_LOG
-from .queueing.sharing import Sharing
 from .scheduler import SCHEDULER_POLICIES, Scheduler
+from .settings import Sharing
 
 Arguments = Mapping[str, Any]
 """Arguments of `Scheduler` by name."""

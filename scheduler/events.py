@@ -13,15 +13,15 @@ from gangplan.instances.placement import GangJob
 from .journal.write import recorded
 from .policies.lookahead import Lookahead
 from .queueing.admission import check_new
-from .queueing.request import Request, Seconds, given_seconds
-from .queueing.terms import USUAL_TERMS, Price, TermFields, Terms
-from .starting.gpu_types import TypedSeconds, by_type, without_gpus
+from .queueing.request import USUAL_TERMS, Price, Request, Seconds, TermFields, Terms, given_seconds
+from .starting.gpu_types import TypedSeconds, by_type
 
 if TYPE_CHECKING:
     from .explaining.intervals import StartIntervals
     from .policies.network import NetworkTier, NetworkUse
     from .starting.learned_speeds import Learned
     from .state import SchedulerState
+    from .stopping.notices import Stopping
 
 
 class EventCalls:
@@ -71,7 +71,9 @@ class EventCalls:
         require_flag(together, "together", optional=True)
         require_number(since := plain(since), "since", optional=True)
         if not job.worker.gpu:
-            together = without_gpus(job, together)
+            if together:
+                raise InstanceError("together", f"{together!r} is of no meaning for {job.name!r}, which has no GPU")
+            together = False
             if self._network is not None:
                 raise InstanceError("job.worker.gpu", "is 0: the graph network places no tasks without GPUs")
         spoken, guess = Terms.of(terms) if terms else USUAL_TERMS, None
@@ -133,6 +135,26 @@ class EventCalls:
         request = done.request
         work = request.done + done.ran(state.now) * request.units(done.degree)
         state.estimates.learn(request.job, request.terms, work, request.guess)
+
+    @property
+    def stopping(self) -> tuple[Stopping, ...]:
+        """The jobs that were told to stop and have not yet, by when they were told."""
+        return tuple(self._state.notices.stopping.values())
+
+    @recorded
+    def stopped(self, job: str, *, now: float | None = None) -> None:
+        """Note that a job which was told to stop has: it waits again, and its GPUs are free.
+
+        Raises:
+            InstanceError: if it does not run, or was not told; nothing has changed then.
+        """
+        state = self._state
+        state.find(job, "runs")
+        if job not in state.notices.stopping:
+            raise InstanceError("job", f"{job!r} was not told to stop: withdraw it, or fail its node")
+        state.now = state.at(now)
+        state.halt(job)
+        state.note_freed([job])
 
     @recorded
     def report(self, job: str, speed: float, *, now: float | None = None) -> None:

@@ -1,160 +1,47 @@
-"""The state of the cluster: which nodes are up, who waits, who runs where and since when, and views kept beside it."""
+"""The state of the cluster as events change it, and the one transaction: what is not kept is taken back."""
 
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from difflib import get_close_matches
+from functools import partial
 from sys import float_info
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple, Self
+
+import numpy as np
 
 from gangplan.instances import InstanceError
-from gangplan.instances.arrays import plain, require_number
-from gangplan.instances.placement import Fleet, GangJob, SpeedModel
-from gangplan.instances.placement.proximity import Proximity
+from gangplan.instances.arrays import plain
+from gangplan.instances.placement import GangJob
 from gangplan.instances.verify.actions import verify_start
-from gangplan.solvers.placement.online.capacity import Kind
-from gangplan.solvers.placement.online.evolved import Sight, Waits
-from gangplan.solvers.placement.online.interference import LeastInterference
-from gangplan.solvers.placement.online.placer import Placer
+from gangplan.solvers.placement.online.capacity import Capacity, Kind
+from gangplan.solvers.placement.online.placer import NodeAllocation
+from gangplan.solvers.placement.policies import GangPolicy
 
-from .durations.predictor import Durations
-from .moving.mending import Mending
-from .queueing.accounts import Accounts
-from .queueing.held_jobs import HeldJobs
+from .durations import predict_again
 from .queueing.job_lines import JobLines
-from .queueing.queue import WaitingQueue
 from .queueing.request import Request
-from .queueing.sharing import Sharing
-from .settings import SchedulerSettings
-from .starting.bundles import Bundles, EmptyNodes
-from .starting.calendar import Calendar
-from .starting.gpu_types import longest_of, verify_terms
-from .stopping.notices import Notices
-from .stopping.running_jobs import Nodes, RunningJob, RunningJobs
-from .trial import Trial
+from .starting.gpu_types import verify_terms
+from .stopping.running_jobs import Nodes, RunningJob
 
-if TYPE_CHECKING:
-    from .starting.closeness import Closeness
-    from .starting.learned_speeds import LearnedSpeeds
-
-_DATE, _DECADE = 1e9, 3.16e8
-"""Seconds since 1970 that are taken for a date; seconds of ten years."""
 RECENT = 1024
 """Jobs that are over whose names are remembered: longer ago, a name is new again."""
 
 
 class SchedulerState(JobLines):
-    """What is so, and what is kept beside it so that a decision need not look at all of it.
+    """The state as events change it."""
 
-    Attributes:
-        fleet, speeds, settings: see `Scheduler`; speeds say which models run where, `None` if all do.
-        places: how slow places are; `None` if all are alike.
-        rule: by which jobs go and wait for close places, if any.
-        sight: what that rule sees of the cluster, as of the start of a decision.
-        up: which nodes are up, (m,).
-        holders: of each node, who holds each of its GPUs that is held, (m,).
-        waiting, running: jobs by name.
-        held: gang and GPUs of each running job, for the verifier.
-        finished: names of the last `RECENT` jobs that are done or were withdrawn, the oldest first.
-        serial: how many jobs were submitted.
-        light: how many wait that need no GPU.
-        idle, gpus: GPUs of nodes that are up: those that nobody holds, and all.
-        placer, bundles: where gangs fit, and in which bundles.
-        sharing, accounts: how queues, users and classes share the cluster, and what each holds.
-        queue, due, estimates: who waits in which order, since when jobs are due, how long those without an estimate
-            take.
-        alike: whether queues and classes made no difference so far, and nobody gives way after a time.
-        interference: the rule for nodes where `speeds` are known, told who runs where; `None` without.
-        learned: what jobs reported of their speeds; `None` before the first report.
-        promises: to jobs that are due, the earliest time at which one was to fit: later, nobody that ends later starts
-            before it on its room, though those that run take longer than expected.
-        closed: the least number of workers of each kind that did not fit since something last became free.
-        later, calendar, mending: the jobs that may not wait yet, the windows in which nodes are closed, and the gangs
-            that lost a node since the last decision.
-        bounded: whether time may not go on by many years at once.
-        notices: who was told to stop, and who claims the room.
-        changes: how many events there were.
-        undone: how often starts or stops were taken back, which leaves jobs in another order.
-    """
-
-    def __init__(
-        self,
-        fleet: Fleet,
-        speeds: SpeedModel | Proximity | None,
-        settings: SchedulerSettings,
-        rule: Waits | None = None,
-        sharing: Sharing | None = None,
-    ) -> None:
-        usable = fleet.usable
-        assert usable is not None
-        proximity, speeds = (speeds, None) if isinstance(speeds, Proximity) else (None, speeds)
-        self.fleet, self.speeds, self.settings, self.rule = fleet, speeds, settings, rule
-        self.bounded, self.sight = True, Sight()
-        self.serial, self.changes, self.light, self.undone = 0, 0, 0, 0
-        self.up: list[bool] = usable.tolist()
-        self.holders: list[dict[int, str]] = [{} for _ in self.up]
-        self.waiting: dict[str, Request] = {}
-        self.running = RunningJobs()
-        self._now = 0.0
-        self.held: dict[str, tuple[GangJob, Nodes]] = {}
-        self.finished: dict[str, None] = {}
-        self.freed: dict[str, float] = {}  # since when jobs that ran wait again
-        self.idle = self.gpus = int(fleet.gpus[usable].sum())
-        self.later, self.calendar, self.mending = HeldJobs(), Calendar(fleet.names), Mending()
-        self.notices = Notices()
-        self.placer = Placer(fleet, speeds)
-        self.bundles = Bundles(self.placer)
-        self.places: Closeness | None = None
-        if proximity is not None:
-            from .starting.closeness import Closeness
-
-            self.places = Closeness(proximity, fleet, self.placer)
-        self.sharing = Sharing() if sharing is None else sharing
-        self.accounts = Accounts(self.sharing)
-        self.queue, self.due = WaitingQueue(settings.order, self.accounts.place, self.accounts.top), WaitingQueue(0.0)
-        self.due.kept = True
-        self.estimates = Durations()
-        self.alike = self.accounts.trivial and self.sharing.most_run is None
-        self._aging: list[tuple[float, int, str]] = []
-        self.interference: LeastInterference | None = None if speeds is None else LeastInterference(fleet, speeds)
-        self.learned: LearnedSpeeds | None = None
-        self.promises: dict[str, float] = {}
-        self.closed: dict[Kind, int] = {}
-        self.size = int(fleet.gpus.max(initial=0))
-        self._index = {name: node for node, name in enumerate(fleet.names)}
-        self._placed: dict[tuple[str, int], GangJob] = {}
-        self._kinds: dict[tuple[str, int], tuple[Kind, EmptyNodes]] = {}
-        self._count()
-
-    @property
-    def now(self) -> float:
-        """The latest time that was heard of."""
-        return self._now
-
-    @now.setter
-    def now(self, value: float) -> None:
-        self._now = value
-        self.running.age(value)
-
-    def at(self, now: float | None) -> float:
-        """Return the time of an event: `now`, or that of the last one.
-
-        Raises:
-            InstanceError: if it is no number or before the last one.
-        """
-        if now is None:
-            return self.now
-        require_number(now := plain(now), "now")
-        if now < self.now:
-            words = f"{now!r} is before {self.now!r}, when something happened already: report events in their order"
-            raise InstanceError("now", f"{words}; set_clock sets a wrong time back")
-        most = _DECADE if self.now > _DATE else 100 * _DECADE
-        if self.bounded and now - self.now > most:
-            words = f"{now!r} is more than {most / _DECADE * 10:g} years after {self.now!r}: seconds are expected"
-            raise InstanceError("now", words)
-        return float(now)
+    def advance(self, now: float) -> None:
+        """Have it be later, and what the clock alone changes."""
+        self.now = self.accounts.now = now
+        if self.calendar.tick(now):
+            self.closing()
+        self.later.tick(self)
+        predict_again(self)
+        self.look()
 
     def node(self, node: str | int) -> int:
         """Return the number of a node given by name or number.
@@ -184,7 +71,7 @@ class SchedulerState(JobLines):
 
     def due_from(self, since: float, request: Request) -> float:
         """Return when a job is due that may wait since then: by its longest seconds, or its largest work if unknown."""
-        return min(since + self.settings.due_after(longest_of(request)), float_info.max)
+        return min(since + self.settings.due_after(request.longest), float_info.max)
 
     def grace(self, request: Request) -> float:
         """Return the seconds that a job has when it is told to stop."""
@@ -309,6 +196,26 @@ class SchedulerState(JobLines):
         start = self.fleet, self.up, self.holders, self.held, request.job, degree, nodes, self.speeds
         return verify_start(*start) or verify_terms(request, degree, self.fleet, nodes)
 
+    def shut(self, request: Request, degree: int) -> np.ndarray:
+        """Return the nodes that close before a job would end that starts now at its best place, int64 (nodes,)."""
+        return self.calendar.closed(request, self.now, self.now + self.lasts(request, degree))
+
+    def runs(self, request: Request, degree: int, nodes: Nodes) -> RunningJob:
+        """Return a job as it runs from now on, with so many workers on these GPUs."""
+        slower = self.slower(request, degree, nodes)
+        end = min(self.now + request.lasts(degree, slower), float_info.max)
+        return RunningJob(request, degree, self.now, end, dict(sorted(nodes.items())), slower, self.sharing.least_run)
+
+    def trimmed(self, request: Request, degree: int, nodes: Nodes) -> Nodes:
+        """Return GPUs without those of workers that a job does not need, in its last bundle, if it has them in part."""
+        need = request.job.worker.grants or 1
+        rest = sum(map(len, nodes.values())) // need - degree
+        part = [node for node, gpus in nodes.items() if len(gpus) < self.fleet.gpus[node]]
+        if rest <= 0 or not part:
+            return nodes
+        node = min(part, key=lambda node: len(nodes[node]))
+        return {**nodes, node: nodes[node][: len(nodes[node]) - rest * need]}
+
     def put(self, job: RunningJob) -> bool:
         """Have a waiting job run on GPUs that are known, if cores, memory and NIC suffice."""
         if fits := self.placer.put(self.loose(job.request), job.nodes):
@@ -324,3 +231,139 @@ def _instead(name: object, known: Mapping[str, object]) -> str:
     """Return names that are like one that is not known, in words."""
     close = get_close_matches(str(name), list(known)[:10_000], 3)
     return f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
+
+
+START, STOP, OTHER = "start", "stop", "other"
+
+
+class _Change(NamedTuple):
+    """Hold what was done, with which job, and what takes it back."""
+
+    what: str
+    name: str
+    undo: Callable[[], object]
+
+
+class Trial:
+    """Changes of a state: ``with state.trial() as trial: ...; trial.keep()``.
+
+    What is not kept is taken back, the newest first, also where something is raised. Whoever tries something while a
+    larger trial goes on enters that one again: only what was done since then is taken back.
+
+    Args:
+        state: it is changed.
+        around: of whoever keeps more than the state has: entered, with the names of the jobs, while some is taken back.
+
+    Attributes:
+        halted: the jobs that stopped, as they ran.
+    """
+
+    def __init__(
+        self,
+        state: SchedulerState,
+        around: Callable[[Collection[str]], AbstractContextManager[None]] = lambda names: nullcontext(),
+    ) -> None:
+        self._state, self._around = state, around
+        self._done, self._marks = list[_Change](), list[tuple[int | None, dict[str, float]]]()
+        self._promises = dict(state.promises)
+        self.halted: dict[str, RunningJob] = {}
+
+    def __enter__(self) -> Self:
+        """Begin something that may be taken back alone."""
+        self._marks.append((len(self._done), dict(self._state.promises)))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Take it back unless it is kept."""
+        mark, promises = self._marks.pop()
+        if mark is not None:
+            self._undo(self._done[mark:], self._done[:mark], promises)
+
+    def keep(self) -> None:
+        """Leave what was done since the trial was entered last as it is."""
+        self._marks[-1] = None, {}
+
+    def back(self, starts: Collection[str] | None = None, stops: Collection[str] = ()) -> None:
+        """Take back some starts and stops, on which no others rest; by default all that was done."""
+        some = {START: starts or (), STOP: stops, OTHER: ()}
+        rest = [] if starts is None else [x for x in self._done if x.name not in some[x.what]]
+        gone = self._done if starts is None else [x for x in self._done if x.name in some[x.what]]
+        self._undo(gone, rest, self._promises)
+
+    def _undo(self, gone: Sequence[_Change], rest: list[_Change], promises: dict[str, float]) -> None:
+        self._done = rest
+        if gone:
+            with self._around({change.name for change in gone}):
+                for change in reversed(gone):
+                    fits = change.undo()
+                    assert fits is not False, f"{change.name} had these seats"
+            # what was promised meanwhile was of room that jobs would have left
+            waiting = self._state.waiting
+            self._state.promises = {name: time for name, time in promises.items() if name in waiting}
+
+    def note(self, what: str, name: str, undo: Callable[..., object], *args: object) -> None:
+        """Note something that was done, and how it is taken back."""
+        self._done.append(_Change(what, name, partial(undo, *args)))
+
+    def begin(self, job: RunningJob) -> None:
+        """Have a waiting job, whose seats are taken, run."""
+        self._state.begin(job)
+        self.note(START, job.name, self._end, job.name)
+
+    def _end(self, name: str) -> None:
+        self._state.wait(self._state.free(name).request)
+
+    def halt(self, name: str) -> None:
+        """Have a running job stop, and wait with what is left of its work."""
+        self.halted[name] = self._state.halt(name)
+        self.note(STOP, name, self._run_on, name)
+
+    def _run_on(self, name: str) -> bool:
+        job = self.halted.pop(name)
+        self._state.waiting[name] = job.request
+        return self._state.put(job)
+
+    def place(
+        self, gang: GangJob, room: Capacity | None = None, policy: GangPolicy | None = None
+    ) -> Mapping[int, NodeAllocation] | None:
+        """Seat a gang where it fits; see `Placer.place`."""
+        seats = self._state.placer.place(gang, room, policy)
+        if seats is not None:
+            self.note(OTHER, gang.name, self._state.placer.remove, gang.name)
+        return seats
+
+    def put(self, request: Request, nodes: Nodes) -> bool:
+        """Seat a gang on GPUs that are known; see `Placer.put`."""
+        fits = self._state.placer.put(self._state.loose(request), nodes)
+        if fits:
+            self.note(OTHER, request.name, self._state.placer.remove, request.name)
+        return fits
+
+    def unseat(self, jobs: Iterable[RunningJob]) -> None:
+        """Have the seats of running jobs be free, though the jobs count as running."""
+        for job in jobs:
+            self._state.placer.remove(job.name)
+            self.note(OTHER, job.name, self._state.placer.put, self._state.loose(job.request), job.nodes)
+
+    def hold(self, request: Request, amounts: Sequence[int], sign: int) -> None:
+        """Count that a job holds so much, of limits too; or that it does not if the sign is -1, but for limits."""
+        hold = partial(self._state.accounts.hold, request.terms, amounts, limits=sign > 0)
+        hold(sign)
+        self.note(OTHER, request.name, hold, -sign)
+
+    def close(self, node: int, gpus: Collection[int], amounts: np.ndarray, gang: GangJob) -> np.ndarray:
+        """Have idle GPUs of a node and such amounts, as far as it has them, be a gang's that is no job; return them."""
+        state, others = self._state, self._state.held.get(gang.name, (gang, {}))[1]
+        less = state.placer.close(node, gpus, amounts)
+        state.holders[node].update(dict.fromkeys(gpus, gang.name))
+        state.held[gang.name] = gang, {**others, node: tuple(gpus)}
+        state.idle -= len(gpus)
+        self.note(OTHER, gang.name, self._open, node, gpus, less, gang.name)
+        return less
+
+    def _open(self, node: int, gpus: Collection[int], amounts: np.ndarray, name: str) -> None:
+        self._state.placer.open(node, gpus, amounts)
+        for gpu in gpus:
+            del self._state.holders[node][gpu]
+        self._state.held.pop(name, None)
+        self._state.idle += len(gpus)

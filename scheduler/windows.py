@@ -14,7 +14,7 @@ from gangplan.instances.errors import unknown
 
 from .decision import DRAIN
 from .journal.write import recorded
-from .queueing.terms import names_of
+from .queueing.request import names_of
 from .starting.calendar import Window
 from .starting.starts import StartRound
 from .state import SchedulerState
@@ -159,14 +159,14 @@ def _next_count(state: SchedulerState) -> float | None:
     """
     if not state.waiting:
         return None
-    (end, since, _, settled, *_), ready = state.running.table()[0], state.running.standing()[0]
-    now, most, aging = state.now, state.sharing.most_run or inf, inf if state.alike else state.sharing.aging or inf
+    table, now, most = state.running.table(), state.now, state.sharing.most_run or inf
+    end, since, aging = table.end, table.since, inf if state.alike else state.sharing.aging or inf
     due = np.fromiter((request.due for request in state.waiting.values()), float, len(state.waiting))
     with np.errstate(all="ignore"):  # of the largest and the least numbers
         older = np.where(due > now, due, np.maximum(due + ((now - due) // aging + 1) * aging, nextafter(now, inf)))
         turn = np.where(since + most - since < most, np.nextafter(since + most, inf), since + most)
         late = np.where(end >= now, np.nextafter(end, inf), 2 * now - since)
-        stop = np.maximum([settled, ready], np.nextafter(since, inf))
+        stop = np.maximum([table.settled, table.ready], np.nextafter(since, inf))
     each = np.concatenate([older, turn, late, *stop, [state.running.older()]])
     each = each[(each > now) & (each < float_info.max)]
     return float(each.min()) if len(each) else None

@@ -81,40 +81,40 @@ def ask(policy: Picks, scene: DecisionView) -> int:
     return at
 
 
-def refuse_to_wait(stuck: bool) -> None:
-    """Raise if a policy lets all wait where nothing else will ever happen."""
-    if stuck:
-        raise InstanceError("policy", "lets all wait though nobody runs and nobody is to come")
-
-
 def in_turn(policy: Picks, scene: DecisionView, takes: Callable[[int], int]) -> list[int]:
     """Return the jobs that a policy would start one after the other, while the GPUs last; `takes` counts theirs."""
+    left, idle = np.arange(len(scene.fits)), scene.idle
     order: list[int] = []
-    left = np.ones(len(scene.fits), dtype=bool)
-    idle = scene.idle
     while True:
-        fits = scene.fits & left & np.array([takes(i) <= idle for i in range(len(left))], dtype=bool)
-        at = ask(policy, DecisionView(scene.now, idle, scene.gpus, scene.columns, fits))
+        fits = scene.fits[left] & np.array([takes(i) <= idle for i in left.tolist()], dtype=bool)
+        columns = {name: values[left] for name, values in scene.columns.items()}
+        at = ask(policy, DecisionView(scene.now, idle, scene.gpus, columns, fits))
         if at == WAIT:
             return order
-        order.append(at)
-        left[at] = False
-        idle -= takes(at)
+        order.append(int(left[at]))
+        idle -= takes(order[-1])
+        left = np.delete(left, at)
 
 
 class EnginePick:
-    """A policy that picks, as one of the engine: for the discipline ``overtake``."""
+    """A policy that picks, as one of the engine: for the discipline ``overtake``.
+
+    Args:
+        places: says where a job goes, by default `EngineView.find`.
+    """
 
     steady = False
     sees: ClassVar[tuple[str, ...]] = tuple(COLUMNS)
 
-    def __init__(self, policy: Picks) -> None:
+    def __init__(self, policy: Picks, places: Any = None) -> None:
         require_seen(policy, self.sees, "the engine")
-        self._policy = policy
+        self._policy, self._places = policy, places
         self._chosen: set[int] = set()
 
     def select(self, view: EngineView, jobs: Long) -> FloatArray:
-        """Put those that it picks first, in its order."""
+        """Put those that it picks first, in its order; it is shown them as they were submitted."""
+        rank = np.argsort(view.rank[jobs])
+        jobs, back = jobs[rank], np.argsort(rank)
         work, idle = view.workload, int(view.free.sum())
         columns = {
             "gpus": work.gpus[jobs].astype(np.float64),
@@ -127,11 +127,14 @@ class EnginePick:
         self._chosen = {int(jobs[i]) for i in order}
         keys = np.full(len(jobs), np.inf)
         keys[order] = np.arange(len(order))
-        return keys
+        return keys[back]
 
     def place(self, job: int, degree: int, view: EngineView) -> Rows | None:
-        """Start those that it picked where they would go by default."""
-        return view.find(job, degree) if job in self._chosen else None
+        """Start those that it picked."""
+        if job not in self._chosen:
+            return None
+        found: Rows | None = self._places.place(job, degree, view) if self._places else view.find(job, degree)
+        return found
 
 
 def check_picks(make: Callable[[], Any], *, scenes: int = 50, seed: int = 0) -> None:

@@ -18,7 +18,8 @@ from gangplan.instances.partition import VARIANTS
 from gangplan.instances.quantities import quantity
 from gangplan.instances.schedule import SchedulePlan
 from gangplan.instances.verify import clock_cost
-from gangplan.solvers.run import OPTIMAL_GAP, relative_gap
+from gangplan.solvers.result import relative_gap
+from gangplan.solvers.run import OPTIMAL_GAP
 
 from ..units import objective_unit, percent, time_unit, utilisation, words
 from . import options

@@ -11,13 +11,12 @@ import numpy as np
 from gangplan.instances import InstanceError
 from gangplan.instances.quantities import alike, moment, quantity
 from gangplan.scheduler.configure import LIVE
-from gangplan.scheduler.journal.effects import CALM
-from gangplan.scheduler.journal.figures import course_figures, members, stops_by, utilisation
-from gangplan.scheduler.journal.history import ENDED, history_of
+from gangplan.scheduler.journal.history import ENDED, course_figures, history_of, members, stops_by, utilisation
 from gangplan.scheduler.journal.read import read_log
 from gangplan.scheduler.journal.replay import replay
 from gangplan.scheduler.journal.values import decode
-from gangplan.scheduler.queueing.sharing import Sharing
+from gangplan.scheduler.journal.write import CALM
+from gangplan.scheduler.settings import Sharing
 
 from . import options
 from .output import Told, facts, progress, table, table_of, tell

@@ -15,7 +15,7 @@ from gangplan.instances.placement import Fleet
 from gangplan.scheduler import Scheduler
 from gangplan.scheduler.described import cluster_of, has_begun, reopened
 from gangplan.scheduler.journal.write import OF_LOG
-from gangplan.scheduler.queueing.sharing import Quota, Sharing
+from gangplan.scheduler.settings import Quota, Sharing
 
 from .output import note
 

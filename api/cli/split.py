@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from gangplan.instances import GraphProblem, InstanceError, Plan, dump, verify
 from gangplan.instances.errors import in_file
-from gangplan.instances.outlet import write_whole
 from gangplan.instances.quantities import quantity
 from gangplan.instances.torch_model.load import load_model
 
 from ..torch_split.spread import spread as with_idle
 from ..units import time_unit
 from . import options
-from .output import Told, facts, table, tell
+from .output import Told, facts, table, tell, write
 
 if TYPE_CHECKING:
     from ..torch_split.mapping import Cut, ModulePlace
@@ -102,8 +101,7 @@ def split(
         times = [(f"{of}", quantity(x["forward"], "s"), quantity(x["backward"], "s")) for of, x in seconds]
         blocks += [table(("process of device", "forward", "backward"), times)] if found else []
         blocks.append("\n".join(map(_words, found)))
-    if out is not None:
-        write_whole({out: f"{json.dumps(data, allow_nan=False)}\n".encode()})
+    write((out, lambda _: f"{json.dumps(data, allow_nan=False)}\n"))
     return tell(data, *blocks, _advice(model, data, problem, verdict.objective, out), code=0 if same else 1)
 
 

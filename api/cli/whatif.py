@@ -18,8 +18,7 @@ from gangplan.instances.readers.starts import read_waits
 from gangplan.instances.readers.traces import read_trace
 from gangplan.scheduler import Scheduler
 from gangplan.scheduler.configure import LIVE
-from gangplan.scheduler.journal.figures import GroupFigures, compared, groups, outcome_of
-from gangplan.scheduler.journal.history import History, history_of
+from gangplan.scheduler.journal.history import GroupFigures, History, compared, groups, history_of, outcome_of
 from gangplan.scheduler.journal.observed import events_of, parsed_events, past_of
 from gangplan.scheduler.journal.play import play
 from gangplan.scheduler.journal.read import BEGIN, read_log

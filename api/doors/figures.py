@@ -10,7 +10,7 @@ import numpy as np
 
 from gangplan.scheduler import Scheduler
 from gangplan.scheduler.queueing.request import Request
-from gangplan.scheduler.queueing.sharing import EVERYBODY, Limit
+from gangplan.scheduler.settings import EVERYBODY, Limit
 
 from .schema import KNOWN
 

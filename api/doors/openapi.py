@@ -15,11 +15,11 @@ from gangplan.instances.documents import json_schema, schema
 from gangplan.instances.kinds import DOCUMENTS
 from gangplan.instances.placement import Fleet, GangJob
 from gangplan.scheduler import Decision, Scheduler, Terms
-from gangplan.scheduler.explaining.explanation import Explanation, WaitingJob
-from gangplan.scheduler.explaining.running_now import RunsNow
+from gangplan.scheduler.decision import Explanation, WaitingJob
+from gangplan.scheduler.explaining.explain import RunsNow
 from gangplan.scheduler.journal.write import OF_LOG
 from gangplan.scheduler.moving.migration import Moves
-from gangplan.scheduler.queueing.sharing import Sharing
+from gangplan.scheduler.settings import Sharing
 from gangplan.scheduler.starting.calendar import Window
 
 from .schema import EVENTS, KNOWN, event_schema

@@ -76,14 +76,13 @@ def features(state: SchedulerState, name: str, arrivals: Arrivals) -> np.ndarray
     degree = request.job.workers[0]
     need = state.holds(request, degree)
     count, wide, work = before(state.queue, name)
-    times, counts, _ = state.running.table()
+    table = state.running.table()
     step = -(-len(state.running) // _ROWS) or 1
-    rows = np.array([state.running.rows(job)[0] for *_, job in state.running.by_end[::step]], np.intp)
-    end = times[0, rows]
-    left = np.where(end >= now, end - now, now - times[1, rows])
+    rows = np.array([next(state.running.rows(job)) for *_, job in state.running.by_end[::step]], np.intp)
+    left = table._replace(end=table.end[rows], since=table.since[rows]).left(now)
     order = left.argsort()
     at, free = np.zeros((2, len(rows) + 1))
-    at[1:], free[1:] = left[order], counts[1, rows[order]].cumsum() * step
+    at[1:], free[1:] = left[order], table.wide[rows[order]].cumsum() * step
     free += state.idle
     done = np.zeros(len(at))
     done[1:] = (free[:-1] * (at[1:] - at[:-1])).cumsum()

@@ -9,9 +9,12 @@ from os import PathLike
 from typing import Any
 
 from gangplan.instances import InstanceError
+from gangplan.instances.arrays import require_number
 
+from ..queueing.request import Request
 from ..scheduler import Scheduler
-from .effects import carry_out
+from ..state import SchedulerState
+from ..stopping.notices import tell
 from .read import ReadLog, at_line, read_log
 from .values import decode
 from .write import DECIDE, RESTORE, Journal
@@ -85,6 +88,66 @@ def call(scheduler: Scheduler, row: Mapping[str, Any], now: float | None = None)
     if _has_time(method):
         rest["now"] = row["now"] if now is None else now
     return getattr(scheduler, name)(**rest)
+
+
+def carry_out(scheduler: Scheduler, row: Mapping[str, Any]) -> None:
+    """Do what a line says that a decision did; after an `InstanceError` the state is of no use any more."""
+    state, after = scheduler._state, row.get("after", {})
+    for field, value in (("number", row["number"]), *after.get("promises", {}).items()):
+        require_number(value, field, whole=field == "number")
+    state.advance(state.at(row["now"]))
+    state.age()
+    scheduler._count = row["number"]
+    if (learned := state.learned) is not None:
+        if after.get("fits"):
+            learned.model.refresh()
+        for model in after.get("kinds", ()):
+            learned.kind(model)
+    if scheduler._network is not None and "leader" in after:
+        scheduler._network.think(state)
+        scheduler._network.guard.leader = after["leader"]
+    state.queue.order = after.get("order", state.settings.order)
+    for stop in row.get("stops", ()):
+        state.find(stop["job"], "runs")
+        state.halt(stop["job"])
+    for start in row.get("starts", ()):
+        state.find(start["job"], "waits")
+        _start(state, state.waiting[start["job"]], start)
+    for told in row.get("stopping", ()):
+        tell(state, told)
+    if "claims" in after:
+        state.notices.claim(after["claims"])
+    rows = ([each["job"] for each in row.get(name, ())] for name in ("stops", "starts"))
+    state.note_freed(*rows)
+    state.mending.torn = {}
+    state.mending.load(state, after.get("torn", ()))
+    state.waiting = {name: state.waiting[name] for name in after.get("waiting", state.waiting)}
+    for name in after.get("running", ()):
+        state.running[name] = state.running.pop(name)
+    _rest(scheduler, after)
+    scheduler._intervals.decided(state, [start["job"] for start in row.get("starts", ())])
+
+
+def _rest(scheduler: Scheduler, after: Mapping[str, Any]) -> None:
+    """Enter what else a decision changed."""
+    state = scheduler._state
+    state.promises = dict(after.get("promises", state.promises))
+    scheduler._watchdog.faults.update(after.get("faults", ()))
+    if "shares" in after:
+        state.accounts.load(after["shares"])
+    if state.interference is not None and "weights" in after:
+        state.interference.recent.clear()
+        state.interference.recent.extend(after["weights"])
+    if state.learned is not None and "speeds" in after:
+        state.learned.go_on(after["speeds"])
+
+
+def _start(state: SchedulerState, request: Request, start: Mapping[str, Any]) -> None:
+    degree, nodes = start["degree"], {state.node(name): tuple(gpus) for name, gpus in start["nodes"].items()}
+    if wrong := state.wrong(request, degree, nodes):
+        raise InstanceError("starts", wrong[0])
+    if not state.put(state.runs(request, degree, nodes)):
+        raise InstanceError("starts", f"{request.name}: cores, memory or NIC are too few")
 
 
 @cache

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from gangplan.instances import InstanceError
 from gangplan.instances.intake import file_name, io_error
 
-from .effects import Before
 from .values import encode, pairs
 
 if TYPE_CHECKING:
+    from ..decision import Decision
     from ..scheduler import Scheduler
     from .read import ReadLog
 
@@ -35,6 +35,62 @@ DECIDE, RESTORE = "decide", "restore"
 """Events whose lines say more than their arguments: what was decided; the whole state."""
 OF_LOG = ("log", "sync", "checkpoint_every")
 """Arguments of `Scheduler` that say how its log is written, and are not in it."""
+
+
+CALM = 0.3
+"""Share of its deadline within which a decision ends that no clock cuts: the first cut is at 0.4 of it."""
+DEADLINE = 0.05
+"""Deadline of `decide` where none is given, seconds."""
+
+
+class Before:
+    """Keep what is known before a call, to tell what the call changed."""
+
+    def __init__(self, scheduler: Scheduler, decides: bool) -> None:
+        state = scheduler._state
+        self.stale = self.is_stale(scheduler)
+        if decides:
+            self._promises, self._faults = dict(state.promises), dict(scheduler._watchdog.faults)
+            self._undone, self._claims = state.undone, dict(state.notices.claims)
+            self._kinds = 0 if state.learned is None else len(state.learned.model.kinds)
+            self._thoughts = scheduler._network and scheduler._network.thoughts
+
+    @staticmethod
+    def is_stale(scheduler: Scheduler) -> bool:
+        """Return whether speeds were reported that are not fitted yet."""
+        learned = scheduler._state.learned
+        return learned is not None and learned.model.stale
+
+    def effects(self, scheduler: Scheduler, decision: Decision, deadline: float | None) -> dict[str, Any]:
+        """Return what a decision changed, and whether another clock could have it decide otherwise."""
+        state, after = scheduler._state, dict[str, Any]()
+        if state.promises != self._promises:
+            after["promises"] = dict(state.promises)
+        if state.notices.claims != self._claims:
+            after["claims"] = state.notices.claimed()
+        if scheduler._watchdog.faults != self._faults:
+            after["faults"] = dict(scheduler._watchdog.faults)
+        if state.queue.order != state.settings.order:
+            after["order"] = state.queue.order
+        undone = state.undone != self._undone or any(stop.cause != "gain" for stop in decision.stops)
+        if undone:
+            after |= {"waiting": list(state.waiting), "running": list(state.running)}
+            if state.interference is not None:
+                after["weights"] = list(state.interference.recent)
+        if (learned := state.learned) is not None:
+            after["fits"] = self.stale and not learned.model.stale
+            after["kinds"] = list(learned.model.kinds)[self._kinds :]
+            after["speeds"] = learned.progress() if undone else {"seconds": learned.seconds}
+        if state.sharing.halflife is not None:  # means of the past, to the last bit
+            after["shares"] = [row for row in state.accounts.save() if row[2] == state.now]
+        if scheduler._network is not None and scheduler._network.thoughts != self._thoughts:
+            after["leader"] = scheduler._network.guard.leader
+        after |= state.mending.save()
+        row = {"after": after} if after else {}
+        ahead = scheduler._ahead
+        cut = decision.more or (ahead is not None and ahead.late)
+        cut = cut or decision.seconds > CALM * (DEADLINE if deadline is None else deadline)
+        return row | ({"cut": True} if cut or scheduler._asked is not None else {})
 
 
 class Journal:

@@ -24,10 +24,9 @@ from gangplan.solvers.run import OPTIMAL_GAP
 
 from ..queueing.admission import check_new
 from ..queueing.request import Request
-from ..state import SchedulerState
+from ..state import SchedulerState, Trial
 from ..stopping.leaving import Leaving
 from ..stopping.running_jobs import Nodes, RunningJob
-from ..trial import Trial
 from .migration import Move, Moves, closed, in_order, limited, movable
 
 TRIES = 16
@@ -85,8 +84,7 @@ class _WantedRoom:
         else:
             raise InstanceError("gang", f"{gang!r} is neither a GangJob nor the name of a job that waits")
         degree = request.job.workers[0]
-        shut = state.calendar.closed(request, state.now, state.now + state.lasts(request, degree))
-        group[shut] = -1
+        group[state.shut(request, degree)] = -1
         return cls(group, names, state.placed(request, degree), request.name)
 
 
@@ -193,7 +191,7 @@ class _MoveSearch:
                 never = np.union1d(inside, closed(state, job, state.now, late))
                 if (seats := self._put(gang, never, counts.get(job.name), trial)) is None:
                     return None
-                places[job.name] = self._trimmed(job, seats)
+                places[job.name] = state.trimmed(job.request, job.degree, seats)
                 if {*closed(state, job, state.now, late, seats)} & seats.keys():
                     return None
         return places
@@ -209,16 +207,6 @@ class _MoveSearch:
                 return None
         seats = trial.place(gang, room, policy)
         return None if seats is None else {node: seat.gpus for node, seat in seats.items()}
-
-    def _trimmed(self, job: RunningJob, seats: Nodes) -> Nodes:
-        """Return the GPUs that a job keeps: of workers that it does not need those with which it has whole nodes."""
-        need = job.request.job.worker.grants
-        rest = sum(map(len, seats.values())) // need - job.degree
-        part = [node for node, gpus in seats.items() if len(gpus) < self._state.fleet.gpus[node]]
-        if rest <= 0 or not part:
-            return seats
-        node = min(part, key=lambda node: len(seats[node]))
-        return {**seats, node: seats[node][: len(seats[node]) - rest * need]}
 
     def exact(self) -> None:
         """Have CP-SAT say who moves where, if the cluster is small."""

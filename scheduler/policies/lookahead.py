@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from gangplan.instances.arrays import BoolArray, FloatArray
 from gangplan.solvers.schedule.waiting import GpuPrices, Waiting, bound
 
-from ..explaining.explanation import Considered
-from ..queueing.queue_walk import in_order
+from ..decision import Considered
+from ..queueing.queue import in_order
 from ..state import SchedulerState
 from .rollouts import rollout
 
@@ -53,15 +53,15 @@ def scene_of(state: SchedulerState, *, full: bool = False) -> RolloutStart:
     A `full` one has all that run: the GPUs of the others are nobody's.
     """
     wait = [(r, state.degrees(r)[0]) for r in (state.waiting[name] for name in islice(in_order(state.queue), MOST))]
-    (end, since, price, *_), (_, wide, head, serial), _ = state.running.table()
-    left = np.where(end >= state.now, end - state.now, state.now - since)
-    shown, many = np.flatnonzero(head), MOST - len(wait)
+    table = state.running.table()
+    left, wide = table.left(state.now), table.wide
+    shown, many = np.flatnonzero(table.head), MOST - len(wait)
     if full:
         many = len(shown)
     if len(shown) > many:
         last = np.partition(left[shown], many)[many]
         shown = shown[left[shown] <= last]
-    shown = shown[np.lexsort((serial[shown], left[shown]))][:many]
+    shown = shown[np.lexsort((table.serial[shown], left[shown]))][:many]
     lasts = [state.lasts(request, degree) for request, degree in wait]
     need = [state.holds(request, degree) for request, degree in wait]
     costs = [(request.price or 0.0) if request.lends else np.inf for request, _ in wait]
@@ -69,7 +69,7 @@ def scene_of(state: SchedulerState, *, full: bool = False) -> RolloutStart:
         gpus=state.idle + int(wide[shown].sum()),
         left=np.concatenate([left[shown], np.array(lasts, dtype=float)]),
         need=np.concatenate([wide[shown], np.array(need, dtype=np.int64)]),
-        price=np.concatenate([price[shown], np.array(costs, dtype=float)]),
+        price=np.concatenate([table.price[shown], np.array(costs, dtype=float)]),
         running=np.arange(len(shown) + len(wait)) < len(shown),
     )
 

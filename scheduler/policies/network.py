@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gangplan.instances import InstanceError
 from gangplan.instances.arrays import ranges
 from gangplan.instances.placement import Fleet
 from gangplan.instances.placement.proximity import Proximity
@@ -28,8 +27,9 @@ from gangplan.learned.online.schema import SCHEMA
 from gangplan.simulator.gangs.arrays import ARRIVED, NOW, WAITING, GpuRacks, Jobs, State, empty
 from gangplan.simulator.gangs.step import start
 
-from ..queueing.queue_walk import in_order
+from ..queueing.queue import in_order
 from ..queueing.request import Request
+from ..snapshots.snapshot import readable
 from ..starting.starts import StartRound
 from ..state import SchedulerState
 from ..stopping.running_jobs import RunningJob
@@ -48,10 +48,6 @@ ENOUGH = 0.6
 """Share of its time after which the network begins no further choice: others are for the next decision."""
 ROUNDS = 3
 """Times that the network is asked at each decision: again where a job that it chose is refused."""
-
-
-class StrangeError(Exception):
-    """A decision is unlike those that the network was trained on; says by which feature."""
 
 
 class NetworkUse(NamedTuple):
@@ -154,7 +150,7 @@ class NetworkTier:
         Raises:
             InstanceError: if it is something else.
         """
-        try:
+        with readable("snapshot.network"):
             columns, ends = document["jobs"], document["ends"]
             n = len(ends)
             for column, values in zip(self._columns, columns, strict=True):
@@ -171,9 +167,6 @@ class NetworkTier:
                 self.guard.leader, self.guard.due, self.guard.ahead = leader, due, ahead
             elif self.guard.due < EVERYTHING:  # who led then was not compared like this
                 self.guard.due = max(FIRST, self.arrived + 1)
-        except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
-            words = f"is not what snapshot returned: {type(error).__name__}: {error}"
-            raise InstanceError("snapshot.network", words) from None
 
     def think(self, state: SchedulerState) -> None:
         """Let the guard play on, from this state if a comparison is due."""
@@ -206,15 +199,8 @@ class NetworkTier:
         """Go on counting what it did."""
         self._choices, self._corrected = use.choices, use.corrected
 
-    def try_to_propose(self, state: SchedulerState, refused: set[str], stop: float) -> list[Proposal] | str:
-        """Return what `propose` does, or the feature that is unlike all in training."""
-        try:
-            return self.propose(state, refused, stop)
-        except StrangeError as error:
-            return str(error)
-
-    def propose(self, state: SchedulerState, refused: set[str], stop: float = np.inf) -> list[Proposal]:
-        """Return who starts, in order, with GPUs.
+    def propose(self, state: SchedulerState, refused: set[str], stop: float = np.inf) -> list[Proposal] | str:
+        """Return who starts, in order, with GPUs; or the feature of the scene that is unlike all in training.
 
         Args:
             state: of the cluster; it is not changed.
@@ -223,7 +209,6 @@ class NetworkTier:
 
         Raises:
             ValueError: if a score is not finite.
-            StrangeError: if a feature is unlike all in training.
         """
         rows = [  # those that are seen, and as many that may be as others start
             JobDegree(request, degree)
@@ -242,9 +227,10 @@ class NetworkTier:
         chosen: list[Proposal] = []
         idle: dict[int, list[int]] = {}
         self.more = False
-        while (k := self._observe(world, jobs)) > 0:
+        of = self._scratch, self.policy.net, self.policy.rule, True
+        while (k := int(observe(jobs, self.cluster, world, *of))) > 0:
             if (odd := self._scratch.odd) >= 0:
-                raise StrangeError(SCHEMA.feature(odd))
+                return SCHEMA.feature(odd)
             rated = self._scratch.score[:k]
             if not np.isfinite(rated).all():
                 raise ValueError("a score of the network is not finite")
@@ -272,21 +258,18 @@ class NetworkTier:
         """Return the numbers of workers for which there are GPUs in all."""
         return [degree for degree in request.job.workers if request.gpus(degree) <= self.cluster.first[-1]]
 
-    def _observe(self, world: State, jobs: Jobs) -> int:
-        of = self._scratch, self.policy.net, self.policy.rule, True
-        return int(observe(jobs, self.cluster, world, *of))
-
     def _world(self, state: SchedulerState, rows: Sequence[JobDegree]) -> tuple[Jobs, State, int]:
         """Return the jobs that run and wait, their state, and how many run."""
-        (end, since, *_), (node, _, _, serial), uses = state.running.table()
+        table = state.running.table()
+        end, since, node = table.end, table.since, table.node
         place = np.empty(len(self._order), np.int64)
         place[self._order] = np.arange(len(self._order))
-        _, first, job = np.unique(serial, return_index=True, return_inverse=True)
+        _, first, job = np.unique(table.serial, return_index=True, return_inverse=True)
         running, n = len(first), len(first) + len(rows)
-        count = uses[0]
+        count = table.used[0]
         gpus = np.append(np.bincount(job, count, running), [row.request.gpus(row.degree) for row in rows])
         jobs = _table(n, gpus.astype(np.int64))
-        jobs.expected[:running], jobs.intensity[:running] = (alone := state.running.lengths()[first]), 1.0
+        jobs.expected[:running], jobs.intensity[:running] = (alone := table.lasts[first]), 1.0
         for i, (request, degree) in enumerate(rows, running):
             jobs.submit[i], jobs.expected[i] = request.submit, request.lasts(degree)
             jobs.intensity[i] = self.intensity(request)
@@ -319,7 +302,7 @@ def follow(network: NetworkTier, state: SchedulerState, watchdog: Watchdog, star
     for _ in range(ROUNDS):
         left = stop - time.perf_counter()
         until = stop - (1 - ENOUGH) * left
-        act = partial(network.try_to_propose, state, refused, until)
+        act = partial(network.propose, state, refused, until)
         chosen = watchdog.call(TIER, left, act) if left > 0 else None
         if chosen is None:
             return False

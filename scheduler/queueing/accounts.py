@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import exp
@@ -13,8 +13,8 @@ import numpy as np
 from gangplan.instances import InstanceError
 from gangplan.instances.typed import STATE
 
-from .sharing import ROUNDING, Quota, Sharing, parent
-from .terms import Terms
+from ..settings import ROUNDING, Quota, Sharing, parent
+from .request import Terms
 
 Amounts = tuple[int, ...]
 """GPUs, millionths of a core and bytes of memory."""
@@ -337,37 +337,3 @@ class Accounts:
                 raise InstanceError(f"shares[{i}]", f"{name!r} is no queue")
             self.all[number].average, self.all[number].at = float(average), float(at)
             self.all[number].changes += 1
-
-    def fair(self, wanted: Mapping[str, float]) -> dict[str, float]:
-        """Return the shares that queues have if jobs are small and they want so much: see `Accounts`.
-
-        Args:
-            wanted: shares of the cluster by path of the leaf.
-        """
-        want = dict.fromkeys(range(len(self.all)), 0.0)
-        for path, share in wanted.items():
-            want[self._number[path]] = min(share, self.all[self._number[path]].quota.most)
-        below: dict[int, list[int]] = {number: [] for number in range(len(self.all))}
-        for number, account in enumerate(self.all[1:], 1):
-            below[(ROOT, *account.above)[-2]].append(number)
-        for number in reversed(range(1, len(self.all))):  # those below come later
-            if below[number]:
-                want[number] = min(self.all[number].quota.most, sum(want[x] for x in below[number]))
-        has = {ROOT: 1.0}
-        for number in range(len(self.all)):
-            has |= self._fill(below[number], want, has[number])
-        return {path: has[self._number[path]] for path in wanted}
-
-    def _fill(self, siblings: Sequence[int], want: Mapping[int, float], whole: float) -> dict[int, float]:
-        """Return weighted max-min fair shares over guarantees: water rises over them until nothing is left."""
-        has = {x: min(want[x], self.all[x].quota.share) for x in siblings}
-        left, open_ = whole - sum(has.values()), [x for x in siblings if has[x] < want[x]]
-        while open_ and left > ROUNDING**2:
-            most = max(self.all[x].quota.weight for x in open_)
-            weights = {x: self.all[x].quota.weight / most for x in open_}
-            rise = min(left / sum(weights.values()), *((want[x] - has[x]) / w for x, w in weights.items() if w))
-            for x in open_:
-                has[x] += rise * weights[x]
-            left -= rise * sum(weights.values())
-            open_ = [x for x in open_ if has[x] < want[x] - ROUNDING**2]
-        return has

@@ -1,44 +1,263 @@
-"""Who waits in which line, and what queues, users and classes are told that jobs hold."""
+"""What a scheduler knows: what the placer sees of jobs, who waits in which line, what queues and users hold."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from copy import copy
+from dataclasses import replace
 from heapq import heappop, heappush
 from math import inf, nextafter
 from sys import float_info
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gangplan.instances import InstanceError
+from gangplan.instances.arrays import plain, require_number
+from gangplan.instances.placement import Fleet, GangJob, SpeedModel
+from gangplan.instances.placement.proximity import Proximity
 from gangplan.solvers.placement.online.capacity import Kind
-from gangplan.solvers.placement.online.placer import Placer
+from gangplan.solvers.placement.online.evolved import Evolved, Sight, Waits
+from gangplan.solvers.placement.online.interference import LeastInterference
+from gangplan.solvers.placement.online.placer import ANY_MODEL, Placer
 
+from ..durations import Durations
+from ..moving.mending import Mending
+from ..settings import SchedulerSettings, Sharing
+from ..starting.bundles import Bundles, EmptyNodes
 from ..starting.calendar import Calendar
-from ..starting.placed_jobs import PlacedJobs
+from ..starting.gpu_types import as_placed, slower_on
 from ..stopping.notices import Notices
-from ..stopping.running_jobs import RunningJob
+from ..stopping.running_jobs import EXACT, Nodes, RunningJob, RunningJobs
 from .accounts import Accounts, Amounts
 from .held_jobs import HeldJobs
 from .queue import Shape, WaitingQueue
 from .request import Request
-from .sharing import Sharing
+
+if TYPE_CHECKING:
+    from ..starting.closeness import Closeness
+    from ..starting.learned_speeds import LearnedSpeeds
+
+COME = 4.0
+"""Jobs that wait for the GPUs of one that starts, by jobs that wait already."""
 
 
-class JobLines(PlacedJobs):
-    """Part of `SchedulerState`, which has all attributes."""
+_DATE, _DECADE = 1e9, 3.16e8
+"""Seconds since 1970 that are taken for a date; seconds of ten years."""
 
-    changes: int
-    light: int
-    alike: bool
-    up: list[bool]
-    placer: Placer
-    sharing: Sharing
-    accounts: Accounts
-    due: WaitingQueue
-    calendar: Calendar
-    later: HeldJobs
-    notices: Notices
-    promises: dict[str, float]
-    _aging: list[tuple[float, int, str]]
+
+class JobLines:
+    """What a scheduler knows, and what is kept beside it so that a decision need not look at all of it.
+
+    Attributes:
+        fleet, speeds, settings: see `Scheduler`; speeds say which models run where, `None` if all do.
+        places: how slow places are; `None` if all are alike.
+        rule: by which jobs go and wait for close places, if any.
+        sight: what that rule sees of the cluster, as of the start of a decision.
+        up: which nodes are up, (m,).
+        holders: of each node, who holds each of its GPUs that is held, (m,).
+        waiting, running: jobs by name.
+        held: gang and GPUs of each running job, for the verifier.
+        finished: names of the last `RECENT` jobs that are done or were withdrawn, the oldest first.
+        serial: how many jobs were submitted.
+        light: how many wait that need no GPU.
+        idle, gpus: GPUs of nodes that are up: those that nobody holds, and all.
+        placer, bundles: where gangs fit, and in which bundles.
+        sharing, accounts: how queues, users and classes share the cluster, and what each holds.
+        queue, due, estimates: who waits in which order, since when jobs are due, how long those without an estimate
+            take.
+        alike: whether queues and classes made no difference so far, and nobody gives way after a time.
+        interference: the rule for nodes where `speeds` are known, told who runs where; `None` without.
+        learned: what jobs reported of their speeds; `None` before the first report.
+        promises: to jobs that are due, the earliest time at which one was to fit: later, nobody that ends later starts
+            before it on its room, though those that run take longer than expected.
+        closed: the least number of workers of each kind that did not fit since something last became free.
+        later, calendar, mending: the jobs that may not wait yet, the windows in which nodes are closed, and the gangs
+            that lost a node since the last decision.
+        bounded: whether time may not go on by many years at once.
+        notices: who was told to stop, and who claims the room.
+        changes: how many events there were.
+        undone: how often starts or stops were taken back, which leaves jobs in another order.
+    """
+
+    def __init__(
+        self,
+        fleet: Fleet,
+        speeds: SpeedModel | Proximity | None,
+        settings: SchedulerSettings,
+        rule: Waits | None = None,
+        sharing: Sharing | None = None,
+    ) -> None:
+        usable = fleet.usable
+        assert usable is not None
+        proximity, speeds = (speeds, None) if isinstance(speeds, Proximity) else (None, speeds)
+        self.fleet, self.speeds, self.settings, self.rule = fleet, speeds, settings, rule
+        self.bounded, self.sight = True, Sight()
+        self.serial, self.changes, self.light, self.undone = 0, 0, 0, 0
+        self.up: list[bool] = usable.tolist()
+        self.holders: list[dict[int, str]] = [{} for _ in self.up]
+        self.waiting: dict[str, Request] = {}
+        self.running = RunningJobs()
+        self._now = 0.0
+        self.held: dict[str, tuple[GangJob, Nodes]] = {}
+        self.finished: dict[str, None] = {}
+        self.freed: dict[str, float] = {}  # since when jobs that ran wait again
+        self.idle = self.gpus = int(fleet.gpus[usable].sum())
+        self.later, self.calendar, self.mending = HeldJobs(), Calendar(fleet.names), Mending()
+        self.notices = Notices()
+        self.placer = Placer(fleet, speeds)
+        self.bundles = Bundles(self.placer)
+        self.places: Closeness | None = None
+        if proximity is not None:
+            from ..starting.closeness import Closeness
+
+            self.places = Closeness(proximity, fleet, self.placer)
+        self.sharing = Sharing() if sharing is None else sharing
+        self.accounts = Accounts(self.sharing)
+        self.queue, self.due = WaitingQueue(settings.order, self.accounts.place, self.accounts.top), WaitingQueue(0.0)
+        self.due.kept = True
+        self.estimates = Durations()
+        self.alike = self.accounts.trivial and self.sharing.most_run is None
+        self._aging: list[tuple[float, int, str]] = []
+        self.interference: LeastInterference | None = None if speeds is None else LeastInterference(fleet, speeds)
+        self.learned: LearnedSpeeds | None = None
+        self.promises: dict[str, float] = {}
+        self.closed: dict[Kind, int] = {}
+        self.size = int(fleet.gpus.max(initial=0))
+        self._index = {name: node for node, name in enumerate(fleet.names)}
+        self._placed: dict[tuple[str, int], GangJob] = {}
+        self._kinds: dict[tuple[str, int], tuple[Kind, EmptyNodes]] = {}
+        self._count()
+
+    @property
+    def now(self) -> float:
+        """The latest time that was heard of."""
+        return self._now
+
+    @now.setter
+    def now(self, value: float) -> None:
+        self._now = value
+        self.running.age(value)
+
+    def at(self, now: float | None) -> float:
+        """Return the time of an event: `now`, or that of the last one.
+
+        Raises:
+            InstanceError: if it is no number or before the last one.
+        """
+        if now is None:
+            return self.now
+        require_number(now := plain(now), "now")
+        if now < self.now:
+            words = f"{now!r} is before {self.now!r}, when something happened already: report events in their order"
+            raise InstanceError("now", f"{words}; set_clock sets a wrong time back")
+        most = _DECADE if self.now > _DATE else 100 * _DECADE
+        if self.bounded and now - self.now > most:
+            words = f"{now!r} is more than {most / _DECADE * 10:g} years after {self.now!r}: seconds are expected"
+            raise InstanceError("now", words)
+        return float(now)
+
+    def placed(self, request: Request, degree: int) -> GangJob:
+        """Return the gang that the placer sees."""
+        key = request.name, degree
+        if key not in self._placed:
+            size = max(request.terms.group, self.bundle(request, degree) if request.together else 0)
+            self._placed[key] = as_placed(request, self._told(request.placed(degree, size)), degree)
+        return self._placed[key]
+
+    def resemble(self, name: str, like: Request) -> None:
+        """Have the placer see a job of this name as another one: quicker than to look at it."""
+        for degree in like.job.workers:
+            if gang := self._placed.get((like.name, degree)):
+                self._placed[name, degree] = renamed(gang, name)
+
+    def loose(self, request: Request) -> GangJob:
+        """Return the gang for the placer where it is known which GPUs it gets: bundles do not matter then."""
+        return self._told(request.seated)
+
+    def bundle(self, request: Request, degree: int, *, up: bool = True) -> int:
+        """Return how many workers stick together if they are to, 0 if so many never fit; see `Bundles.size`."""
+        gang = as_placed(request, self.loose(request), degree)
+        return self.bundles.size(gang, degree, request.terms.group, up=up)
+
+    def kind(self, request: Request, degree: int) -> tuple[Kind, EmptyNodes]:
+        """Return the kind of a bundle of so many workers, and the nodes that are up and may have one."""
+        key = request.name, degree
+        if key not in self._kinds:
+            gang = self.placed(request, degree)
+            self._kinds[key] = Kind.workers(gang), self.bundles.ground(gang)
+        return self._kinds[key]
+
+    def ground(self, request: Request, degree: int) -> EmptyNodes:
+        """Return the nodes that are up and may have a bundle of so many workers."""
+        return self.kind(request, degree)[1]
+
+    def _told(self, job: GangJob) -> GangJob:
+        """Return a gang without its model where models make no difference."""
+        return job if self.speeds else replace(job, model=ANY_MODEL)
+
+    def holds(self, request: Request, degree: int) -> int:
+        """Return how many GPUs it keeps from others with so many workers: whole nodes if it takes several."""
+        job = self.placed(request, degree)
+        return job.workers[0] * job.worker.grants
+
+    def degrees(self, request: Request) -> Sequence[int]:
+        """Return the numbers of workers to try, the best first: soon done, and with few GPU seconds.
+
+        A GPU that it holds for a second is a second less for those who wait, and for those who come meanwhile, here
+        counted as `COME` times as many.
+        """
+        degrees = request.job.workers
+        if len(degrees) == 1:
+            return degrees
+        others = COME * len(self.waiting) / max(1, self.gpus)
+        return sorted(degrees, key=lambda d: (self.lasts(request, d) * (1 + others * request.gpus(d)), d))
+
+    def slower(self, request: Request, degree: int, nodes: Nodes) -> float:
+        """Return how many times its seconds a job takes with so many workers on these GPUs."""
+        if not request.job.worker.gpu:
+            return 1.0
+        held = {node: len(gpus) for node, gpus in nodes.items()}
+        slow = 1.0 if self.places is None else self.places.slower(request.job.model, request.gpus(degree), held)
+        return slow * slower_on(request, degree, self.fleet, nodes)
+
+    def least(self, request: Request, degree: int, *, now: bool = True) -> float:
+        """Return how many times its seconds a job takes at its best place if nobody is there.
+
+        Args:
+            request: the job.
+            degree: how many workers.
+            now: whether workers are together and only nodes that are up count; else it is always the same.
+        """
+        if self.places is None or not request.job.worker.gpu:
+            return 1.0
+        loose = None if now else replace(self.loose(request), workers=(degree,))
+        gang = self.placed(request, degree) if loose is None else as_placed(request, loose, degree)
+        return self.places.least(gang, request.job.model, request.gpus(degree), now)
+
+    def lasts(self, request: Request, degree: int) -> float:
+        """Return the seconds that a job is expected to run at its best place."""
+        return request.lasts(degree, self.least(request, degree))
+
+    def hopes(self, request: Request, degree: int, slower: float) -> bool:
+        """Return whether a job waits for a place that is less slow, as its rule has it; who is due never does."""
+        if self.rule is None or not self.running or request.due <= self.now:
+            return False
+        least = self.least(request, degree)
+        return bool(slower > self.most(least, request.gpus(degree), request.lasts(degree), self.now - request.submit))
+
+    def most(self, least: float, gpus: int, seconds: Any, waited: Any) -> Any:
+        """Return the largest slowdown with which a job starts by the rule, see `Evolved.most`."""
+        rule = self.rule
+        if isinstance(rule, Evolved):
+            return rule.most(least, gpus, seconds, waited, self.sight)
+        return np.inf if rule is None else rule.most(least)
+
+    def look(self) -> None:
+        """Have the rule see the cluster as it is, and put jobs into order by that."""
+        if isinstance(self.rule, Evolved):
+            self.sight = Sight.of(len(self.waiting), len(self.running), self.running.logs / EXACT)
+            self.queue.order = self.settings.order + self.rule.order(self.sight)
 
     def asks(self, request: Request, degree: int) -> Amounts:
         """Return what it keeps from others with so many workers, of what queues share."""
@@ -156,3 +375,10 @@ class JobLines(PlacedJobs):
         self.changes += 1
         for shape, names in self.queue.lines():
             self._reline(name for name in names if self.calendar.whom(self.waiting[name]) != shape.whom)
+
+
+def renamed(job: GangJob, name: str) -> GangJob:
+    """Return a gang with another name, not checked again."""
+    other = copy(job)
+    object.__setattr__(other, "name", name)
+    return other

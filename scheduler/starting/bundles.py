@@ -72,7 +72,8 @@ class Bundles:
         return (up and self._size(kind, degree, step, True)) or self._size(kind, degree, step, False)
 
     def _largest(self, kind: Kind, degree: int, step: int, up: bool) -> int:
-        room, part, nodes = self._placer.most_on(kind, up=up), self._placer.part(kind), 1
+        room, part = self._placer.most_on(kind, up=up), self._placer.part(kind)
+        nodes: Long | int = 1
         if part is None:
             room, nodes = np.unique(room, return_counts=True)
             part = 0 * room

@@ -13,8 +13,7 @@ from gangplan.instances import InstanceError
 from gangplan.instances.arrays import require_flag, require_number, require_text
 from gangplan.instances.quantities import moment
 
-from ..queueing.request import Request
-from ..queueing.terms import names_of
+from ..queueing.request import Request, names_of
 
 _NONE = np.zeros(0, dtype=np.int64)
 _NOBODY: frozenset[str] = frozenset()

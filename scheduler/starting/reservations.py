@@ -63,8 +63,8 @@ class Reservation:
             for node, amounts in kept.items():
                 self._free[:, node] += amounts[self._rows]
             self._renew(np.array([*kept]))
-        self._running, self._uses = state.running, state.running.table()[2]
-        self._node = state.running.table()[1][0]
+        self._running, table = state.running, state.running.table()
+        self._uses, self._node = table.used, table.node
         self.ends: list[str] = []
         waits = since is not None and since > state.now
         self.time = self._find(state, since if waits else None) if waits or self._spare < 0 else state.now

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from sys import float_info
 
 import numpy as np
 
@@ -14,15 +13,12 @@ from gangplan.solvers.placement.online.evolved import Evolved
 
 from ..decision import DRAIN, Start, Stop
 from ..policies.policy import Watchdog
-from ..queueing.queue import Alike, Shape
-from ..queueing.queue_walk import QueueWalk
+from ..queueing.queue import Alike, QueueWalk, Shape
 from ..queueing.request import Request
-from ..state import SchedulerState
+from ..state import START, STOP, SchedulerState, Trial
 from ..stopping.running_jobs import Nodes, RunningJob
-from ..trial import START, STOP, Trial
 from .gpu_types import servers_of
-from .protection import Protection
-from .seating import DELAY, FULL, WINDOW, Seating
+from .seating import DELAY, FULL, WINDOW, Protection, Seating
 
 HELD = "the policy makes it wait"
 CLOSER = "it waits for closer GPUs"
@@ -51,6 +47,7 @@ class StartRound:
         more: whether the time was up before all that could start did.
         allowed: of jobs that a policy makes wait, the numbers of workers with which it does not.
         hopeful: whether jobs wait for closer GPUs where the scheduler's rule says so.
+        gives: whether any running job may give way, and when that was so.
         clear: stops others for a job that does not fit and starts it, if that may be; returns whether it did.
         vain: whether it surely does not for the jobs of a line.
     """
@@ -65,12 +62,13 @@ class StartRound:
         self.waits: dict[str, str] = {}
         self.allowed: dict[str, frozenset[int]] = {}
         self.more, self.hopeful = False, True
+        self.gives = -1, False
         self.clear: Callable[[Request], bool] | None = None
         self.vain: Callable[[Shape], bool] | None = None
         self._walk: QueueWalk | None = None
         self._far: tuple[Request, int, float]  # who last waited for closer GPUs, and how slow it would have been
         self._fit: dict[tuple[Kind, int], int] = {}  # what fitted, and when
-        self._holds: dict[Kind, tuple[int, int]] = {}  # for whom holding has no effect, and when
+        self._shut: dict[Kind, tuple[tuple[int, int], int]] = {}  # for whom holding is in vain, when; who has no room
 
     def over(self) -> bool:
         """Return whether the time is up."""
@@ -118,11 +116,9 @@ class StartRound:
                 if why == CLOSER:
                     break  # with fewer or more workers it may take much longer than where it would not go
                 continue
-            slower = state.slower(request, degree, seats)
-            lasts = request.lasts(degree, slower)
-            end = min(state.now + lasts, float_info.max)
-            least, named = state.sharing.least_run, state.named(seats)
-            self.trial.begin(RunningJob(request, degree, state.now, end, dict(sorted(seats.items())), slower, least))
+            named, job = state.named(seats), state.runs(request, degree, seats)
+            self.trial.begin(job)
+            lasts = request.lasts(degree, job.slower)
             self.starts[name] = Start(name, degree, named, tier, lasts, servers_of(request.job, named))
             self.trial.note(START, name, self.starts.pop, name)
             self.waits.pop(name, None)
@@ -262,10 +258,18 @@ class StartRound:
             return False
         if self.clear is not None and (self.vain is None or not self.vain(shape)):
             return False
-        request = self._state.waiting[self._state.queue.head(next(iter(alike.lines)))]
-        if not alike.workers:
-            alike.workers = self._state.placed(request, shape.degrees[0]).workers[0]
-        return self._no_room(shape.kind, alike.workers, request) and self._nothing_held(shape.kind, request)
+        state, kind, stamp = self._state, shape.kind, (len(self.kept.held), self._state.changes)
+        seen = self._shut.get(kind)
+        if seen is not None and seen[0] == stamp and 0 < seen[1] <= alike.workers:
+            return True
+        request = state.waiting[state.queue.head(next(iter(alike.lines)))]
+        alike.workers = alike.workers or state.placed(request, shape.degrees[0]).workers[0]
+        if not self._no_room(kind, alike.workers, request):
+            return False
+        if (seen is None or seen[0] != stamp) and not self.kept.needless(request, False):
+            return False
+        self._shut[kind] = stamp, alike.workers
+        return True
 
     def _no_room(self, kind: Kind, workers: int, request: Request) -> bool:
         """Return whether so many workers do not fit."""
@@ -280,15 +284,6 @@ class StartRound:
             self._fit[key] = self._state.changes
             return False
         self._seating.full(request, degree)
-        return True
-
-    def _nothing_held(self, kind: Kind, request: Request) -> bool:
-        """Return whether `hold` has no effect."""
-        stamp = len(self.kept.held), self._state.changes
-        if self._holds.get(kind) != stamp:
-            if not self.kept.needless(request, False):
-                return False
-            self._holds[kind] = stamp
         return True
 
     @contextmanager

@@ -14,46 +14,16 @@ from math import ceil
 
 import numpy as np
 
-from gangplan.instances import InstanceError
 from gangplan.solvers.placement.online.capacity import demanded
 
 from ..decision import GAIN, Stop
-from ..journal.write import recorded
-from ..queueing.request import Request
-from ..queueing.terms import Terms
+from ..queueing.job_lines import renamed
+from ..queueing.request import Request, Terms
 from ..starting.gpu_types import below_zero
-from ..starting.placed_jobs import renamed
 from ..starting.starts import StartRound
-from ..state import SchedulerState
-from ..trial import OTHER, Trial
+from ..state import OTHER, SchedulerState, Trial
 from .notices import Claim, Stopping
 from .running_jobs import Nodes, RunningJob
-
-
-class GraceCalls:
-    """Say that a job that was told to stop has."""
-
-    _state: SchedulerState
-
-    @property
-    def stopping(self) -> tuple[Stopping, ...]:
-        """The jobs that were told to stop and have not yet, by when they were told."""
-        return tuple(self._state.notices.stopping.values())
-
-    @recorded
-    def stopped(self, job: str, *, now: float | None = None) -> None:
-        """Note that a job which was told to stop has: it waits again, and its GPUs are free.
-
-        Raises:
-            InstanceError: if it does not run, or was not told; nothing has changed then.
-        """
-        state = self._state
-        state.find(job, "runs")
-        if job not in state.notices.stopping:
-            raise InstanceError("job", f"{job!r} was not told to stop: withdraw it, or fail its node")
-        state.now = state.at(now)
-        state.halt(job)
-        state.note_freed([job])
 
 
 def end_grace(state: SchedulerState) -> list[Stop]:

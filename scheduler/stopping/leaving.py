@@ -41,16 +41,15 @@ class Leaving:
         self, state: SchedulerState, gang: GangJob, request: Request | None = None, domain: Long | None = None
     ) -> None:
         placer = state.placer
-        _, (node, _, _, serial), used = state.running.table()
-        order = np.lexsort((node, serial))
-        node, used, of = node[order], used[:, order], np.unique(serial[order], return_inverse=True)[1]
+        table = state.running.table()
+        order = np.lexsort((table.node, table.serial))
+        node, used, of = table.node[order], table.used[:, order], np.unique(table.serial[order], return_inverse=True)[1]
         kind = Kind.workers(gang)
         blocks, most = placer.guarded[node] | gang.whole_nodes, placer.most_on(kind)
         if against := placer.against(gang):
             blocks |= np.array([state.running.parts[row][0] in against for row in order.tolist()], bool)
         if request is not None:
-            lasts = state.lasts(request, request.job.workers[0])
-            most[state.calendar.closed(request, state.now, state.now + lasts)] = 0
+            most[state.shut(request, request.job.workers[0])] = 0
         domain = placer.domain(kind) if domain is None else domain
         most[domain < 0] = 0
         self._need, self._workers = np.array(kind.need), gang.workers[0]

@@ -16,8 +16,8 @@ may move: they go on elsewhere at once, where there is room or where others give
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -25,14 +25,13 @@ from gangplan.instances.verify.actions import Preempted, verify_preemption
 from gangplan.solvers.placement.eviction import Eviction
 from gangplan.solvers.placement.online.capacity import Kind
 
-from ..explaining.explanation import Considered
+from ..decision import Considered
 from ..queueing.queue import Shape
 from ..queueing.request import Request
 from ..starting.starts import StartRound
 from ..state import SchedulerState
 from .leaving import Leaving
-from .running_jobs import RunningJob
-from .victims import RunningArrays, Victims
+from .running_jobs import RunningJob, RunningTable
 
 SECONDS = 0.1
 """For one search at most."""
@@ -44,6 +43,23 @@ NOBODY, PRIORITY, TURN, RECLAIM, MOVE = range(5)
 CAUSES = ("", "priority", "turn", "reclaim", "move")
 LAST = np.iinfo(np.int64).max
 """The class of those that move: they leave their place only if all others that may stop are not enough."""
+
+
+@dataclass(frozen=True, slots=True)
+class Victims:
+    """Those that may be stopped for a job, by submission; arrays are not to be changed.
+
+    Attributes:
+        cause: of each running job, an index of `CAUSES`, int64 (n,).
+        over: number of the account that holds more than its share, 0 where that is not the cause, int64 (n,).
+        level: their classes, int64 (n,).
+        floor: of these accounts, the share down to which it may be brought, if not its guarantee.
+    """
+
+    cause: np.ndarray
+    over: np.ndarray
+    level: np.ndarray
+    floor: Mapping[int, float]
 
 
 class Preemption:
@@ -64,8 +80,7 @@ class Preemption:
         self._hopeless: set[tuple[object, ...]] = set()
         self._over: set[int] = set()  # accounts that held more than their share when `_lent` was asked
         self._known: dict[tuple[object, ...], Victims] = {}  # as long as nothing changes
-        self._jobs: RunningArrays | None = None
-        self._stamp = -1
+        self._stamp = -1  # of the jobs
         self._low: tuple[int, tuple[dict[int, int], tuple[set[int], set[int]]]] | None = None
         self._stuck: set[int] = set()  # serial numbers of those that found no other place
         self.candidates: list[Considered] = []
@@ -78,7 +93,7 @@ class Preemption:
         degree = request.job.workers[0]
         gang, accounts = state.placed(request, degree), state.accounts
         user = request.terms.user if accounts.over_limit(request.terms, state.asks(request, degree)) else ""
-        shut = state.calendar.closed(request, state.now, state.now + state.lasts(request, degree)).tobytes()
+        shut = state.shut(request, degree).tobytes()
         whose = accounts.queues[accounts.leaf(request.terms)], request.terms.priority, request.terms.preempts, user
         key = Kind.workers(gang), gang.workers[0], gang.apart, shut, *whose
         if key in self._hopeless:
@@ -125,16 +140,16 @@ class Preemption:
         stamp = self._state.changes
         if self._low is None or self._low[0] != stamp:
             state, accounts, now = self._state, self._state.accounts, self._state.now
-            (_, since, _, settled, _), (ready, payer, level) = state.running.table()[0], state.running.standing()
-            may = (ready <= now) & (since < now)
-            queue, level = accounts.queues[payer[may]], level[may]
+            table = state.running.table()
+            may = table.stoppable(now)
+            queue, level = accounts.queues[table.payer[may]], table.level[may]
             low = np.full(len(accounts.all), LAST)
             np.minimum.at(low, queue, level)
             most = state.sharing.most_run
-            late = np.zeros(len(queue), bool) if most is None else ((settled <= now) & (now - since >= most))[may]
-            lowest = {x: int(low[x]) for x in np.unique(queue).tolist()}
+            late = (table.settled <= now) & (now - table.since >= (np.inf if most is None else most))
+            lowest = {x: int(low[x]) for x in np.flatnonzero(np.bincount(queue)).tolist()}
             over = {x for x in lowest if any(map(accounts.exceeds, accounts.all[x].above))}
-            self._low = stamp, (lowest, ({*queue[late].tolist()}, over))
+            self._low = stamp, (lowest, ({*queue[late[may]].tolist()}, over))
         return self._low[1]
 
     def _move(self, request: Request, degree: int) -> bool:
@@ -171,11 +186,11 @@ class Preemption:
             self._starts.clear = None
         return False
 
-    def _running(self) -> RunningArrays:
+    def _running(self) -> RunningTable:
         """Return the running jobs as they are now."""
         stamp = self._state.changes
-        if self._jobs is None or stamp != self._stamp:
-            self._stamp, self._jobs = stamp, RunningArrays.of(self._state)
+        if stamp != self._stamp:
+            self._stamp, (self._jobs, self._rows) = stamp, self._state.running.jobs()
             self._known.clear()
         return self._jobs
 
@@ -186,7 +201,7 @@ class Preemption:
         key = accounts.queues[leaf], request.terms.priority, asks if state.sharing.queues else ()
         if key in self._known:
             return self._known[key]
-        may = (jobs.ready <= now) & (jobs.since < now)
+        may = jobs.stoppable(now)
         mine, queue = request.terms.priority, accounts.queues[jobs.payer]
         same = queue == accounts.queues[leaf]
         most = np.inf if state.sharing.most_run is None else state.sharing.most_run
@@ -194,7 +209,7 @@ class Preemption:
         cause = np.where(turn, TURN, np.where(may & same & (jobs.level < mine), PRIORITY, NOBODY))
         over, floor = np.zeros(len(cause), np.int64), dict[int, float]()
         if state.sharing.queues:
-            for other in np.unique(queue[may & ~same]).tolist():
+            for other in np.flatnonzero(np.bincount(queue[may & ~same])).tolist():
                 here, there = accounts.fork(int(accounts.queues[leaf]), other)
                 if accounts.exceeds(there):
                     theirs = may & (queue == other)
@@ -210,7 +225,7 @@ class Preemption:
     def _movers(self, request: Request, degree: int) -> Victims:
         """Return whom a job that is owed room may have stopped or moved."""
         victims, jobs, now = self._victims(request, degree), self._running(), self._state.now
-        may = (jobs.ready <= now) & (jobs.since < now) & (jobs.end - now > jobs.price) & (victims.cause == NOBODY)
+        may = jobs.stoppable(now) & (jobs.end - now > jobs.price) & (victims.cause == NOBODY)
         may &= ~np.isin(jobs.serial, list(self._stuck))
         cause, over, level = (x.copy() for x in (victims.cause, victims.over, victims.level))
         cause[may], over[may], level[may] = MOVE, 0, LAST
@@ -226,14 +241,14 @@ class Preemption:
         return sorted(some.tolist(), key=lambda i: (victims.level[i], cost[i], i))
 
     def _named(self, i: int) -> RunningJob:
-        return self._state.running[self._state.running.parts[self._running().row[i]][0]]
+        return self._state.running[self._state.running.parts[self._rows[i]][0]]
 
-    def _work(self, jobs: RunningArrays) -> np.ndarray:
+    def _work(self, jobs: RunningTable) -> np.ndarray:
         """Return what a stop of each costs: GPU seconds that it has left, and that its next start takes.
 
         Those of a job without GPUs count as of one.
         """
-        left = np.where(jobs.end >= self._state.now, jobs.end - self._state.now, self._state.now - jobs.since)
+        left = jobs.left(self._state.now)
         return np.asarray((left + np.where(np.isfinite(jobs.price), jobs.price, 0.0)) * np.maximum(jobs.wide, 1))
 
     def _cheapest(

@@ -9,10 +9,11 @@ from heapq import heappop, heappush, merge
 from itertools import islice
 from math import inf, log
 from sys import float_info
+from typing import NamedTuple
 
 import numpy as np
 
-from ..durations.spread import index, passed
+from ..durations import index, passed
 from ..queueing.request import Request
 
 Nodes = Mapping[int, tuple[int, ...]]
@@ -124,6 +125,54 @@ class RunningJob:
         end = begun + (float(rest.mean()) - request.done) * pace
         rank = None if request.price is None else index(request.work, age) * pace
         return replace(self, end=min(end, self.stops, float_info.max), index=rank), after
+
+
+class RunningTable(NamedTuple):
+    """The n parts of running jobs on nodes, or the n jobs by their first parts; arrays are not to be changed.
+
+    Attributes:
+        end, since, settled, ready: see `RunningJob`, float64 (n,).
+        price: infinite for jobs by whose stop nobody gains, float64 (n,).
+        rank: `RunningJob.index`, NaN if there is none, float64 (n,).
+        lasts: seconds that the job takes at no slowdown, float64 (n,).
+        node: int64 (n,).
+        wide: GPUs of the whole job, int64 (n,).
+        head: whether it is the job's first part, int64 (n,).
+        serial: the job's serial number, int64 (n,).
+        used: in the units of `Kind.need`, int64 (4, n).
+        payer, level: the account that pays, and the class, int64 (n,).
+    """
+
+    end: np.ndarray
+    since: np.ndarray
+    price: np.ndarray
+    settled: np.ndarray
+    rank: np.ndarray
+    ready: np.ndarray
+    lasts: np.ndarray
+    node: np.ndarray
+    wide: np.ndarray
+    head: np.ndarray
+    serial: np.ndarray
+    used: np.ndarray
+    payer: np.ndarray
+    level: np.ndarray
+
+    def left(self, now: float) -> np.ndarray:
+        """Return `RunningJob.left`."""
+        return np.where(self.end >= now, self.end - now, now - self.since)
+
+    def counts(self, now: float) -> np.ndarray:
+        """Return `RunningJob.counts`."""
+        return np.where(np.isnan(self.rank), self.left(now), self.rank)
+
+    def movable(self, now: float) -> np.ndarray:
+        """Return whether the job may be stopped now, and has more left than that costs, bool (n,)."""
+        return np.asarray((self.settled <= now) & (self.since < now) & (self.counts(now) > self.price))
+
+    def stoppable(self, now: float) -> np.ndarray:
+        """Return whether a higher class, or who is owed more, may stop the job now, bool (n,)."""
+        return np.asarray((self.ready <= now) & (self.since < now))
 
 
 class RunningJobs(dict[str, RunningJob]):
@@ -243,27 +292,23 @@ class RunningJobs(dict[str, RunningJob]):
                 self._times[:, at], self._counts[:, at] = self._times[:, n], self._counts[:, n]
         return job
 
-    def rows(self, name: str) -> list[int]:
-        """Return the rows of a job."""
-        return [self._at[name, node] for node in self[name].nodes]
+    def rows(self, name: str) -> Iterator[int]:
+        """Yield the rows of a job."""
+        return (self._at[name, node] for node in self[name].nodes)
 
-    def table(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return views on all parts: times, counts and what they use.
+    def table(self) -> RunningTable:
+        """Return views on all parts.
 
-        Times are the end, the start, the price, infinite for jobs by whose stop nobody gains, `RunningJob.settled` and
-        `RunningJob.index`, NaN if there is none, float64 (5, parts); counts the node, the GPUs of the whole job,
-        whether it is the job's first part, and the job's serial number, int64 (4, parts); uses are in the units of
-        `Kind.need`, int64 (4, parts). The order of the rows depends on what was removed before: who goes through them
-        breaks ties by serial number.
+        The order of the rows depends on what was removed before: who goes through them breaks ties by serial number.
         """
-        n = len(self.parts)
-        return self._times[:5, :n], self._counts[:4, :n], self._counts[4:8, :n]
+        counts = self._counts[:, : len(self.parts)]
+        return RunningTable._make([*self._times[:, : len(self.parts)], *counts[:4], counts[4:8], *counts[8:]])
 
-    def lengths(self) -> np.ndarray:
-        """Return of all parts the seconds that the job takes at no slowdown, float64 (parts,)."""
-        return self._times[6, : len(self.parts)]
-
-    def standing(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return of all parts `RunningJob.ready`, float64, the account that pays and the class, int64 (parts,)."""
-        n = len(self.parts)
-        return self._times[5, :n], self._counts[8, :n], self._counts[9, :n]
+    def jobs(self) -> tuple[RunningTable, np.ndarray]:
+        """Return all jobs by submission, `used` of what queues share, and the row of the first part of each."""
+        table = self.table()
+        row = np.flatnonzero(table.head)
+        row = row[np.argsort(table.serial[row])]
+        job = np.searchsorted(table.serial[row], table.serial)
+        used = np.stack([np.bincount(job, x, len(row)).astype(np.int64) for x in table.used[:3]])
+        return RunningTable._make(used if x is table.used else x[row] for x in table), row

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from gangplan.instances.arrays import BoolArray, FloatArray, offsets, ranges
@@ -34,8 +36,12 @@ class Reservations:
         """When the next job is to start that is not late already, infinite if none is."""
         return float(self._start[self._start > self.s.now].min(initial=np.inf))
 
-    def decide(self) -> None:
-        """Make reservations for those that have none, and start the jobs that are due."""
+    def decide(self, start: Callable[[], None]) -> None:
+        """Make reservations for those that have none, and start the jobs that are due.
+
+        Args:
+            start: starts the first of the queue as long as they fit.
+        """
         s = self.s
         if s.rates is not None or s.changes != self._seen:
             self._keep(np.zeros(len(self._jobs), dtype=bool))
@@ -48,7 +54,8 @@ class Reservations:
         first = n if same.all() else int(np.argmin(same))
         self._keep(np.arange(len(self._jobs)) < first)
         if not first:
-            self._start_at_once()
+            start()
+            s.settle()  # so that their ends are known
         if first < s.queue.size:
             self._reserve(s.queue.jobs[first:].copy())
         self._start_due()
@@ -65,17 +72,6 @@ class Reservations:
         at = ranges(first[rank], first[rank + 1])
         self._jobs, self._start, self._count = jobs, self._start[rank], self._count[rank]
         self._node, self._gpus = self._node[at], self._gpus[at]
-
-    def _start_at_once(self) -> None:
-        s = self.s
-        while s.queue.size:
-            job = int(s.queue.jobs[0])
-            rows = s.find(job, int(s.degree[job]))
-            if rows is None:
-                break
-            s.queue.remove(0)
-            s.start(job, int(s.degree[job]), rows)
-        s.settle()  # so that their ends are known
 
     def _start_due(self) -> None:
         s = self.s

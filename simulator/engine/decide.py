@@ -58,7 +58,7 @@ class Decider:
             return
         self.sort()
         if self.discipline == "conservative":
-            self._reservations.decide()
+            self._reservations.decide(self._in_turn)
         elif self._by_rank:
             self._over_others()
         else:
@@ -83,19 +83,27 @@ class Decider:
         s.key[jobs] = keys
 
     def _in_turn(self) -> None:
-        """Start jobs in their order: up to the first that does not fit, or whoever fits."""
-        queue, at = self.s.queue, 0
-        while at < queue.size:
+        """Start jobs in their order: up to the first that does not fit, or whoever fits.
+
+        By EASY, those behind the first that does not fit that do not delay it (Lifka, JSSPP 1995).
+        """
+        s, queue, at = self.s, self.s.queue, 0
+        s.reservation.clear()
+        passes = self.discipline == "overtake"
+        while 0 <= at < queue.size:
+            job = int(queue.jobs[at])
             if not self._try(at):
-                if self.discipline == "head":
-                    return
-                if self.discipline == "easy":
-                    self._backfill(at)
-                    return
                 at += 1
-                at = self._next(at)
-                if at < 0:
+                if self.discipline == "easy":
+                    s.settle()  # those that have just started have an end too
+                    s.reservation.reserve(job, s.running.jobs, s.expected, s.nodes, s.log.held)
+                elif not passes:
                     return
+                passes = True
+            elif s.now + s.span[job] > s.reservation.shadow:
+                s.reservation.later.change(s.log.held, job, -1)
+            if passes:
+                at = self._next(at)
 
     def _next(self, at: int) -> int:
         s = self.s
@@ -104,16 +112,12 @@ class Decider:
                 return at
             small = s.degree[s.queue.jobs[at:]] <= s.free[s.up, 0].sum()
             return at + int(np.argmax(small)) if small.any() else -1
-        return next_spare(s.queue.jobs, at, s.now, s.nodes, s.reservation.clear())
+        return next_spare(s.queue.jobs, at, s.now, s.nodes, s.reservation)
 
     def _try(self, at: int) -> bool:
         s, job = self.s, int(self.s.queue.jobs[at])
-        if self._plain:
-            degree = int(s.degree[job])
-            rows = s.find(job, degree)
-        else:
-            degree = self.wanted(job)
-            rows = self.room(job, degree)
+        degree = self.wanted(job)
+        rows = self.room(job, degree)
         if rows is None:
             return False
         s.queue.remove(at)
@@ -155,25 +159,6 @@ class Decider:
             if not s.has_beside(job, rows):
                 raise InstanceError("place", f"{where}: they have not as many cores, or as much memory, free")
         return rows
-
-    def _backfill(self, at: int) -> None:
-        """Start those behind the job at `at` that do not delay it (EASY; Lifka, JSSPP 1995)."""
-        s = self.s
-        s.settle()  # those that have just started have an end too
-        queue, reservation = s.queue, s.reservation
-        reservation.reserve(int(queue.jobs[at]), s.running.jobs, s.expected, s.nodes, s.log.held)
-        while True:
-            at = next_spare(queue.jobs, at + 1, s.now, s.nodes, reservation)
-            if at < 0:
-                return
-            job = int(queue.jobs[at])
-            rows = s.find(job, int(s.degree[job]))
-            assert rows is not None, "it was found to fit"
-            queue.remove(at)
-            s.start(job, int(s.degree[job]), rows)
-            if s.now + s.span[job] > reservation.shadow:
-                reservation.later.change(s.log.held, job, -1)
-            at -= 1
 
     def _over_others(self) -> None:
         """Start jobs in their order, and stop running ones behind them to make room."""

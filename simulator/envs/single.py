@@ -67,6 +67,7 @@ class ClusterEnv(gymnasium.Env[Observation, np.int64]):
         self._scene = Observer(self.fleet, speeds, float(horizon))
         self._episode: EngineEpisode | None = None
         self._mask: Mask = np.zeros(0, dtype=np.int8)
+        self._waits = False
 
     def _spaces(self, slots: int, actions: int, seen: Mapping[str, Box] | None = None) -> None:
         self.action_space, self._mask = Discrete(actions), np.zeros(actions, dtype=np.int8)
@@ -81,6 +82,7 @@ class ClusterEnv(gymnasium.Env[Observation, np.int64]):
         case = (options or {}).get("case")
         case = self._cases(self.np_random) if case is None else case
         self._episode = EngineEpisode(case, self.fleet, self.scheduler, self._speeds, self._reward)
+        self._waits = False
         self._begin(self._episode)
         self._seek(self._episode)
         return self._observe(self._episode), {"action_mask": self._mask.copy()}
@@ -98,7 +100,9 @@ class ClusterEnv(gymnasium.Env[Observation, np.int64]):
             info["forbidden"] = f"action {action}: {self.words(int(action))} is not possible now"
             self._mask = np.zeros_like(self._mask)
         else:
-            self._act(episode, int(action))
+            self._waits = bool(action == len(self._mask) - 1)
+            if not self._waits:
+                self._act(episode, int(action))
             over = not self._seek(episode)
         if over:
             info["metrics"] = asdict(summary(episode.outcome, self.fleet))
@@ -124,13 +128,23 @@ class ClusterEnv(gymnasium.Env[Observation, np.int64]):
     def _begin(self, episode: EngineEpisode) -> None:
         """Get ready for an episode."""
 
-    @abstractmethod
     def _seek(self, episode: EngineEpisode) -> bool:
         """Go on to the next decision, and note its mask; return whether there is one."""
+        while self._waits or (mask := self._offer(episode)) is None:
+            if not episode.advance():
+                self._mask = np.zeros_like(self._mask)
+                return False
+            self._waits = False
+        self._mask = mask
+        return True
+
+    @abstractmethod
+    def _offer(self, episode: EngineEpisode) -> Mask | None:
+        """Return the mask of what there is to decide at this instant, None if there is nothing."""
 
     @abstractmethod
     def _act(self, episode: EngineEpisode, action: int) -> None:
-        """Do what an allowed action says."""
+        """Do what an allowed action other than to wait says."""
 
     @abstractmethod
     def _look(self, episode: EngineEpisode) -> Observation:
@@ -171,7 +185,7 @@ class SelectEnv(ClusterEnv):
         require_number(slots, "slots", positive=True, whole=True)
         super().__init__(fleet, cases, scheduler, **arguments)
         self._picture = None if image is None else image(self.fleet, self._speeds, slots)
-        self._slots, self._waits = slots, False
+        self._slots = slots
         self._found: list[tuple[int, Rows | None]] = []  # at what degree and where each job of a slot fits
         self._alike: list[int] = []  # jobs of one number fit alike
         self._spaces(slots, slots + 1, None if self._picture is None else self._picture.spaces)
@@ -181,25 +195,12 @@ class SelectEnv(ClusterEnv):
         return "to wait" if action == self._slots else f"to start the job in slot {action}"
 
     def _begin(self, episode: EngineEpisode) -> None:
-        self._waits = False
         self._alike = list(range(episode.state.workload.n_jobs))
         if self.scheduler.part("place") is None and self.scheduler.part("degree") is None:
             asked = np.column_stack([episode.state.workload.gpus, episode.state.kind, episode.state.unit])
             self._alike = np.unique(asked, axis=0, return_inverse=True)[1].ravel().tolist()
 
-    def _seek(self, episode: EngineEpisode) -> bool:
-        while (mask := self._offer(episode)) is None:
-            if not episode.advance():
-                self._mask = np.zeros_like(self._mask)
-                return False
-            self._waits = False
-        self._mask = mask
-        return True
-
     def _offer(self, episode: EngineEpisode) -> Mask | None:
-        """Return the mask of what there is to decide at this instant, None if there is nothing."""
-        if self._waits:
-            return None
         jobs = episode.queue.jobs[: self._slots].tolist()
         found: dict[int, tuple[int, Rows | None]] = {}
         for job in jobs:
@@ -215,9 +216,6 @@ class SelectEnv(ClusterEnv):
         return mask
 
     def _act(self, episode: EngineEpisode, action: int) -> None:
-        if action == self._slots:
-            self._waits = True
-            return
         degree, rows = self._found[action]
         assert rows is not None, "the mask allowed it"
         episode.start(action, degree, rows)
@@ -324,28 +322,20 @@ class PlaceEnv(ClusterEnv):
         return "to wait" if action == self.fleet.n_nodes else f"to use node {action}"
 
     def _begin(self, episode: EngineEpisode) -> None:
-        self._gang, self._waits = None, False
+        self._gang = None
 
-    def _seek(self, episode: EngineEpisode) -> bool:
-        self._mask = np.zeros_like(self._mask)
-        while self._gang is None:
-            jobs = episode.queue.jobs[:1].tolist()
-            for job in () if self._waits else jobs:
-                gang = Gang(episode.state, job, episode.wanted(job), self._single)
-                self._gang = gang if gang.fits() else None
-            if self._gang is None and not episode.advance():
-                return False
-            self._waits = False
-        self._mask[:-1] = self._gang.eligible()
-        self._mask[-1] = self._gang.left == self._gang.degree and not episode.loop.last
-        return True
+    def _offer(self, episode: EngineEpisode) -> Mask | None:
+        if self._gang is None or self._gang.left == self._gang.degree:
+            gangs = (Gang(episode.state, x, episode.wanted(x), self._single) for x in episode.queue.jobs[:1].tolist())
+            self._gang = next((gang for gang in gangs if gang.fits()), None)
+        if self._gang is None:
+            return None
+        last = self._gang.left == self._gang.degree and not episode.loop.last
+        return np.append(self._gang.eligible(), last).astype(np.int8)
 
     def _act(self, episode: EngineEpisode, action: int) -> None:
         gang = self._gang
         assert gang is not None, "the mask allowed it"
-        if action == self.fleet.n_nodes:
-            self._gang, self._waits = None, True
-            return
         gang.take(action)
         if not gang.left:
             at = int(np.flatnonzero(episode.queue.jobs == gang.job)[0])
@@ -354,6 +344,6 @@ class PlaceEnv(ClusterEnv):
 
     def _look(self, episode: EngineEpisode) -> Observation:
         gang, jobs = self._gang, episode.queue.jobs[:1]
-        if gang is None:
+        if gang is None or self._waits:
             return self._scene.observe(episode.state, jobs[:0], 1)
         return self._scene.observe(episode.state, jobs, 1, gang.staged, gang.left)

@@ -18,7 +18,7 @@ from gangplan.instances.published import DATA
 from gangplan.instances.workload import Workload
 from gangplan.learned.training.online.recipe import RECIPE as GNN
 from gangplan.simulator.ground import Figure, Ground, Maker, refuse, setting
-from gangplan.simulator.picking import WAIT, DecisionView, Picks, ask, refuse_to_wait
+from gangplan.simulator.picking import EnginePick, Picks
 
 if TYPE_CHECKING:
     from gangplan.simulator.outcome import Outcome
@@ -128,6 +128,8 @@ class Topdrl(Ground):
         def make(drawn: Drawn, seed: int) -> Any:
             nonlocal warm
             if not warm:
+                if hasattr(policy, "step"):
+                    policy.step = self.on.step
                 work, told = drawn
                 few = np.arange(min(2, work.n_jobs))
                 self.run(policy, (work.take(few), None if told is None else told[few]))
@@ -136,9 +138,12 @@ class Topdrl(Ground):
 
         return make
 
-    def native(self, policy: Picks) -> TopdrlPick:
+    def native(self, policy: Picks) -> Any:
         """See `Ground`; a job gets the closest GPUs."""
-        return TopdrlPick(policy)
+        from gangplan.simulator.engine import EngineScheduler
+        from gangplan.simulator.gangs.allocate import Close
+
+        return EngineScheduler((EnginePick(policy, Close()),), "overtake")
 
     def play(self, policy: Any, drawn: Drawn) -> Mapping[str, float]:
         """See `Ground`."""
@@ -155,19 +160,21 @@ class Topdrl(Ground):
     def run(self, policy: Any, drawn: Drawn) -> tuple[Outcome, float, float]:
         """Return a schedule, its mean communication cost, and the processor time of the policy.
 
-        A scheduler of the engine, which may stop jobs, is always told how long they take.
+        A scheduler of the engine that may stop jobs is always told how long they take.
         """
         from gangplan.simulator.engine import EngineScheduler, simulate
         from gangplan.simulator.gangs.arrays import begin, cluster_of, jobs_of
 
-        from .simulate import outcome_of
+        from .simulate import costs, outcome_of
 
         (work, expected), on = drawn, self.on
         jobs, cluster = jobs_of(work, on.proximity, expected), cluster_of(on.fleet, on.proximity)
         begun = process_time()
         if isinstance(policy, EngineScheduler):
-            outcome = simulate(work, on.fleet, policy, speeds=on.proximity)
-            return outcome, _last_cost(outcome, on), process_time() - begun
+            told = None if policy.preemptive else expected
+            outcome = simulate(work, on.fleet, policy, speeds=on.proximity, told=told)
+            cost = np.mean(list(costs(outcome, on.fleet, on.proximity).values()))
+            return outcome, float(cost), process_time() - begun
         state = begin(jobs, cluster)
         policy.finish(jobs, cluster, state)
         seconds = process_time() - begun
@@ -180,49 +187,10 @@ class Topdrl(Ground):
         return bound(drawn[0], self.on.fleet, self.on.proximity)
 
 
-def judge(policy: Any) -> tuple[list[Topdrl], Maker, tuple[str, ...]]:
+def judge(policy: Any) -> tuple[list[Topdrl], tuple[str, ...]]:
     """Compare a policy of an online cluster with the rules that are best here; see `Recipe.judge`."""
     grounds = [Topdrl(name) for name in ("small", "expensive", "mixed", "loaded", "uncertain", "rush")]
-    return grounds, grounds[0].always(policy), ("patient", "least_work", "sjf", "tetris")
+    return grounds, ("patient", "least_work", "sjf", "tetris")
 
 
 RECIPE = replace(GNN, judge=judge)
-
-
-class TopdrlPick:
-    """A policy that picks the next job, as one of TopDRL's ground: a job gets the closest GPUs."""
-
-    def __init__(self, policy: Picks) -> None:
-        self._policy = policy
-
-    def finish(self, jobs: Any, cluster: Any, state: Any) -> None:
-        """Run from a state to the end, where all jobs have a start and a finish."""
-        from gangplan.simulator.gangs.allocate import CLOSEST, allocate
-        from gangplan.simulator.gangs.arrays import NOW, WAITING
-        from gangplan.simulator.gangs.step import advance, start
-
-        take = np.zeros_like(state.free)
-        while True:
-            waiting = state.queue[: state.count[WAITING]]
-            now, idle = float(state.clock[NOW]), int(state.free.sum())
-            gpus = jobs.gpus[waiting].astype(np.float64)
-            columns = {"gpus": gpus, "seconds": jobs.expected[waiting], "waited": now - jobs.submit[waiting]}
-            at = ask(self._policy, DecisionView(now, idle, len(state.holder), columns, gpus <= idle))
-            if at != WAIT:
-                allocate(CLOSEST, int(jobs.gpus[waiting[at]]), cluster, state.free, take)
-                start(jobs, cluster, state, at, take)
-            elif not advance(jobs, cluster, state):
-                refuse_to_wait(len(waiting) > 0)
-                return
-
-
-def _last_cost(outcome: Outcome, suite: ClusterSuite) -> float:
-    """Return the mean communication cost of the jobs' last runs."""
-    last = outcome.row_end == outcome.finish[outcome.row_job]
-    by_job: dict[int, tuple[list[int], list[int]]] = {}
-    columns = (x[last].tolist() for x in (outcome.row_job, outcome.row_node, outcome.row_gpus))
-    for job, node, gpus in zip(*columns, strict=True):
-        nodes, held = by_job.setdefault(job, ([], []))
-        nodes.append(node)
-        held.append(gpus)
-    return float(np.mean([suite.proximity.cost(suite.fleet, *on) for on in by_job.values()]))

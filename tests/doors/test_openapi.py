@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from gangplan.scheduler.queueing.terms import Terms
+from gangplan.scheduler.queueing.request import Terms
 
 from .conftest import EVENTS
 

@@ -127,7 +127,7 @@ class Nobody(Shortest):
 def test_who_lets_all_wait_for_ever(name: str) -> None:
     """Where nobody runs and nobody is to come a policy may not wait: the error says so, and the run ends."""
     ground = ground_of(name)(jobs=3)
-    with pytest.raises(InstanceError, match="lets all wait"):
+    with pytest.raises(InstanceError, match="waiting for good"):
         evaluate(ground, {"nobody": ground.picks(Nobody)}, [0])
 
 

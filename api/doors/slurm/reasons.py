@@ -9,7 +9,7 @@ from math import inf, isfinite
 
 from gangplan.scheduler import Scheduler
 from gangplan.scheduler.queueing.admission import too_few
-from gangplan.scheduler.queueing.queue_walk import in_order
+from gangplan.scheduler.queueing.queue import in_order
 from gangplan.scheduler.starting.seating import FULL
 
 from .client import plain

@@ -21,9 +21,9 @@ from .quotient import Quotient, quotient
 
 if TYPE_CHECKING:
     from .. import referee, tiny
-    from . import annealing, cpsat, cycles, milp, orders, plain
+    from . import annealing, cycles, exact, orders, plain
 else:
-    globals().update(on_demand(__package__, "annealing cpsat cycles milp orders plain"))
+    globals().update(on_demand(__package__, "annealing cycles exact orders plain"))
     globals().update(on_demand("gangplan.solvers.partition", "referee tiny"))
 
 
@@ -99,8 +99,8 @@ METHODS: dict[str, Method] = {
     "pipeline": Method(_on_own(pipeline), exact=True, variants=("contiguous",), start=_start),
     "bounds": Method(_bounds, start=_start),
     "convex": Method(_convex, variants=("convex",), start=_start),
-    "cpsat": Method(_on_own(cpsat.cpsat), exact=True, suits=_at_most(25_000), library=CPSAT, start=_start),
-    "milp": Method(_on_own(milp.milp), exact=True, suits=_at_most(400_000), library="highspy", start=_start),
+    "cpsat": Method(_on_own(exact.cpsat), exact=True, suits=_at_most(25_000), library=CPSAT, start=_start),
+    "milp": Method(_on_own(exact.milp), exact=True, suits=_at_most(400_000), library="highspy", start=_start),
     **plain_methods(plain, exact=False),
 }
 SUITE = Suite(METHODS, VARIANTS, _prepare, referee.optimum, tiny.random_throughput, offer_draft)

@@ -87,7 +87,8 @@ class NodeCapacity:
         self.fleet, self.speeds = fleet, speeds
         amounts = np.stack([fleet.gpus, fleet.cpu * CPU, fleet.memory, fleet.nic])
         self.vacant: Long = np.floor(np.minimum(amounts, MOST) + 1e-3).astype(np.int64)
-        self.whole, self.free = self.vacant.copy(), self.vacant[0]
+        self.whole: Long = self.vacant.copy()
+        self.free: Long = self.vacant[0]
         self.taken = np.zeros(fleet.n_nodes, dtype=np.int64)
         self.guarded = np.zeros(fleet.n_nodes, dtype=bool)
         self.tree = GroupTree(fleet)

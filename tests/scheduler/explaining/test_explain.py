@@ -11,7 +11,7 @@ import pytest
 from gangplan import InstanceError
 from gangplan.instances.placement import Demand, Fleet, GangJob, Proximity
 from gangplan.scheduler import Scheduler, WaitingJob
-from gangplan.scheduler.explaining.running_now import RunsNow
+from gangplan.scheduler.explaining.explain import RunsNow
 from gangplan.scheduler.queueing.request import Request
 from gangplan.scheduler.state import SchedulerState
 from tests.seeds import some

@@ -10,8 +10,7 @@ import pytest
 from gangplan import Scheduler
 from gangplan.instances import InstanceError
 from gangplan.instances.placement import Fleet
-from gangplan.scheduler.journal.figures import groups, utilisation
-from gangplan.scheduler.journal.history import RAN, WAITED, WITHDRAWN
+from gangplan.scheduler.journal.history import RAN, WAITED, WITHDRAWN, groups, utilisation
 from gangplan.scheduler.journal.observed import parsed_events, past_of
 from gangplan.scheduler.journal.play import play
 

@@ -12,8 +12,7 @@ import pytest
 from gangplan import Scheduler
 from gangplan.instances.placement import Fleet, GangJob, Proximity
 from gangplan.scheduler.journal.course import WITHDRAWN
-from gangplan.scheduler.journal.figures import compared, groups, outcome_of
-from gangplan.scheduler.journal.history import RAN, WAITED, History, history_of
+from gangplan.scheduler.journal.history import RAN, WAITED, History, compared, groups, history_of, outcome_of
 from gangplan.scheduler.journal.play import play
 from gangplan.scheduler.journal.read import read_log
 from gangplan.scheduler.journal.replay import scheduler_of

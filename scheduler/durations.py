@@ -5,14 +5,22 @@ logarithms of seconds, one of limits a histogram of the logarithms of limit over
 weighted mean, bounded by the job's limit. Weights say how often a group of such a kind, with so many jobs, was right
 before (exponentiated gradient on the logarithm of the pool; Kivinen and Warmuth, Information and Computation 1997).
 The hot loop is `_pool`, a few operations on arrays of groups x bins.
+
+What is predicted is `Work`: a sample of `POINTS` amounts of GPU seconds, ascending, each as probable as the others: the
+means of so many slices of equal probability, so that the mean is that of the whole. Beyond the last a job is taken to
+need twice as much, and so on. Of a job of an age that says what is left, and its place in the order (Gittins).
 """
 
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
+from itertools import chain, islice
 from math import log
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -21,8 +29,52 @@ from gangplan.instances.arrays import FloatArray, require_number
 from gangplan.instances.placement import GangJob
 from gangplan.instances.typed import STATE
 
-from ..queueing.terms import Terms
-from .spread import POINTS, Work
+if TYPE_CHECKING:
+    from .queueing.request import Terms
+    from .state import SchedulerState
+
+POINTS = 24
+"""Amounts of a sample: a snapshot has as many for each job, and a running job is looked at anew so often."""
+
+Work = tuple[float, ...]
+"""GPU seconds, ascending, each as probable as the others; none of a job whose seconds are believed."""
+
+
+def quantile(work: Sequence[float], share: float) -> float:
+    """Return the GPU seconds within which a job ends with so much probability, interpolated."""
+    middle = (np.arange(len(work)) + 0.5) / len(work)
+    return float(np.interp(share, middle, work))
+
+
+def passed(work: Work, age: float) -> tuple[float, FloatArray]:
+    """Return the last amount that a job has passed at an age, and the amounts that it may still need in all."""
+    at = bisect_right(work, age)
+    if at < len(work):
+        return work[at - 1] if at else 0.0, np.array(work[at:])
+    last = max(work[-1], 1.0)
+    while 2 * last <= age:
+        last *= 2
+    return last, np.array([2 * last])
+
+
+def expected(work: Work, age: float) -> float:
+    """Return the GPU seconds that a job of an age is expected to need in all."""
+    return float(passed(work, age)[1].mean())
+
+
+def index(work: Work, age: float) -> float:
+    """Return the Gittins index of a job of an age in GPU seconds, the least goes first.
+
+    It is the least, over amounts d, of the work that the job is expected to take before it ends or has had d, over the
+    probability that it ends by then (Gittins, Journal of the Royal Statistical Society B 1979; Scully, Harchol-Balter
+    and Scheller-Wolf, SIGMETRICS 2018). If the amount is known it is what is left. The age is that of the last amount
+    passed, so that a job does not seem to be about to end just before the next one.
+    """
+    base, rest = passed(work, age)
+    more, n = rest - base, len(rest)
+    ended = np.arange(1, n + 1)
+    return float(((np.cumsum(more) + (n - ended) * more) / ended).min())
+
 
 USUAL = 3600.0
 """Seconds that a job is expected to run before any has finished, the median."""
@@ -45,11 +97,14 @@ _EVEN = 5.0
 """Jobs at each level that are taken to have come as the pool said before any did."""
 _KERNEL = np.array([0.25, 0.5, 0.25])
 """How a job counts in its bin and the two beside."""
-_KINDS = (
-    "all", "size", "model", "queue", "user", "user size", "user title", "user title size", "title",
-    "work", "work model", "work user", "limit", "limit user", "limit title",
-)  # fmt: skip
-_WORKS, _LIMITS = _KINDS.index("work"), _KINDS.index("limit")
+_KINDS: dict[str, tuple[str, ...]] = {
+    "all": (), "size": ("size",), "model": ("model", "size"), "queue": ("queue", "size"), "user": ("user",),
+    "user size": ("user", "size"), "user title": ("user", "title"), "user title size": ("user", "title", "size"),
+    "title": ("title",), "work": (), "work model": ("model",), "work user": ("user",),
+    "limit": (), "limit user": ("user",), "limit title": ("user", "title"),
+}  # fmt: skip
+"""What jobs of a group have in common, by its kind."""
+_WORKS, _LIMITS = list(_KINDS).index("work"), list(_KINDS).index("limit")
 """Kinds of groups from here on are of GPU seconds, and of limits over seconds."""
 _MIDDLE = np.exp((np.arange(BINS) + 0.5) * WIDTH) * (np.sinh(WIDTH / 2) / (WIDTH / 2))
 """Mean seconds of a bin in which logarithms are spread evenly."""
@@ -90,29 +145,14 @@ class Durations:
 
     @staticmethod
     def _keys(job: GangJob, terms: Terms, scale: float) -> list[tuple[int, Key]]:
-        size = job.workers[-1] * (job.worker.grants or 1)
-        user, title = terms.user, pattern(terms.title)
-        keys: list[tuple[int, Key]] = [(0, (0,)), (1, (1, size)), (2, (2, job.model, size))]
-        if terms.queue:
-            keys.append((3, (3, terms.queue, size)))
-        if user:
-            keys += [(4, (4, user)), (5, (5, user, size))]
-            if title:
-                keys += [(6, (6, user, title)), (7, (7, user, title, size))]
-        if title:
-            keys.append((8, (8, title)))
-        keys += [(9, (9,)), (10, (10, job.model))]
-        if user:
-            keys.append((11, (11, user)))
-        if scale:
-            keys.append((12, (12,)))
-            if user:
-                keys.append((13, (13, user)))
-                if title:
-                    keys.append((14, (14, user, title)))
-        if not job.worker.gpu:  # these are like one another, and like no gangs
-            return [(kind, (*key, "without GPUs")) for kind, key in keys]
-        return keys
+        """Return the groups of a job, with their kinds: of those that say something of it."""
+        said = {
+            "size": job.workers[-1] * (job.worker.grants or 1), "model": job.model,
+            "queue": terms.queue, "user": terms.user, "title": pattern(terms.title),
+        }  # fmt: skip
+        apart = () if job.worker.gpu else ("without GPUs",)  # these are like one another, and like no gangs
+        keys = ((kind, (kind, *(said[x] for x in names), *apart)) for kind, names in enumerate(_KINDS.values()))
+        return [(kind, key) for kind, key in keys if "" not in key and (scale or kind < _LIMITS)]
 
     def _pool(self, keys: list[tuple[int, Key]], gpus: int, scale: float) -> Pooled:
         """Return what the groups say that have had a job, hot."""
@@ -219,9 +259,11 @@ class Durations:
         self.__dict__.update(fresh.__dict__)
 
     def _replay(self, saved: list[Any]) -> None:
+        from .queueing.request import USUAL_TERMS
+
         for model, gpus, works in STATE.read(tuple[tuple[str, int, tuple[float, ...]], ...], saved, "guess"):
             for work in works if model else ():
-                self.learn(GangJob("earlier", model, (max(1, gpus),)), Terms(), work)
+                self.learn(GangJob("earlier", model, (max(1, gpus),)), USUAL_TERMS, work)
 
     def _read(self, saved: Any) -> None:
         self._trust = float(STATE.read(float, saved["trust"], "durations.trust"))
@@ -260,3 +302,36 @@ def _moved(each: FloatArray, by: float) -> FloatArray:
             moved[:, low:high] += share * each[:, low - step : high - step]
     moved[:, 0 if by < 0 else -1] += np.maximum(0.0, each.sum(axis=1) - moved.sum(axis=1))
     return moved
+
+
+MOST = 16
+"""Jobs that are predicted anew in a decision, in turn: about a millisecond."""
+
+
+def predict_again(state: SchedulerState) -> None:
+    """Predict the next waiting jobs anew, unless all have been since the last job finished.
+
+    Else jobs that are alike were in an order of chance: each by what was known when it came, so that who came later
+    could pass who waits, again and again. Jobs that may be stopped keep what they came with: a change of their order
+    costs stops.
+    """
+    estimates = state.estimates
+    if estimates.learned:
+        estimates.learned, estimates.stale = False, len(state.waiting)
+    estimates.stale = min(estimates.stale, len(state.waiting))
+    if not estimates.stale:
+        return
+    count, known = min(MOST, estimates.stale), dict[object, Work]()  # jobs that are alike are predicted once
+    turn, waiting = estimates.turn, state.waiting.values()
+    behind = (request for request in waiting if request.serial > turn)
+    for request in list(islice(chain(behind, waiting), count)):
+        estimates.turn = request.serial
+        if not request.work or request.price is not None:
+            continue
+        job, terms = request.job, request.terms
+        like = job.model, job.workers, job.worker, terms.user, terms.title, terms.queue, terms.limit, request.guess
+        if like not in known:
+            known[like] = estimates.predict(job, terms, request.guess)
+        if known[like] != request.work:
+            state.estimate(replace(request, work=known[like]).aged(request.done))
+    estimates.stale -= count

@@ -8,7 +8,7 @@ import pytest
 
 from gangplan.instances import PartitionProblem
 from gangplan.solvers import Run
-from gangplan.solvers.partition.throughput.cpsat import cpsat
+from gangplan.solvers.partition.throughput.exact import cpsat
 from gangplan.solvers.partition.throughput.methods import ReducedThroughput
 
 VARIANTS = ("contiguous", "convex", "free")
