@@ -27,8 +27,8 @@ from gangplan.solvers.result import Turn
 from gangplan.solvers.run import Run
 
 from .server import begin
-from .table import Entry
-from .worker import execute, packed, perform, reason
+from .table import Entry, own, proofs
+from .worker import execute, perform, reason
 
 PROCESS = 0.04
 """Seconds left from which on a method is worth a process of its own."""
@@ -319,6 +319,32 @@ class Process(Performer):
             while isinstance(message := pickle.loads(inbox.recv_bytes()), tuple) and type(message[0]) is str:
                 self.heard.put((self, message))
         self.heard.put((self, None))
+
+
+def packed(entry: Entry) -> bytes:
+    """Return an entry as a process can read it: gangplan's own methods by name, others by value.
+
+    By value, with the code of its module, a method is there as it is here, whatever the caller has set; nothing has to
+    be imported again, neither the caller's program nor a module that only it can find.
+
+    Raises:
+        Exception: if it holds what cannot be sent, a lock say.
+    """
+    function = getattr(entry.does.function, "func", entry.does.function)  # of one with arguments
+    home = str(getattr(function, "__module__", "gangplan."))
+    known = {**own(entry.objective), **proofs()}.get(entry.name)
+    if known is entry.method and home.startswith("gangplan."):
+        return pickle.dumps(replace(entry, method=None))
+    import cloudpickle  # rarely needed
+
+    module = None if home == "__main__" or home.startswith("gangplan.") else sys.modules.get(home)
+    if module is not None:
+        cloudpickle.register_pickle_by_value(module)
+    try:
+        return bytes(cloudpickle.dumps(entry))
+    finally:
+        if module is not None:
+            cloudpickle.unregister_pickle_by_value(module)
 
 
 def _is_sound(notes: Sequence[Any], left_out: Mapping[Any, Any], phases: Mapping[Any, Any]) -> bool:

@@ -7,7 +7,7 @@ import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import takewhile
 from queue import Empty
 from typing import Any, NamedTuple
@@ -17,7 +17,7 @@ from gangplan.solvers.processes import POLL, can_serve, can_thread
 from gangplan.solvers.run import Run, in_time
 
 from .guard import ALONE, BESIDE, CHILD, PROCESS, THREAD, Heard, Performer, Process, Searcher, TimetableSlot
-from .table import Entry, entry_for, installed, parts, suited
+from .table import Entry, entry_for, parts, suited
 from .worker import reason
 
 SHORT = 0.5
@@ -51,25 +51,6 @@ Collecting takes a tenth of a short solve, a third of a large problem's.
 """
 QUICK, REGISTERED = "quick", "registered"
 NO_PROCESS = "no time for a process of its own"
-
-
-@dataclass(frozen=True, slots=True)
-class Situation:
-    """What a timetable depends on besides the time.
-
-    Attributes:
-        entries: of the table that are for the problem, in its order, or the one that was asked for.
-        cores: that the solve may use.
-        unfit: why methods cannot run at all, by name.
-        serves: whether the system has processes for methods.
-        named: whether the method was asked for by name.
-    """
-
-    entries: Sequence[Entry]
-    cores: int = 1
-    unfit: Mapping[str, str] = field(default_factory=dict)
-    serves: bool = True
-    named: bool = False
 
 
 class Timetable(NamedTuple):
@@ -127,23 +108,27 @@ class Crew:
             with run.phase("draft"), suppress(TimeoutError):
                 suite(run.problem.objective).draft(run, self.prepared)
 
-    def survey(self) -> Situation:
-        """Return what the timetable depends on; note which methods cannot run, quick ones aside."""
+    def survey(self) -> None:
+        """Note which methods cannot run; quick ones are no loss."""
         self.why = {entry.name: words for entry in self.entries if (words := unfit(entry, self.prepared))}
         for entry in self.entries:
             if entry.name in self.why and not entry.quick:
                 self.run.leave_out(entry.name, self.why[entry.name])
-        return Situation(self.entries, self.run.workers, self.why, can_serve(), self.named)
+
+    def plan(self, now: float, end: float, done: Sequence[Entry] = ()) -> Timetable:
+        """Return the timetable from `now` to `end`, seconds since the call."""
+        entries = [entry for entry in self.entries if entry.name not in self.why]
+        return timetable(entries, now, end, done, cores=self.run.workers, serves=can_serve(), named=self.named)
 
     def carry_out(self) -> None:
         """Run the slots in turn, and renew the timetable after quick and after registered ones, not amid the others.
 
         There, what had time enough when it was planned would lose its turn with the time that the others take.
         """
-        run, situation, done, drawn = self.run, self.survey(), list[Entry](), list[TimetableSlot]()
-        early = True
+        run, done, drawn, early = self.run, list[Entry](), list[TimetableSlot](), True
+        self.survey()
         while early and not run.stopped:
-            self.timetable = timetable(situation, run.seconds(), run.deadline - run.started, done)
+            self.timetable = self.plan(run.seconds(), run.deadline - run.started, done)
             slots = self.timetable.slots
             first = [*takewhile(lambda x: x.why == slots[0].why in (QUICK, REGISTERED), slots)]  # noqa: B023
             early, queue = bool(first), deque(first or slots)
@@ -306,17 +291,31 @@ def unfit(entry: Entry, prepared: Any) -> str:
         return "it does not model all of the problem, or its model would be too large"
     if entry.added and not can_serve():
         return "no process of its own on this system, and this one is not to be risked"
-    return "" if installed(entry.does) else f"{entry.does.library} is not installed"
+    return "" if entry.does.installed else f"{entry.does.library} is not installed"
 
 
-def timetable(s: Situation, now: float, end: float, done: Sequence[Entry] = ()) -> Timetable:
+def timetable(
+    entries: Sequence[Entry],
+    now: float,
+    end: float,
+    done: Sequence[Entry] = (),
+    *,
+    cores: int = 1,
+    serves: bool = True,
+    named: bool = False,
+) -> Timetable:
     """Lay out the time from `now` to `end`, seconds since the call, without the entries that are `done`.
 
     First come quick methods, then registered ones, each alone in a process, then the table: searches in threads,
     solvers and what only proves bounds in a process. What needs more seconds than are left goes last.
+
+    Args:
+        cores: that the solve may use.
+        serves: whether the system has processes for methods.
+        named: whether the method was asked for by name.
     """
     left, late, queue = end - now, dict[str, str](), list[Entry]()
-    waiting = [x for x in s.entries if not any(x is y for y in done) and x.name not in s.unfit]
+    waiting = [x for x in entries if not any(x is y for y in done)]
     for entry in sorted(waiting, key=lambda x: (2 - x.added - 2 * _is_quick(x, left), left < x.least)):
         if entry.learned and left < entry.least:
             late[entry.name] = "no time to encode the problem"
@@ -326,12 +325,12 @@ def timetable(s: Situation, now: float, end: float, done: Sequence[Entry] = ()) 
             queue[-1] = entry  # its search is as long as it has time
         elif queue or not done or done[-1].name != entry.name:
             queue.append(entry)
-    aside = s.serves and s.cores > 1 and not s.named
+    aside = serves and cores > 1 and not named
     beside = [x for x in queue if aside and x.beside and left >= max(SHORT, x.least)]
     queue = [x for x in queue if x not in beside]
     slots, at, first = list[TimetableSlot](), now, 0
     for i, entry in enumerate(queue):
-        is_quick, foreign = _is_quick(entry, left), s.serves and entry.foreign
+        is_quick, foreign = _is_quick(entry, left), serves and entry.foreign
         where = THREAD if is_quick else ALONE if entry.added else CHILD if foreign else THREAD
         if where == CHILD and left < PROCESS:
             late[entry.name] = NO_PROCESS
@@ -342,7 +341,7 @@ def timetable(s: Situation, now: float, end: float, done: Sequence[Entry] = ()) 
         # all that is left, if no other one could begin with what it would leave
         if not (is_quick or any(left >= x.least and (over >= PROCESS or not x.foreign) for x in others)):
             share, over = 1.0, 0.0
-        why = "asked for by name" if s.named else QUICK if is_quick else REGISTERED if entry.added else "its turn"
+        why = "asked for by name" if named else QUICK if is_quick else REGISTERED if entry.added else "its turn"
         slots.append(TimetableSlot(entry, where, why, at, end - over, share))
         at = end - over
         first += is_quick or entry.added

@@ -13,7 +13,7 @@ from dataclasses import replace
 from multiprocessing.connection import Connection
 from typing import Any
 
-from gangplan.solvers.method import Method, suite
+from gangplan.solvers.method import suite
 from gangplan.solvers.processes import one_thread
 from gangplan.solvers.run import Run, in_time
 
@@ -81,36 +81,6 @@ def reason(error: BaseException) -> str:
     return f"it failed with {type(error).__name__}: {words[:300]}"
 
 
-def packed(entry: Entry) -> bytes:
-    """Return an entry as a process can read it: gangplan's own methods by name, others by value.
-
-    By value, with the code of its module, a method is there as it is here, whatever the caller has set; nothing has to
-    be imported again, neither the caller's program nor a module that only it can find.
-
-    Raises:
-        Exception: if it holds what cannot be sent, a lock say.
-    """
-    function = getattr(entry.does.function, "func", entry.does.function)  # of one with arguments
-    home = str(getattr(function, "__module__", "gangplan."))
-    if _known(entry) is entry.method and home.startswith("gangplan."):
-        return pickle.dumps(replace(entry, method=None))
-    import cloudpickle  # rarely needed
-
-    module = None if home == "__main__" or home.startswith("gangplan.") else sys.modules.get(home)
-    if module is not None:
-        cloudpickle.register_pickle_by_value(module)
-    try:
-        return bytes(cloudpickle.dumps(entry))
-    finally:
-        if module is not None:
-            cloudpickle.unregister_pickle_by_value(module)
-
-
-def _known(entry: Entry) -> Method | None:
-    """Return the method of that name that every process has."""
-    return {**own(entry.objective), **proofs()}.get(entry.name)
-
-
 def work(connection: Connection) -> None:
     """Prepare for the job that comes, say that all is ready, and do what the caller orders until it has gone."""
     gc.freeze()  # a collection would copy all memory that is shared with whoever was forked
@@ -143,7 +113,8 @@ def work(connection: Connection) -> None:
             entry: Entry = pickle.loads(method)
             run, run.seed = base.apart(), seed
             run.adopt(*best)
-            perform(run, replace(entry, method=entry.method or _known(entry)), prepared, send)
+            known = {**own(entry.objective), **proofs()}
+            perform(run, replace(entry, method=entry.method or known[entry.name]), prepared, send)
 
 
 def _can_be_sent(error: BaseException) -> bool:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import click
+import typer
 
 import gangplan
 from gangplan.cli.app import app
@@ -94,7 +94,7 @@ def uses(text: str, word: str) -> list[str]:
 def commands(command: Any, context: Any = None, name: str = "gangplan") -> Iterator[tuple[str, str]]:
     """Yield the names of all commands, joined by blanks, and the help of each."""
     own = command.context_settings  # without it the command would remember that its help has one name only
-    here = click.Context(command, parent=context, info_name=name.rpartition(" ")[2], **own)
+    here = typer.Context(command, parent=context, info_name=name.rpartition(" ")[2], **own)
     yield name, command.get_help(here)
     for part in command.list_commands(here) if hasattr(command, "list_commands") else ():
         yield from commands(command.get_command(here, part), here, f"{name} {part}")

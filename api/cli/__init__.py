@@ -43,9 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: Sequence[str] | None, started: float) -> int:
-    from click.exceptions import Abort, ClickException
-
-    from .app import app
+    from .app import Abort, ClickError, app
 
     end_guard()
     try:
@@ -54,7 +52,7 @@ def _run(arguments: Sequence[str] | None, started: float) -> int:
         return complain(str(error))
     except Abort:
         return INTERRUPTED
-    except ClickException as error:
+    except ClickError as error:
         # with nothing asked the message is the whole help text
         message = error.format_message()
         if type(error).__name__ == "NoArgsIsHelpError":

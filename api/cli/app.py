@@ -8,7 +8,8 @@ from importlib import import_module
 from inspect import Parameter, cleandoc
 from typing import Annotated, Any, NamedTuple
 
-import click
+import typer
+from typer.core import TyperCommand, TyperGroup
 
 from gangplan.instances.addons import plugged
 from gangplan.instances.errors import InstanceError, unknown
@@ -17,7 +18,7 @@ from .options import declared
 from .output import emit
 
 
-class Help(click.Command):
+class Help(TyperCommand):
     """A command whose help has its options by group, and an example."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -25,11 +26,7 @@ class Help(click.Command):
 
         An empty value, as of an unset variable of a shell, would be taken for the folder one is in.
         """
-        try:
-            values, _, order = self.make_parser(ctx).parse_args(args=list(args))
-        except click.NoSuchOption as error:  # each version of click says it otherwise
-            near = f" (Possible options: {', '.join(sorted(error.possibilities))})" if error.possibilities else ""
-            raise InstanceError("No such option", error.option_name + near) from None
+        values, _, order = self.make_parser(ctx).parse_args(args=list(args))
         for x, count in Counter(order).items():
             if x.param_type_name != "option":
                 continue
@@ -48,10 +45,11 @@ class Help(click.Command):
         """Write arguments and options, by the group they are given."""
         sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
         for x in self.get_params(ctx):
+            name, text = x.get_help_record(ctx) or ("", "")
             if x.param_type_name == "argument":
-                sections["Arguments"].append((str(x.metavar), str(getattr(x, "text", ""))))
-            elif record := x.get_help_record(ctx):
-                sections.setdefault(getattr(x, "section", "") or "Options", []).append(record)
+                sections["Arguments"].append((str(x.metavar), text.replace("  [required]", "")))
+            elif name:
+                sections.setdefault(getattr(x, "rich_help_panel", None) or "Options", []).append((name, text))
         for title, rows in sections.items():
             if rows:
                 with formatter.section(title):
@@ -67,10 +65,12 @@ class Help(click.Command):
 
 def made_of(name: str, function: Callable[..., Any], example: str = "", asked: Sequence[Parameter] = ()) -> Any:
     """Return a function as a command, see `declared`; `example` is what follows its whole name in a call of it."""
-    return Help(name.rpartition(" ")[2], epilog=f"{name} {example}".rstrip(), **declared(function, asked))
+    app = typer.Typer(add_completion=False, rich_markup_mode=None)
+    app.command(name.rpartition(" ")[2], cls=Help, epilog=f"{name} {example}".rstrip())(declared(function, asked))
+    return typer.main.get_command(app)
 
 
-class Group(click.Group):
+class Group(TyperGroup):
     """Commands by title, each of which is made when it is asked for: what it imports may take long.
 
     Args:
@@ -93,18 +93,12 @@ class Group(click.Group):
         called: Callable[..., Any] = lambda: None,
         **more: Any,
     ) -> None:
-        more |= declared(called) | {"help": cleandoc(about), "subcommand_metavar": "COMMAND [ARGS]..."}
-        super().__init__(name, invoke_without_command=True, no_args_is_help=True, **more)
+        front = made_of(name, called)
+        more |= {"params": front.params, "callback": front.callback, "help": cleandoc(about)}
+        super().__init__(name=name, invoke_without_command=True, no_args_is_help=True, rich_markup_mode=None, **more)
         self.groups, self.make, self.tell, self.of = groups, make, tell, of
 
     format_epilog = Help.format_epilog
-
-    def invoke(self, ctx: Any) -> Any:
-        """Run a command; at Ctrl-C click would write an empty line."""
-        try:
-            return super().invoke(ctx)
-        except KeyboardInterrupt:
-            raise click.Abort from None
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names of all commands."""
@@ -134,6 +128,11 @@ def commands(name: str, about: str, of: Mapping[str, tuple[Callable[..., Any], s
         return made_of(f"{name} {own}", *of[own])
 
     return Group(name, about, {"Commands": of}, make, lambda own: str(make(own).get_short_help_str(200)))
+
+
+Abort = typer.Abort
+ClickError: Any = typer.BadParameter.__mro__[2]
+"""Click's ClickException, which later versions of typer carry inside themselves."""
 
 
 class Command(NamedTuple):
@@ -212,7 +211,7 @@ def _version(version: Annotated[bool, "print the version and exit", "--version"]
         from importlib.metadata import version as installed
 
         emit(f"gangplan {installed('gangplan')}")
-        raise click.exceptions.Exit(0)
+        raise typer.Exit(0)
 
 
 app = Group(

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from inspect import Parameter, cleandoc
 from typing import Annotated, Any, get_origin, get_type_hints
 
-import click
+import typer
 
 from gangplan.instances import dump
 from gangplan.instances.generators import COMMON, GENERATORS, JOBS, defaults
@@ -98,7 +98,7 @@ def _list(kinds: Annotated[bool, "list the kinds and their options", "--list"] =
     data = {k: {"about": _summary(k), "options": own | common.get(k, {})} for k, own in known.items()}
     told = {f"{kind}: {_summary(kind)}": own for kind, own in known.items()} | {"every op graph:": COMMON}
     tell(data, *(f"{x}\n  {', '.join(f'{name}={y}' for name, y in own.items())}" for x, own in told.items()))
-    raise click.exceptions.Exit(0)
+    raise typer.Exit(0)
 
 
 _ABOUT = """Generate the op graph of a network, or a random one; a batch of gangs; jobs over time; jobs that arrive.

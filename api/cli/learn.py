@@ -74,7 +74,7 @@ def train(
 
         own = {**OWN, "trace": trace, "cluster": cluster}
     done = training.begin(train_policy, "training", config, training.out, instead=own)
-    stages = [{"stage": x.name, **asdict(x.report)} for x in done.reports]
+    stages = [{"stage": name, **asdict(x)} for name, x in done.reports.items()]
     rows = [
         [x["stage"], x["reason"], *map(_text, (x["updates"], round(x["seconds"], 1), x["best"], x["best_update"]))]
         for x in stages

@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, is_dataclass, replace
 from functools import partial
-from inspect import Parameter, cleandoc, signature
+from inspect import Parameter, Signature, signature
 from math import inf
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
-import click
+import typer
 
 from gangplan.instances.errors import JSON_BYTES, InstanceError, in_file
 from gangplan.instances.intake import parse_json, read_text
@@ -52,8 +52,8 @@ class Output:
         self.check(path)
 
 
-def declared(command: Callable[..., Any], asked: Sequence[Parameter] = ()) -> dict[str, Any]:
-    """Return what click is told of a command by its signature, in which `asked` stand for ``**given``.
+def declared(command: Callable[..., Any], asked: Sequence[Parameter] = ()) -> Callable[..., Any]:
+    """Return a command with what typer reads off its signature, in which `asked` stand for ``**given``.
 
     An argument or option is ``Annotated[type, help, ...]``; the rest, in any order, is the name of its value in
     capitals, ``--names`` other than the parameter's, the least and most of a number, what reads its text, its
@@ -62,7 +62,7 @@ def declared(command: Callable[..., Any], asked: Sequence[Parameter] = ()) -> di
     ``section`` of the class. A command that returns what was `Told` has ``--json`` too.
     """
     hints = get_type_hints(command, include_extras=True)
-    parameters: list[click.Parameter] = []
+    parameters: list[Parameter] = []
     tables: dict[str, tuple[Any, list[str]]] = {}
     marks: dict[str, Any] = {}
 
@@ -89,8 +89,6 @@ def declared(command: Callable[..., Any], asked: Sequence[Parameter] = ()) -> di
 
     def read(as_json: bool = False, **arguments: Any) -> Any:
         AS_JSON.set(as_json)
-        lists = [x for x in parameters if x.multiple or x.nargs < 0]
-        arguments |= {f"{x.name}": [*arguments[f"{x.name}"]] or None for x in lists}
         _check_files(marks, arguments)
         several = (name for name, mark in marks.items() if mark is SEVERAL and arguments[name] is not None)
         arguments |= {name: _words(arguments[name], name) for name in several}
@@ -98,7 +96,10 @@ def declared(command: Callable[..., Any], asked: Sequence[Parameter] = ()) -> di
             arguments[name] = table(**{field: arguments.pop(field) for field in fields})
         return command(**arguments)
 
-    return {"params": parameters, "callback": read, "help": cleandoc(command.__doc__ or "")}
+    read.__name__, read.__doc__ = command.__name__, command.__doc__
+    read.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    read.__annotations__ = {x.name: x.annotation for x in parameters}
+    return read
 
 
 def _check_files(marks: Mapping[str, Any], given: Mapping[str, Any]) -> None:
@@ -122,29 +123,26 @@ def _words(given: Sequence[str], field: str) -> list[str]:
     return words
 
 
-def _asked(x: Parameter, hint: Any, section: str = "") -> Any:
-    """Return a parameter of a command, with its `text` and its `section` for `--help`."""
+def _asked(x: Parameter, hint: Any, section: str = "") -> Parameter:
+    """Return a parameter of a command in the words of typer."""
+    if get_origin(hint) is not Annotated:
+        return x.replace(annotation=hint)
     kind, text, *more = get_args(hint)
     bare: Any = next(iter(get_args(kind)), kind) if isinstance(kind, UnionType) else kind
     names = [y for y in more if type(y) is str and y.startswith("--")]
     value = next((y for y in more if type(y) is str and y not in names), None)
     section = next((y for y in more if isinstance(y, Section)), section)
     metavar = value or {bool: None, int: "N", float: "X"}.get(bare, "NAME")
-    several, flag, name = get_origin(bare) is list, bare is bool, x.name.replace("_", "-")
-    read = bare if bare in (int, float) else READS.get(bare) or next(filter(callable, more), None)
-    read = _parser(read, *(y for y in more if isinstance(y, tuple))) if read else bool if flag else str
-    how: dict[str, Any] = {"metavar": metavar, "required": x.default is Parameter.empty, "type": read}
-    asked: Any
-    if not names and (how["required"] or (value or "").startswith("[")):
-        asked = click.Argument([x.name], nargs=-1 if several else 1, **how)
+    how: dict[str, Any] = {"help": text, "metavar": metavar, "rich_help_panel": section or None}
+    if bare in (int, float):
+        how["parser"] = _parser(bare, *(y for y in more if isinstance(y, tuple)))
+    elif parser := READS.get(bare) or next(filter(callable, more), None):
+        how["parser"], kind = _parser(parser), Any
+    if not names and (x.default is Parameter.empty or (value or "").startswith("[")):
+        asked = typer.Argument(**how)
     else:
-        how |= ({"is_flag": True} if flag else {"multiple": several}) | (
-            {} if how["required"] else {"default": x.default}
-        )
-        names = names or [f"--{name}" + f"/--no-{name}" * (flag and x.default is not False)]
-        asked = click.Option([x.name, *names], show_default=x.default != "", help=text, **how)
-    asked.text, asked.section = text, section
-    return asked
+        asked = typer.Option(*(names or [f"--{x.name.replace('_', '-')}"] * (x.default is False)), **how)
+    return x.replace(annotation=Annotated[kind, asked], kind=Parameter.KEYWORD_ONLY)
 
 
 def _parser(kind: Callable[[Any], Any], limits: tuple[float, float] = (-inf, inf)) -> Callable[[Any], Any]:
@@ -154,11 +152,11 @@ def _parser(kind: Callable[[Any], Any], limits: tuple[float, float] = (-inf, inf
         try:
             value = kind(text)
         except InstanceError as error:
-            raise click.BadParameter(error.problem) from None
+            raise typer.BadParameter(error.problem) from None
         except ValueError:
-            raise click.BadParameter(f"{text!r} is not a {'whole ' * (kind is int)}number") from None
+            raise typer.BadParameter(f"{text!r} is not a {'whole ' * (kind is int)}number") from None
         if limits[1] < inf and not limits[0] <= value <= limits[1]:
-            raise click.BadParameter(f"{value!r} is not from {limits[0]} to {limits[1]}")
+            raise typer.BadParameter(f"{value!r} is not from {limits[0]} to {limits[1]}")
         return value
 
     return parse

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
-import click
+import typer
 
 from gangplan.instances import dump, verify
 from gangplan.instances.errors import InstanceError
@@ -26,6 +26,7 @@ _CERTIFICATE = "look for a certificate of the bound, for as long again, and writ
 
 
 def solve(
+    context: typer.Context,
     file: options.File,
     given: options.Given,
     time_limit: Annotated[float, "for everything from start to answer; pictures come on top", "SECONDS"] = 30.0,
@@ -57,7 +58,7 @@ def solve(
     start = None if initial is None else _start(problem, initial)
     if method != "auto":
         entry_for(problem, method)
-    before = time.perf_counter() - click.get_current_context().obj
+    before = time.perf_counter() - context.obj
     warnings.simplefilter("ignore", MethodFailed)  # its notes are in the report
     result = run_solve(
         problem, max(time_limit - before, LEAST), method=method, seed=seed, workers=workers, gap=gap, initial=start,

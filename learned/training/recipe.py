@@ -22,7 +22,7 @@ from gangplan.simulator.ground import Ground, evaluate
 from ..policy.settings import read_config
 from ..policy.weights import Card, files, read_card, save
 from .checkpoint import locked, read_checkpoint, under
-from .loop import INTERRUPTED, StageReport, TrainingStage, train_stages
+from .loop import INTERRUPTED, StageReports, TrainingStage, train_stages
 
 RECIPES: dict[str, str] = {
     "offline-throughput": "gangplan.learned.training.offline.recipe:THROUGHPUT",
@@ -113,14 +113,14 @@ class Trained:
     """What a training came to.
 
     Attributes:
-        reports: of the stages that were begun.
+        reports: of the stages that were begun, by name.
         weights: the file of the last stage's best, None if no validation gave a number.
         card: its model card.
         interrupted: whether Ctrl-C ended it.
         verdict: see `Recipe`.
     """
 
-    reports: tuple[StageReport, ...]
+    reports: StageReports
     weights: Path | None
     card: Card | None
     interrupted: bool
@@ -154,9 +154,9 @@ def train_policy(
         reports = train_stages(stages, folder, minutes=minutes, resume=resume, progress=progress)
         seconds = None if resume else time.monotonic() - began
         weights, card = _export(made, plain, seed, folder, reports, seconds)
-    interrupted = any(x.report.reason == INTERRUPTED for x in reports)
+    interrupted = any(x.reason == INTERRUPTED for x in reports.values())
     judged = made.verdict(made.load(weights), settings) if made.verdict and weights and not interrupted else ()
-    return Trained(tuple(reports), weights, card, interrupted, tuple(judged))
+    return Trained(reports, weights, card, interrupted, tuple(judged))
 
 
 def commit() -> str:
@@ -186,22 +186,20 @@ def _claim(folder: Path, run: dict[str, Any], resume: bool) -> None:
 
 
 def _export(
-    made: Recipe, settings: dict[str, Any], seed: int, folder: Path, reports: list[StageReport], seconds: float | None
+    made: Recipe, settings: dict[str, Any], seed: int, folder: Path, reports: StageReports, seconds: float | None
 ) -> tuple[Path | None, Card | None]:
-    if not reports or reports[-1].report.best is None:
+    if not reports or (last := [*reports.values()][-1]).best is None:
         return None, None
-    last = reports[-1]
     training: dict[str, Any] = {
-        x.name: {"updates": x.report.updates, "seconds": round(x.report.seconds, 1), "ended": x.report.reason}
-        for x in reports
+        stage: {"updates": x.updates, "seconds": round(x.seconds, 1), "ended": x.reason} for stage, x in reports.items()
     }
     if seconds is not None:  # of a run that went on with another one, only a part would be known
         training["wall_seconds"] = round(seconds, 1)
     named = {k: Path(x).name if isinstance(x, str) and Path(x).is_absolute() else x for k, x in settings.items()}
     card = Card(
         made.name, made.name, made.about, made.data, {**made.seeds, "run": seed}, commit(), named,
-        dict(last.report.validation), training,
+        dict(last.validation), training,
     )  # fmt: skip
     path = files(folder / made.name)[0]
-    tensors = under("policy", read_checkpoint(folder / last.name)[0])
+    tensors = under("policy", read_checkpoint(folder / [*reports][-1])[0])
     return path, save(path, tensors, card)

@@ -116,12 +116,8 @@ class Decider:
 
     def _try(self, at: int) -> bool:
         s, job = self.s, int(self.s.queue.jobs[at])
-        if self._plain:
-            degree = int(s.degree[job])
-            rows = s.find(job, degree)
-        else:
-            degree = self.wanted(job)
-            rows = self.room(job, degree)
+        degree = self.wanted(job)
+        rows = self.room(job, degree)
         if rows is None:
             return False
         s.queue.remove(at)

@@ -10,7 +10,7 @@ from gangplan.instances.arrays import check_fields, limited, require_choice
 from gangplan.instances.lazy import Later
 from gangplan.instances.published import DATA
 from gangplan.learned.training.recipe import Recipe
-from gangplan.learned.training.trainer import StageSpec, staged
+from gangplan.learned.training.trainer import staged
 
 from ..interference.ground import Interference
 
@@ -129,10 +129,10 @@ RECIPE = Recipe(
     config=HarmonySettings,
     stages=staged(
         f"{__package__}.learners:HarmonyTraining",
-        lambda of: [
-            StageSpec("imitation", of.imitation_updates, of.imitation_updates // 4),
-            StageSpec("rl", of.rl_updates, of.validate_every),
-        ],
+        lambda of: {
+            "imitation": (of.imitation_updates, of.imitation_updates // 4),
+            "rl": (of.rl_updates, of.validate_every),
+        },
     ),
     load=Later(f"{__package__}.policy:HarmonyPolicy.load"),
     judge=judge,

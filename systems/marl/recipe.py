@@ -9,7 +9,7 @@ from gangplan.instances import InstanceError
 from gangplan.instances.arrays import check_fields, limited, require_choice
 from gangplan.instances.lazy import Later
 from gangplan.learned.training.recipe import Recipe
-from gangplan.learned.training.trainer import StageSpec, staged
+from gangplan.learned.training.trainer import staged
 
 from ..interference.ground import Agents
 
@@ -105,10 +105,10 @@ RECIPE = Recipe(
     config=MarlSettings,
     stages=staged(
         f"{__package__}.learners:MarlTraining",
-        lambda of: [
-            *(StageSpec(f"imitation-{i}", of.imitation_updates, of.imitation_updates // 4) for i in range(of.rounds)),
-            StageSpec("rl", of.rl_updates, of.validate_every),
-        ],
+        lambda of: {
+            **{f"imitation-{i}": (of.imitation_updates, of.imitation_updates // 4) for i in range(of.rounds)},
+            "rl": (of.rl_updates, of.validate_every),
+        },
     ),
     load=Later(f"{__package__}.policy:MarlPolicy.load"),
     judge=judge,

@@ -165,7 +165,7 @@ class Topdrl(Ground):
         from gangplan.simulator.engine import EngineScheduler, simulate
         from gangplan.simulator.gangs.arrays import begin, cluster_of, jobs_of
 
-        from .simulate import outcome_of
+        from .simulate import costs, outcome_of
 
         (work, expected), on = drawn, self.on
         jobs, cluster = jobs_of(work, on.proximity, expected), cluster_of(on.fleet, on.proximity)
@@ -173,7 +173,8 @@ class Topdrl(Ground):
         if isinstance(policy, EngineScheduler):
             told = None if policy.preemptive else expected
             outcome = simulate(work, on.fleet, policy, speeds=on.proximity, told=told)
-            return outcome, _last_cost(outcome, on), process_time() - begun
+            cost = np.mean(list(costs(outcome, on.fleet, on.proximity).values()))
+            return outcome, float(cost), process_time() - begun
         state = begin(jobs, cluster)
         policy.finish(jobs, cluster, state)
         seconds = process_time() - begun
@@ -193,15 +194,3 @@ def judge(policy: Any) -> tuple[list[Topdrl], tuple[str, ...]]:
 
 
 RECIPE = replace(GNN, judge=judge)
-
-
-def _last_cost(outcome: Outcome, suite: ClusterSuite) -> float:
-    """Return the mean communication cost of the jobs' last runs."""
-    last = outcome.row_end == outcome.finish[outcome.row_job]
-    by_job: dict[int, tuple[list[int], list[int]]] = {}
-    columns = (x[last].tolist() for x in (outcome.row_job, outcome.row_node, outcome.row_gpus))
-    for job, node, gpus in zip(*columns, strict=True):
-        nodes, held = by_job.setdefault(job, ([], []))
-        nodes.append(node)
-        held.append(gpus)
-    return float(np.mean([suite.proximity.cost(suite.fleet, *on) for on in by_job.values()]))

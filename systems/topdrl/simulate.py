@@ -66,19 +66,26 @@ def outcome_of(
     return outcome
 
 
+def costs(outcome: Outcome, fleet: Fleet, proximity: Proximity) -> dict[int, float]:
+    """Return what the GPUs of each job's last run cost it for communication, worked out from the rows alone."""
+    last = outcome.row_end == outcome.finish[outcome.row_job]
+    held: dict[int, tuple[list[int], list[int]]] = {}
+    for job, *row in np.column_stack([outcome.row_job, outcome.row_node, outcome.row_gpus])[last].tolist():
+        for column, value in zip(held.setdefault(job, ([], [])), row, strict=True):
+            column.append(value)
+    return {job: proximity.cost(fleet, *on) for job, on in held.items()}
+
+
 def check_rates(outcome: Outcome, fleet: Fleet, proximity: Proximity) -> list[str]:
-    """Return which jobs do not run at the rate of the GPUs that they have, in words, worked out from the rows alone."""
-    found, work = [], outcome.workload
-    by_job = np.argsort(outcome.row_job, kind="stable")
-    cuts = np.searchsorted(outcome.row_job[by_job], np.arange(work.n_jobs + 1))
-    for job in range(work.n_jobs):
-        rows = by_job[cuts[job] : cuts[job + 1]]
-        cost = proximity.cost(fleet, outcome.row_node[rows].tolist(), outcome.row_gpus[rows].tolist())
-        rate = proximity.rate(work.model[job], cost)
-        if len(rows) and not np.allclose(outcome.row_rate[rows], rate, rtol=1e-9):
-            words = f"runs at rate {outcome.row_rate[rows][0]:.6g}, its GPUs give {rate:.6g}"
-            found.append(f"job {work.names[job]} {words}")
-    return found
+    """Return which jobs do not run at the rate of the GPUs that they have, in words."""
+    work, rate = outcome.workload, outcome.row_rate
+    right = {job: proximity.rate(work.model[job], cost) for job, cost in costs(outcome, fleet, proximity).items()}
+    gives = np.array([right.get(job, 0.0) for job in outcome.row_job.tolist()])
+    wrong = {int(outcome.row_job[i]): i for i in np.flatnonzero(~np.isclose(rate, gives, rtol=1e-9))[::-1].tolist()}
+    return [
+        f"job {work.names[job]} runs at rate {rate[i]:.6g}, its GPUs give {gives[i]:.6g}"
+        for job, i in sorted(wrong.items())
+    ]
 
 
 def bound(workload: Workload, fleet: Fleet, proximity: Proximity) -> float:

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import pytest
-from click import ClickException
 
-from gangplan.cli.app import made_of
+from gangplan.cli.app import ClickError, made_of
 from gangplan.cli.options import SEVERAL, Section, by_name
 from gangplan.instances import InstanceError
 
@@ -80,7 +79,7 @@ def test_values() -> None:
 )
 def test_refused(words: tuple[str, ...], problem: str) -> None:
     """What is wrong with a value is said by the option or by the table that it is for."""
-    with pytest.raises((InstanceError, ClickException), match=re.escape(problem)):
+    with pytest.raises((InstanceError, ClickError), match=re.escape(problem)):
         call("a", "--out", "b", *words)
 
 

@@ -16,7 +16,7 @@ import pytest
 
 from gangplan import solve
 from gangplan.hybrid import Entry, display, guard, portfolio, table
-from gangplan.hybrid.portfolio import Situation, timetable
+from gangplan.hybrid.portfolio import Crew
 from gangplan.instances import InstanceError
 from gangplan.instances.generators import generate
 from gangplan.instances.generators.families import make, seed_of
@@ -39,18 +39,19 @@ def with_learned(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table, "ENTRIES", (LEARNED, *table.ENTRIES))
 
 
-def surveyed(run: Run) -> Situation:
-    """Return what the timetable of a run depends on."""
-    crew = portfolio.Crew(run, "auto")
+def surveyed(run: Run) -> Crew:
+    """Return who plans the timetable of a run."""
+    crew = Crew(run, "auto")
     crew.prepared = suite(run.problem.objective).prepare(run)
-    return crew.survey()
+    crew.survey()
+    return crew
 
 
 def planned(problem: Any, *seconds: float) -> list[dict[str, float]]:
     """Return the shares by name, in order, with so many seconds left each, whatever preparing takes."""
     run = Run(problem, time_limit=60)
-    situation = surveyed(run)
-    plans = [timetable(situation, 0.0, left) for left in seconds]
+    crew = surveyed(run)
+    plans = [crew.plan(0.0, left) for left in seconds]
     return [{slot.entry.name: slot.given.share for slot in x.slots} for x in plans]
 
 
@@ -71,7 +72,7 @@ def test_the_order_of_the_table() -> None:
 def test_few_jobs_are_searched_before_most_of_annealing(jobs: int, share: float) -> None:
     """Of few jobs the search over starts begins after a tenth of the time, of more when annealing has had its share."""
     run = Run(generate("moldable", jobs=jobs, seed=1), time_limit=60)
-    slots = [slot for slot in timetable(surveyed(run), 0.0, 60.0).slots if not slot.given.quick]
+    slots = [slot for slot in surveyed(run).plan(0.0, 60.0).slots if not slot.given.quick]
     names = [slot.entry.name for slot in slots]
     assert names[:2] == ["local_search", "starts"] and slots[0].given.share == share
     assert names[2:] == (["local_search", "cpsat"] if jobs == 20 else ["cpsat"])

@@ -12,7 +12,7 @@ from ...offline import placement, throughput
 from ...offline.policy import OfflinePolicy, OfflineSettings
 from ...offline.task import OfflineTask
 from ..recipe import Recipe
-from ..trainer import StageSpec, staged
+from ..trainer import staged
 
 
 class OfflineRecipe(Recipe):
@@ -39,10 +39,10 @@ def recipe_of(task: OfflineTask, about: str) -> OfflineRecipe:
         config=OfflineSettings,
         stages=staged(
             f"gangplan.learned.training.offline.training:{task.objective}",
-            lambda of: [
-                StageSpec("imitation", of.imitation_updates, of.validate_every),
-                StageSpec("rl", of.rl_updates, of.validate_every),
-            ],
+            lambda of: {
+                "imitation": (of.imitation_updates, of.validate_every),
+                "rl": (of.rl_updates, of.validate_every),
+            },
         ),
         load=partial(OfflinePolicy.load, task),
         data="random problems of gangplan.instances.generators.families, optima that exact methods prove",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from gangplan.instances.arrays import check_fields, limited, require_choice
 from gangplan.instances.lazy import Later
 from gangplan.learned.training.recipe import Recipe
-from gangplan.learned.training.trainer import StageSpec, staged
+from gangplan.learned.training.trainer import staged
 
 from ...interference.ground import Interference
 
@@ -69,7 +69,7 @@ RECIPE = Recipe(
     name=NAME,
     about="where gangs are placed that slow one another down, by speeds that a log tells",
     config=ColocateSettings,
-    stages=staged(f"{__package__}.learners:ColocateTraining", lambda of: [StageSpec("fit", of.updates, of.updates)]),
+    stages=staged(f"{__package__}.learners:ColocateTraining", lambda of: {"fit": (of.updates, of.updates)}),
     load=Later(f"{__package__}.policy:ColocatePolicy.load"),
     judge=judge,
     data="a log of a case of gangplan.systems.interference: who was where, and how fast; training seeds from 2000000",

@@ -10,7 +10,7 @@ from gangplan.instances.arrays import check_fields, limited
 from gangplan.instances.lazy import Later
 from gangplan.instances.published import DATA
 from gangplan.learned.training.recipe import Recipe
-from gangplan.learned.training.trainer import StageSpec, staged
+from gangplan.learned.training.trainer import staged
 
 from ..ground import Pacml
 from ..step import Units
@@ -106,10 +106,10 @@ RECIPE = Recipe(
     config=PacmlSettings,
     stages=staged(
         f"{__package__}.learners:PacmlTraining",
-        lambda of: [
-            StageSpec("imitation", of.imitation_updates, of.validate_every),
-            StageSpec("correction", of.corrected_updates, of.validate_every),
-        ],
+        lambda of: {
+            "imitation": (of.imitation_updates, of.validate_every),
+            "correction": (of.corrected_updates, of.validate_every),
+        },
     ),
     load=Later(f"{__package__}.policy:RampPolicy.load"),
     judge=judge,

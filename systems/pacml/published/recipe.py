@@ -10,7 +10,7 @@ from gangplan.instances.lazy import Later
 from gangplan.instances.published import DATA
 from gangplan.learned.policy.settings import PpoSettings
 from gangplan.learned.training.recipe import Recipe
-from gangplan.learned.training.trainer import StageSpec, staged
+from gangplan.learned.training.trainer import staged
 
 from ..ground import Pacml
 from ..step import Units
@@ -59,7 +59,7 @@ RECIPE = Recipe(
     config=PublishedSettings,
     stages=staged(
         f"{__package__}.learners:PublishedTraining",
-        lambda of: [StageSpec(f"ppo-{i}", of.rl_updates, of.validate_every) for i in range(4)],
+        lambda of: {f"ppo-{i}": (of.rl_updates, of.validate_every) for i in range(4)},
     ),
     load=Later(f"{__package__}.policy:PublishedPolicy.load"),
     judge=judge,

@@ -11,7 +11,7 @@ from gangplan.instances.lazy import Later
 from gangplan.instances.placement import Fleet
 from gangplan.learned.policy.settings import PpoSettings
 from gangplan.learned.training.recipe import Recipe
-from gangplan.learned.training.trainer import StageSpec, staged
+from gangplan.learned.training.trainer import staged
 
 from ..ground import Topdrl
 
@@ -113,10 +113,10 @@ RECIPE = Recipe(
     config=TopdrlSettings,
     stages=staged(
         f"{__package__}.learners:TopdrlTraining",
-        lambda of: [
-            StageSpec("imitation", of.imitation_updates, of.imitation_updates // 5),
-            StageSpec("rl", of.rl_updates, of.validate_every),
-        ],
+        lambda of: {
+            "imitation": (of.imitation_updates, of.imitation_updates // 5),
+            "rl": (of.rl_updates, of.validate_every),
+        },
     ),
     load=Later(f"{__package__}.policy:TopdrlPolicy.load"),
     judge=judge,
