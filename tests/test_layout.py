@@ -21,6 +21,7 @@ import pytest
 from gangplan.instances.addons import addons
 
 from .seeds import LONGEST, RARE
+from .source import PLAYED
 
 ROOT = Path(__file__).parent.parent
 ORDER = ["instances", "solvers", "simulator", "learned", "scheduler", "systems", "hybrid", "api"]
@@ -342,6 +343,14 @@ def test_tests_stand_where_their_modules_stand() -> None:
         if not any(name == known or name.startswith(f"{known}_") for known in names):
             astray.append(file.relative_to(ROOT).as_posix())
     assert astray == []
+
+
+def test_each_kernel_is_played() -> None:
+    """Each compiled module is listed with a test that plays it, most of them from its source as well."""
+    sources = (path for folder in ORDER for path in sorted((ROOT / folder).rglob("*.py")))
+    kernels = [x.relative_to(ROOT).as_posix() for x in sources if "\nimport cython\n" in x.read_text()]
+    assert sorted(kernel for played in PLAYED.values() for kernel in played) == sorted(kernels)
+    assert [test for test in PLAYED if not (ROOT / test).is_file()] == []
 
 
 def test_quick_tests_touch_every_folder() -> None:
