@@ -196,6 +196,10 @@ def _remedies(
     def ended(names: list[str]) -> Change:
         return lambda other: [other._state.free(n) for n in names]
 
+    def repaired(other: Scheduler) -> None:
+        for node in down:
+            other._state.turn(node, True)
+
     def least(name: str) -> GangJob:
         held = state.waiting[name]
         return state.placed(held, held.job.workers[0])
@@ -219,7 +223,7 @@ def _remedies(
         yield f"submit it with {counted(fewer, 'worker')}"
     if request.together and state.bundle(request, job.workers[0]) > 1 and starts(instead(together=False)):
         yield "submit it with together=False, so that its workers may spread over nodes"
-    if down and starts(lambda other: [other._state.turn(node, True) for node in down]):
+    if down and starts(repaired):
         yield f"repair {', '.join(state.fleet.names[node] for node in down[:SHOWN])}"
     ends, eviction = least_ends(state, request) or ([], None)
     if eviction and not ends:  # there is room, but not where it would go
