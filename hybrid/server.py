@@ -81,18 +81,19 @@ def serve(control: socket.socket, caller: int) -> None:
                     wanted = libraries(objective)
                     connection = Connection(files[0])
                     begin_work = partial(_work, connection, control, *(other for _, other in children.values()))
-                    with suppress(OSError):  # no process to be had: the caller sees the connection end
+                    try:
                         children[number] = Child(begin_work), connection
+                    except OSError:  # no process to be had: the caller sees the connection end
+                        connection.close()
                 elif number in children:
                     child = children[number][0]
                     (child.interrupt if word == "interrupt" else child.kill)()
             elif wanted and not children:
                 _import(wanted.pop())
-            for number, (child, connection) in [*children.items()]:
-                if not child.alive():
-                    with suppress(OSError):
-                        connection.send(("code", child.exitcode))
-                    del children[number]
+            for number in [number for number, (child, _) in children.items() if not child.alive()]:
+                child, connection = children.pop(number)
+                with connection, suppress(OSError):
+                    connection.send(("code", child.exitcode))
             if children or heard:
                 since = time.monotonic()
     except ConnectionError:  # the caller has gone

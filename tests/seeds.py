@@ -82,7 +82,7 @@ _ABOUT: dict[tuple[str, ...], str] = {
     ("solvers/pipeline",): "solvers/pipeline/test_methods.py",
     ("solvers/placement",): """
         solvers/placement/online/test_placer.py::test_every_decision_is_feasible
-        solvers/placement/test_cpsat.py solvers/placement/test_eviction.py::test_a_plain_model
+        solvers/placement/test_placement.py solvers/placement/test_eviction.py::test_a_plain_model
         solvers/placement/test_patterns.py solvers/placement/test_plain.py
     """,
     ("solvers/schedule",): """
