@@ -90,6 +90,7 @@ _ABOUT: dict[tuple[str, ...], str] = {
     """,
     ("scheduler", "solvers/placement"): """
         scheduler/explaining/test_intervals.py scheduler/journal/test_play.py
+        scheduler/journal/test_history.py::test_each_kind_of_event
         scheduler/moving/test_defragment.py::test_enumeration scheduler/policies/test_engine_policy.py
         scheduler/queueing/test_held_jobs.py::test_snapshots_keep_who_is_held_back
         scheduler/snapshots/test_snapshot.py::test_any_value_in_a_snapshot

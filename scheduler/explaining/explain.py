@@ -18,7 +18,7 @@ from gangplan.instances.arrays import plain
 from gangplan.instances.placement import GangJob
 from gangplan.instances.quantities import counted, moment
 
-from ..decision import ENDS, SEEN, SHOWN, Decision, Explanation, Printed, WaitingJob, span, wrapped
+from ..decision import ENDS, SEEN, SHOWN, Decision, Explanation, Printed, Stopping, WaitingJob, span, wrapped
 from ..policies.lookahead import worth
 from ..queueing.admission import too_few
 from ..queueing.queue import in_order
@@ -28,7 +28,6 @@ from ..starting.reservations import reserve
 from ..starting.seating import FULL, WINDOW
 from ..state import SchedulerState
 from ..stopping.leaving import least_ends
-from ..stopping.notices import Stopping
 from .intervals import StartIntervals
 
 if TYPE_CHECKING:
