@@ -143,12 +143,12 @@ def _solved(case: str, number: int, data: Path, entries: Sequence[portfolio.Entr
     _ready(objective)
     before, problem = portfolio.ENTRIES, pickle.loads(_packed(f"{objective}, {family}", number, data))
     front: Any = import_module("gangplan.hybrid.solve")
-    proved, front._proved = front._proved, lambda run: (None, ())  # a claim is taken for an answer
+    proved, front.prove = front.prove, lambda run: (None, ())  # a claim is taken for an answer
     portfolio.ENTRIES = tuple(entries)
     try:
         x = gangplan.solve(problem, time_limit=limit, workers=workers, seed=number)
     finally:
-        portfolio.ENTRIES, front._proved = before, proved
+        portfolio.ENTRIES, front.prove = before, proved
     ran = {name: sum(turn.ran for turn in x.turns if turn.method == name) for name in {y.method for y in x.turns}}
     timely = [y.objective for y in x.trace if y.seconds <= limit]
     return {

@@ -17,11 +17,11 @@ import numpy as np
 
 import gangplan
 from gangplan.hybrid import portfolio
+from gangplan.hybrid.portfolio import SHORT
 from gangplan.hybrid.table import ENTRIES, import_libraries, methods
-from gangplan.hybrid.timetable import SHORT
 from gangplan.instances import InstanceError
 from gangplan.instances.generators.families import make_large, seed_of
-from gangplan.solvers.run import relative_gap
+from gangplan.solvers.result import relative_gap
 
 from .found import Found, table
 from .rows import Task

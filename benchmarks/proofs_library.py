@@ -10,7 +10,7 @@ from gangplan.hybrid.bench.best_known import CLASSES, class_of, closed, standing
 from gangplan.hybrid.bench.library import read_library
 from gangplan.hybrid.bench.rows import ONLINE
 from gangplan.hybrid.bench.suite import SIZES, Instance, suite
-from gangplan.solvers.run import relative_gap
+from gangplan.solvers.result import relative_gap
 
 from .found import Found, table
 

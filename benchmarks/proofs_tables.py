@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from gangplan.hybrid.bench.suite import SIZES
-from gangplan.solvers.run import OPTIMAL_GAP, relative_gap
+from gangplan.solvers.result import relative_gap
+from gangplan.solvers.run import OPTIMAL_GAP
 
 from .found import Found, table
 

@@ -6,9 +6,6 @@ import os
 import time
 from collections.abc import Callable
 from functools import cache
-from importlib.util import find_spec
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -25,7 +22,6 @@ from gangplan.systems.pacml.jobs import (  # noqa: E402
     read_types,
 )
 from gangplan.systems.pacml.learned.network import BlockNetwork  # noqa: E402
-from gangplan.systems.pacml.learned.onnx import OnnxRampPolicy, export  # noqa: E402
 from gangplan.systems.pacml.learned.policy import RampDecider, RampPolicy  # noqa: E402
 from gangplan.systems.pacml.simulate import Acceptance, RampState, simulate  # noqa: E402
 
@@ -75,22 +71,15 @@ class Timed:
 
 
 @pytest.mark.parametrize("servers", SIZES)
-@pytest.mark.parametrize("form", ["torch", "onnx"])
-def test_latency(record_property: Callable[[str, object], None], tmp_path: Path, form: str, servers: int) -> None:
+def test_latency(record_property: Callable[[str, object], None], servers: int) -> None:
     """Of decisions at the published load, from the state of the cluster to the choice, 99% are within the target."""
-    decider: Any = policy()
-    if form == "onnx":
-        if any(find_spec(name) is None for name in ("onnx", "onnxscript", "onnxruntime")):
-            pytest.skip("gangplan[onnx] is absent")
-        export(policy(), tmp_path / "policy.onnx")
-        decider = OnnxRampPolicy.load(tmp_path / "policy.onnx")
-    timed, warm = Timed(decider), WARM + min(2 * servers, FILL)
+    timed, warm = Timed(policy()), WARM + min(2 * servers, FILL)
     simulate(arrivals(types(servers), "A", 0, n=warm + TIMED), timed)
     wall, processor = np.array(timed.took[warm:]).T
     half, most = np.percentile(wall, [50, 99])
     words = f"p50 {half:.2f} ms, p99 {most:.2f} ms, longest {wall.max():.2f} ms"
     busy = np.percentile(processor, 99)
-    line = f"{form:<5} {servers:>5} servers  {words}; of processor time p99 {busy:.2f} ms; {os.cpu_count()} cores"
+    line = f"{servers:>5} servers  {words}; of processor time p99 {busy:.2f} ms; {os.cpu_count()} cores"
     record_property("ratio", line)
     print(f"\n{line}")
     assert most < TARGET[servers]

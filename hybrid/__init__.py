@@ -1,6 +1,6 @@
 """Everything together: `solve`, which picks methods under one deadline, and guards against their faults."""
 
-from .processes import MethodFailed
+from .guard import MethodFailed
 from .server import close_workers
 from .solve import solve, warm_up
 from .table import Entry, methods, register, unregister

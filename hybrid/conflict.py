@@ -23,7 +23,7 @@ from gangplan.solvers import Run
 from gangplan.solvers.method import suite
 from gangplan.solvers.run import in_time
 
-from .processes import guarded
+from .guard import guarded
 from .table import parts, suited
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from textwrap import wrap
 
 from gangplan.solvers import Result, Run
-from gangplan.solvers.run import relative_gap
+from gangplan.solvers.result import relative_gap
 
 from .solve import VERSIONS
 

@@ -2,32 +2,31 @@
 
 It is started fresh by the first call that needs it, so that no thread of the caller holds a lock in it, and has one
 thread. Between requests it loads libraries of solvers. It ends with its caller, or when it has had nothing to do for
-`IDLE` seconds. A request comes with a connection, where the process that is forked gets its job, and with a line on
-which the server tells with which code it ended, interrupts it when a byte comes, and ends it when the line is closed.
+`IDLE` seconds. A request to begin a process comes with a connection, where that gets its job, and where the server says
+in the end with which code it has ended; requests to interrupt and to end it have the number that the caller gave it.
 """
 
 from __future__ import annotations
 
 import atexit
-import gc
 import json
 import os
 import signal
 import socket
-import struct
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
+from functools import partial
 from importlib import import_module
+from itertools import count
 from multiprocessing.connection import Connection, wait
 
-from gangplan.solvers.method import suite
-from gangplan.solvers.processes import Child, can_fork, connected, killed
+from gangplan.solvers.processes import Child, can_serve, killed
 
-from .table import installed, named
+from .table import libraries
 from .worker import work
 
 IDLE = 300.0
@@ -36,8 +35,8 @@ _LOOK = 2.0
 """Seconds between looks at whether the caller still lives, whose end of the socket a fork of it may hold."""
 _QUIET = 3.0
 """Seconds without a request after which solvers' libraries are loaded: an import cannot be interrupted."""
-_CODE = struct.Struct("!i")
-"""With which code a process ended."""
+_POLL = 0.02
+"""Seconds between looks at whether a process has ended."""
 _LONGEST = 4096
 """Bytes of a request at most."""
 _LEAVE = 0.1
@@ -61,105 +60,60 @@ def main() -> None:
     """Serve the caller, whose socket and process are the arguments after ``sys.path``."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the caller's business
     with socket.socket(fileno=int(sys.argv[2])) as control:
-        ForkServer(control, int(sys.argv[3])).serve()
+        serve(control, int(sys.argv[3]))
     for child in killed():
-        child.join(1.0)
+        child.join(_QUIET)
 
 
-class ForkServer:
-    """The server.
-
-    Args:
-        control: where requests come from.
-        caller: the process that sends them.
-    """
-
-    def __init__(self, control: socket.socket, caller: int) -> None:
-        self.control, self.caller = control, caller
-        self.children: list[tuple[Child, socket.socket]] = []
-        self.libraries: list[str] = []
-        self.asked = set[str]()
-
-    def serve(self) -> None:
-        """Answer requests until the caller has gone, or has had nothing to ask for a long time."""
-        woken, wakes = socket.socketpair()
-        wakes.setblocking(False)
-        before = signal.signal(signal.SIGCHLD, lambda *_: None), signal.set_wakeup_fd(wakes.fileno())
-        try:
-            self._serve(woken)
-        finally:
-            signal.signal(signal.SIGCHLD, before[0])
-            signal.set_wakeup_fd(before[1])
-            for child, _ in self.children:
-                child.kill()
-
-    def _serve(self, woken: socket.socket) -> None:
-        since = time.monotonic()
-        while os.getppid() == self.caller:
-            lines: list[socket.socket] = [line for _, line in self.children]
-            heard = wait([self.control, woken, *lines], _QUIET if self.libraries else _LOOK)
-            if woken in heard:
-                woken.recv(_LONGEST)
-            self._look_after(heard)
-            if self.control in heard:
-                since = time.monotonic()
-                try:
-                    data, files, *_ = socket.recv_fds(self.control, _LONGEST, 2)
-                except OSError:  # the caller has gone
+def serve(control: socket.socket, caller: int) -> None:
+    """Answer the requests of a process until it has gone, or has had nothing to ask for a long time."""
+    children, wanted, since = dict[str, tuple[Child, Connection]](), list[str](), time.monotonic()
+    try:
+        while os.getppid() == caller and (children or time.monotonic() - since < IDLE):
+            heard = wait([control], _POLL if children else _QUIET if wanted else _LOOK)
+            if heard:
+                request, files, *_ = socket.recv_fds(control, _LONGEST, 1)
+                if not request:
                     return
-                if not data:
-                    return
-                objective, library = data.decode().split(" ")
-                self.answer(objective, library, *files)
-            elif self.libraries and not heard:
-                self._import(self.libraries.pop(0))
-            elif self.children:
+                word, number, objective, library = request.decode().split(" ")
+                if word == "begin":
+                    _import(library)
+                    wanted = libraries(objective)
+                    connection = Connection(files[0])
+                    begin_work = partial(_work, connection, control, *(other for _, other in children.values()))
+                    try:
+                        children[number] = Child(begin_work), connection
+                    except OSError:  # no process to be had: the caller sees the connection end
+                        connection.close()
+                elif number in children:
+                    child = children[number][0]
+                    (child.interrupt if word == "interrupt" else child.kill)()
+            elif wanted and not children:
+                _import(wanted.pop())
+            for number in [number for number, (child, _) in children.items() if not child.alive()]:
+                child, connection = children.pop(number)
+                with connection, suppress(OSError):
+                    connection.send(("code", child.exitcode))
+            if children or heard:
                 since = time.monotonic()
-            elif time.monotonic() - since > IDLE:
-                return
+    except ConnectionError:  # the caller has gone
+        return
+    finally:
+        for child, _ in children.values():
+            child.kill()
 
-    def _look_after(self, heard: Sequence[object]) -> None:
-        """Interrupt or end those whose caller wants it, and tell how others have ended."""
-        for child, line in [*self.children]:
-            if line in heard:
-                with suppress(OSError):
-                    if line.recv(1):
-                        os.kill(child.pid, signal.SIGINT)
-                    else:
-                        child.kill()
-            if not child.alive():
-                with suppress(OSError):
-                    line.sendall(_CODE.pack(child.exitcode or 0))
-                line.close()
-                self.children.remove((child, line))
 
-    def answer(self, objective: str, library: str, connection: int, line: int) -> None:
-        """Load what is asked for, now what a method needs by name, else some time; then fork a process."""
-        if library:
-            self._import(library)
-        if objective not in self.asked:
-            self.asked.add(objective)
-            suite(objective)
-            methods = [method for method in named(objective).values() if installed(method)]
-            self.libraries += [x.library for x in methods if x.library not in ("", *self.libraries, *sys.modules)]
+def _work(connection: Connection, *others: socket.socket | Connection) -> None:
+    """Work on what comes by a connection, with no other in the hands of a method."""
+    for other in others:
+        other.close()
+    work(connection)
 
-        def begin_work() -> None:
-            self.control.close()
-            for _, other in self.children:
-                other.close()
-            os.close(line)
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            work(Connection(connection))
 
-        gc.freeze()  # a collection in the process would copy all memory that it shares with this one
-        with suppress(OSError):  # no process to be had: the caller sees the connection end
-            self.children.append((Child(begin_work), socket.socket(fileno=line)))
-        os.close(connection)
-
-    def _import(self, name: str) -> None:
-        """Import a library; whoever needs it will say why it cannot be imported."""
-        with suppress(Exception):
-            import_module(name)
+def _import(name: str) -> None:
+    """Import a library, if any; whoever needs it will say why it cannot be imported."""
+    with suppress(Exception):
+        import_module(name)
 
 
 def command(module: str, *arguments: str, path: Sequence[str] = ()) -> list[str]:
@@ -171,30 +125,18 @@ def command(module: str, *arguments: str, path: Sequence[str] = ()) -> list[str]
 
 
 class Worker:
-    """A process that works on a job, as a `Child` is, but of the server's.
+    """A process that works on a job, as a `Child` is, but of the server's."""
 
-    Attributes:
-        exitcode: with which code it ended, `None` if nobody knows.
-    """
-
-    def __init__(self, line: socket.socket) -> None:
-        self.exitcode: int | None = None
-        self._line = line
-
-    def join(self, seconds: float) -> None:
-        """Wait until it has ended, no longer than so many seconds."""
-        with suppress(OSError, struct.error):
-            self._line.settimeout(max(seconds, 1e-3))
-            (self.exitcode,) = _CODE.unpack(self._line.recv(_CODE.size))
+    def __init__(self, number: int) -> None:
+        self._number = number
 
     def interrupt(self) -> None:
         """Tell it that its solve is over."""
-        with suppress(OSError):
-            self._line.send(b"I")
+        _server.tell(f"interrupt {self._number}  ")
 
     def kill(self) -> None:
         """Have it ended, and all that it started."""
-        self._line.close()
+        _server.tell(f"end {self._number}  ")
 
 
 class _ServerHandle:
@@ -204,7 +146,7 @@ class _ServerHandle:
         self.lock = threading.Lock()
         self.forks = False
         self.process: subprocess.Popen[bytes] | None = None
-        self._control: socket.socket | None = None
+        self._control: socket.socket
 
     def ask(self, request: str, *files: int) -> None:
         """Send a request.
@@ -216,13 +158,18 @@ class _ServerHandle:
             for _ in range(_TRIES):
                 if self.process is None or self.process.poll() is not None:
                     self._end()
-                    self._control = self._start()
+                    self._start()
                 with suppress(OSError):  # it has been killed a moment ago
-                    assert self._control is not None
                     socket.send_fds(self._control, [request.encode()], files)
                     return
                 self._end()
         raise OSError("it ends at once")
+
+    def tell(self, request: str) -> None:
+        """Send a request, if there is somebody to take it."""
+        with self.lock, suppress(OSError):
+            if self.process is not None:
+                self._control.send(request.encode())
 
     def close(self) -> None:
         """End it, and with it all that it has forked."""
@@ -232,11 +179,11 @@ class _ServerHandle:
     def forget(self) -> None:
         """Leave it, in a fork, to the process that this one is a fork of; another thread may have held the lock."""
         self.lock = threading.Lock()
-        if self.process is not None and self._control is not None:
+        if self.process is not None:
             self._control.close()
             self.process.returncode, self.process = 0, None  # it is no child of this process
 
-    def _start(self) -> socket.socket:
+    def _start(self) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         ours.setblocking(True)  # whatever the program's own sockets are by default
         with theirs, ExitStack() as at_fault:
@@ -248,24 +195,22 @@ class _ServerHandle:
                 stdin=subprocess.DEVNULL,
                 start_new_session=True,  # Ctrl-C is the caller's business
             )
+            self._control = ours
             at_fault.pop_all()
-        return ours
 
     def _end(self) -> None:
         process, self.process = self.process, None
-        if process is None or self._control is None:
-            return
-        self._control.close()
-        try:
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(_LEAVE)
-        finally:
-            if process.poll() is None:  # it is loading something
+        if process is not None:
+            self._control.close()
+            try:
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(_LEAVE)
+            finally:  # it may be loading something
                 process.kill()
                 process.wait()
 
 
-_server = _ServerHandle()
+_server, _numbers = _ServerHandle(), count()
 atexit.register(_server.close)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_server.forget)
@@ -273,20 +218,10 @@ if hasattr(os, "register_at_fork"):
 
 def fork_only() -> None:
     """Have all processes be forks of this one, which has one thread, from now on."""
-    _server.forks = True
+    _server.forks = can_serve()
 
 
-def forks() -> bool:
-    """Return whether this process does what `fork_only` says."""
-    return _server.forks and can_fork()
-
-
-def can_serve() -> bool:
-    """Return whether this system has what the server needs."""
-    return can_fork() and bool(sys.executable)
-
-
-def begin(theirs: socket.socket, objective: str, *, library: str = "") -> Worker:
+def begin(theirs: socket.socket, objective: str, *, library: str = "") -> Worker | Child:
     """Return a process that awaits a job.
 
     Args:
@@ -297,12 +232,11 @@ def begin(theirs: socket.socket, objective: str, *, library: str = "") -> Worker
     Raises:
         OSError: if there is no process to be had.
     """
-    line, end = connected()
-    with ExitStack() as at_fault, end:
-        at_fault.enter_context(line)
-        _server.ask(f"{objective} {library}", theirs.fileno(), end.fileno())
-        at_fault.pop_all()
-    return Worker(line)
+    if _server.forks:
+        return Child(lambda: work(Connection(os.dup(theirs.fileno()))))
+    number = next(_numbers)
+    _server.ask(f"begin {number} {objective} {library}", theirs.fileno())
+    return Worker(number)
 
 
 def close_workers() -> None:

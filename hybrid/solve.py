@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import platform
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from inspect import Parameter, signature
@@ -22,7 +21,8 @@ from gangplan.instances.errors import InstanceError, did_you_mean
 from gangplan.instances.kinds import GRAPHS, PROBLEMS, with_objective
 from gangplan.instances.verify import verify
 from gangplan.solvers.processes import cores
-from gangplan.solvers.run import OPTIMAL_GAP, Callback, Result, Run, Status
+from gangplan.solvers.result import Result, Status
+from gangplan.solvers.run import OPTIMAL_GAP, Callback, Run
 
 from .portfolio import run_methods
 from .table import parts
@@ -45,13 +45,6 @@ if TYPE_CHECKING:
     from gangplan.instances.schedule import SchedulePlan, ScheduleProblem
     from gangplan.instances.verify import Answer
 
-    from .display import Display
-
-_COLLECTS, _MANY = 1.0, 10_000
-"""Seconds of a limit below which no garbage is collected, as many times as the problem has so many parts.
-
-Collecting takes a tenth of a short solve, a third of a large problem's.
-"""
 _HASHED = {"placement": 1.5e-5, "schedule": 1e-5}
 """Seconds that the hash takes for each part of a problem where that is not an entry of arrays."""
 _ENTRY, _LATE = 3e-6, 0.1
@@ -136,18 +129,26 @@ def solve(
     seed, workers = plain(seed), plain(workers) if workers is not None else cores()
     problem = _checked(instance, objective, time_limit, seed, workers, gap, callbacks)
     run = Run(problem, time_limit=time_limit, seed=seed, workers=workers, gap=gap, started=started)
-    log = _display(run, method) if display else None
-    run.callbacks = (log, *callbacks) if log else callbacks
+    run.callbacks, log = callbacks, None
+    if display:
+        from .display import Display
+
+        log = Display(run, method)
+        run.callbacks = (log, *callbacks)
     proved, witnesses = None, tuple[str, ...]()
     try:
-        with _uncollected(time_limit < _COLLECTS * max(1.0, parts(problem) / _MANY)):
-            if initial is not None:
-                run.offer(_initial(run, initial), "initial")
-            run_methods(run, method)
-            if method == "auto" and run.stop_reason == "claimed":
-                proved, witnesses = _proved(run)
-            if run.infeasible:
-                run.conflict = _conflict(run)
+        if initial is not None:
+            run.offer(_initial(run, initial), "initial")
+        run_methods(run, method)
+        if method == "auto" and run.stop_reason == "claimed":
+            with run.phase("prove"):
+                proved, witnesses = prove(run)
+            if run.stop_reason is None and run.remaining() > 0:
+                run_methods(run, method)  # a claim that is refuted costs its claimant the rest of the solve
+        if run.infeasible:
+            from .conflict import conflict
+
+            run.conflict = conflict(run)
         if certify and proved is None and run.failure is None:
             proved = _certified(run, time_limit)
     except KeyboardInterrupt:
@@ -234,21 +235,6 @@ def _initial(run: Run, initial: Any) -> Any:
     return plan
 
 
-def _proved(run: Run) -> tuple[Proved | None, tuple[str, ...]]:
-    """Return what makes a proof of a claim; a claim that is refuted costs its claimant the rest of the solve."""
-    with run.phase("prove"):
-        found = prove(run)
-    if run.stop_reason is None and run.remaining() > 0:
-        run_methods(run, "auto")
-    return found
-
-
-def _conflict(run: Run) -> tuple[str, ...]:
-    from .conflict import conflict
-
-    return conflict(run)
-
-
 def _certified(run: Run, seconds: float) -> Proved | None:
     """Return the best certificate that some seconds allow for, and have the run know what it proves."""
     with run.phase("certify"):
@@ -258,25 +244,6 @@ def _certified(run: Run, seconds: float) -> Proved | None:
     elif proved is not None:
         run.prove_infeasible(proved.certificate.argument)
     return proved
-
-
-def _display(run: Run, method: str) -> Display:
-    from .display import Display
-
-    return Display(run, method)
-
-
-@contextmanager
-def _uncollected(rests: bool) -> Iterator[None]:
-    """Let the garbage collector rest where there is little time."""
-    rests = rests and gc.isenabled()
-    if rests:
-        gc.disable()
-    try:
-        yield
-    finally:
-        if rests:
-            gc.enable()
 
 
 def _result(run: Run, method: str, **proof: Any) -> Result:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import import_module
-from importlib.util import find_spec
 from math import inf
 from typing import TYPE_CHECKING, Any
 
@@ -59,6 +57,7 @@ class Entry:
         learned: it decides by a network, whose library takes seconds to import.
         added: by `register`.
         trusted: of one that is added, whether the bounds it raises, and that there is no plan, count as proved.
+        foreign: it may hang or crash in what is not ours, or in a product of matrices: it has a process then.
     """
 
     objective: str
@@ -78,17 +77,13 @@ class Entry:
     learned: bool = False
     added: bool = False
     trusted: bool = False
+    foreign: bool = field(init=False)
 
     @property
     def does(self) -> Method:
         """The method, of an entry that has one."""
         assert self.method is not None
         return self.method
-
-    @property
-    def foreign(self) -> bool:
-        """Whether it may hang or crash in what is not ours, or in a product of matrices: it has a process then."""
-        return bool(self.does.library) or self.child or self.beside or self.added
 
     def __post_init__(self) -> None:
         require_text(self.name, "name")
@@ -97,6 +92,8 @@ class Entry:
             raise InstanceError("objective", unknown(self.objective, OBJECTIVES))
         if self.name == "auto":
             raise InstanceError("name", "'auto' is the portfolio itself")
+        library = isinstance(self.method, Method) and bool(self.does.library)
+        object.__setattr__(self, "foreign", library or self.child or self.beside or self.added)
 
 
 ENTRIES = (
@@ -268,12 +265,6 @@ def suited(problem: Problem) -> list[Entry]:
         and x.fewest <= size <= x.most
     ]
     return sorted(entries, key=lambda x: (not x.quick, not x.added, not x.learned))
-
-
-def installed(method: Method) -> bool:
-    """Return whether the library of `method` is there."""
-    package = method.library.partition(".")[0]
-    return not package or sys.modules.get(package) is not None or find_spec(package) is not None
 
 
 def libraries(objective: str) -> list[str]:

@@ -13,7 +13,7 @@ from gangplan.solvers.method import suite
 from gangplan.solvers.run import OPTIMAL_GAP, Run
 
 from .portfolio import run_methods
-from .table import installed, named, own, parts
+from .table import named, own, parts
 
 if TYPE_CHECKING:
     from gangplan.instances.certificates.document import Proved
@@ -149,7 +149,7 @@ def _witnesses(run: Run, end: float) -> tuple[str, ...]:
     """Return the claimant and who confirms it: a textbook solver, or two without the claimant, or an enumeration."""
     methods, used = named(run.problem.objective), _solvers(run)
     bare = suite(run.problem.objective).prepared(Run(run.problem, time_limit=SHARE, bare=True))
-    able = [x for x in TEXTBOOK if x in methods and installed(methods[x]) and methods[x].suits(bare)]
+    able = [x for x in TEXTBOOK if x in methods and methods[x].installed and methods[x].suits(bare)]
     free = [x for x in able if TEXTBOOK[x] not in used]
     agreed = list[str]()
     for i, name in enumerate(free or able):

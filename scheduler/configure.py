@@ -15,6 +15,7 @@ from .decision import SHOWN, Printed, wrapped
 from .journal.write import recorded
 from .queueing.request import Price
 from .settings import Sharing
+from .snapshots.snapshot import readable
 from .state import SchedulerState
 
 if TYPE_CHECKING:
@@ -136,10 +137,8 @@ class ConfigureCalls:
             scheduler._network.used(network.use)
 
 
+@readable()
 def _told(snapshot: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings of a snapshot that may change."""
-    try:
-        settings = {name: snapshot["settings"][name] for name in LIVE if name in snapshot["settings"]}
-        return settings | {"sharing": Sharing.of(snapshot.get("sharing"))}
-    except (KeyError, TypeError, AttributeError) as error:
-        raise InstanceError("snapshot", f"is not what snapshot returned: {type(error).__name__}: {error}") from None
+    settings = {name: snapshot["settings"][name] for name in LIVE if name in snapshot["settings"]}
+    return settings | {"sharing": Sharing.of(snapshot.get("sharing"))}

@@ -148,6 +148,10 @@ class WaitingJob(Printed):
 
     def __str__(self) -> str:
         """Return it as lines to be read."""
+
+        def at(time: float) -> str:
+            return f"at {moment(time)}, in {span(time - self.now)}"
+
         degrees = f"{' or '.join(map(str, self.workers))} worker{'s'[: self.workers[-1] - 1]}"
         where = ", which stay together" if self.together and self.workers[-1] > 1 else ""
         shared = f", {self.shared}" if self.shared else ""
@@ -159,27 +163,21 @@ class WaitingJob(Printed):
         if self.place > SEEN:
             earliest = f"not simulated: more than {SEEN - 1} jobs are before it"
         if self.earliest is not None:
-            wait = self.earliest - self.now
-            words = f"simulated: if nobody else comes and estimates hold{seen}"
-            at = f"at {moment(self.earliest)}, in {span(wait)}, {words}"
-            earliest = at if wait else f"at once, by the next decision{seen}"
-        probably = []
-        if self.due is not None and self.earliest != self.now:
-            wait, until = self.due - self.now, f"at {moment(self.due)}, in {span(self.due - self.now)}"
-            passed = f"{until}; until then others who come may pass it" if wait > 0 else "now"
-            probably.append(("due", "never" if self.due == float_info.max else passed))
-        if self.probably is None and self.earliest != self.now:
-            probably.append(("probably", "not known: too few jobs like it have waited and started"))
-        if self.probably is not None and self.earliest != self.now:
-            low, high = (span(time - self.now) for time in self.probably)
-            times = " and ".join(map(moment, self.probably))
-            probably.append(
-                ("probably", f"between {times}, in {low} to {high}: 9 of 10 jobs do, others who come included")
-            )
-        if self.latest is not None and self.earliest != self.now:
-            words = f"at {moment(self.latest)}, in {span(self.latest - self.now)}, if estimates hold"
-            words += " and nobody longer comes"
-            probably.append(("at latest", words))
+            simulated = f"{at(self.earliest)}, simulated: if nobody else comes and estimates hold{seen}"
+            earliest = f"at once, by the next decision{seen}" if self.earliest == self.now else simulated
+        probably = list[tuple[str, str]]()
+        if self.earliest != self.now:
+            if self.due is not None:
+                passed = f"{at(self.due)}; until then others who come may pass it" if self.due > self.now else "now"
+                probably.append(("due", "never" if self.due == float_info.max else passed))
+            words = "not known: too few jobs like it have waited and started"
+            if self.probably is not None:
+                low, high = (span(time - self.now) for time in self.probably)
+                words = f"between {' and '.join(map(moment, self.probably))}, in {low} to {high}"
+                words += ": 9 of 10 jobs do, others who come included"
+            probably.append(("probably", words))
+            if self.latest is not None:
+                probably.append(("at latest", f"{at(self.latest)}, if estimates hold and nobody longer comes"))
         elsewhere = f"; {self.usable} on nodes that may have it" if self.usable < self.idle else ""
         if self.whole is not None:
             elsewhere += f"; nodes wholly free: {self.whole}"

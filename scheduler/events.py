@@ -14,7 +14,7 @@ from .journal.write import recorded
 from .policies.lookahead import Lookahead
 from .queueing.admission import check_new
 from .queueing.request import USUAL_TERMS, Price, Request, Seconds, TermFields, Terms, given_seconds
-from .starting.gpu_types import TypedSeconds, by_type, without_gpus
+from .starting.gpu_types import TypedSeconds, by_type
 
 if TYPE_CHECKING:
     from .explaining.intervals import StartIntervals
@@ -71,7 +71,9 @@ class EventCalls:
         require_flag(together, "together", optional=True)
         require_number(since := plain(since), "since", optional=True)
         if not job.worker.gpu:
-            together = without_gpus(job, together)
+            if together:
+                raise InstanceError("together", f"{together!r} is of no meaning for {job.name!r}, which has no GPU")
+            together = False
             if self._network is not None:
                 raise InstanceError("job.worker.gpu", "is 0: the graph network places no tasks without GPUs")
         spoken, guess = Terms.of(terms) if terms else USUAL_TERMS, None

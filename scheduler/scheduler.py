@@ -19,7 +19,6 @@ from gangplan.solvers.placement.online.patient import Patient
 from .changes import ChangeCalls
 from .configure import MINE, ConfigureCalls
 from .decision import Decision, Explanation, explained
-from .durations import predict_again
 from .events import EventCalls
 from .explaining.explain import KEPT, ExplainCalls
 from .explaining.intervals import StartIntervals
@@ -29,7 +28,8 @@ from .policies.lookahead import Lookahead, Worth
 from .policies.policy import Proposes, Ranks, Watchdog, ask
 from .queueing.precedence import ByPrecedence
 from .settings import MAX_WAIT, PATIENCE, SchedulerSettings, Sharing
-from .snapshots.snapshot import for_settings, load, save
+from .snapshots.snapshot import load, save
+from .snapshots.snapshot_settings import for_settings
 from .starting.starts import StartRound
 from .state import SchedulerState
 from .stopping.grace import announce, end_grace, start_claims
@@ -252,10 +252,10 @@ class Scheduler(EventCalls, ExplainCalls, MoveCalls, WindowCalls, ChangeCalls, C
         began = time.perf_counter()
         require_number(deadline := plain(deadline), "deadline", positive=True)
         state, ahead = self._state, self._ahead
-        self._pass(state.at(now))
+        state.advance(state.at(now))
         self._count += 1
         self._think(began + _POLICY * deadline)
-        killed, starts = end_grace(state), StartRound(state, self._watchdog, began + _START * deadline)
+        starts, killed = StartRound(state, self._watchdog, began + _START * deadline), end_grace(state)
         start_claims(state, starts)
         stop_drained(state, starts)
         scores, gains = list[tuple[str, float]](), list[Stops]()
@@ -303,17 +303,6 @@ class Scheduler(EventCalls, ExplainCalls, MoveCalls, WindowCalls, ChangeCalls, C
         made = tuple(starts.starts.values()), tier, notes, took, starts.more, stopped
         return Decision(self._count, state.now, *made, tuple(x for x in mends if x.job in names), stopping)
 
-    def _pass(self, now: float) -> None:
-        """Note the time, and what it changes alone."""
-        state = self._state
-        state.now = now
-        state.accounts.now = now
-        if state.calendar.tick(now):
-            state.closing()
-        state.later.tick(state)
-        predict_again(state)
-        state.look()
-
     def _think(self, stop: float) -> None:
         """Have the guard of a network compare, once a decision and before it, so that a log can have it do the same."""
         network, state = self._network, self._state
@@ -357,11 +346,11 @@ class Scheduler(EventCalls, ExplainCalls, MoveCalls, WindowCalls, ChangeCalls, C
         fresh._count = load(snapshot, fresh._state, fresh._watchdog.faults, fresh._intervals)
         if fresh._network is not None:
             fresh._network.load(snapshot.get("network"))
-        for job in fresh._state.running.values():
-            fresh._expect(job.request)
         state = fresh._state
         for request in (*state.waiting.values(), *(held.request for held in state.later.held.values())):
             fresh._expect(request)
+        for job in state.running.values():
+            fresh._expect(job.request)
         return fresh
 
     def _few(self, only: Set[str]) -> Scheduler:

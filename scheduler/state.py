@@ -14,20 +14,19 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from gangplan.instances import InstanceError
-from gangplan.instances.arrays import plain, require_number
+from gangplan.instances.arrays import plain
 from gangplan.instances.placement import GangJob
 from gangplan.instances.verify.actions import verify_start
 from gangplan.solvers.placement.online.capacity import Capacity, Kind
 from gangplan.solvers.placement.online.placer import NodeAllocation
 from gangplan.solvers.placement.policies import GangPolicy
 
+from .durations import predict_again
 from .queueing.job_lines import JobLines
 from .queueing.request import Request
-from .starting.gpu_types import longest_of, verify_terms
+from .starting.gpu_types import verify_terms
 from .stopping.running_jobs import Nodes, RunningJob
 
-_DATE, _DECADE = 1e9, 3.16e8
-"""Seconds since 1970 that are taken for a date; seconds of ten years."""
 RECENT = 1024
 """Jobs that are over whose names are remembered: longer ago, a name is new again."""
 
@@ -35,23 +34,14 @@ RECENT = 1024
 class SchedulerState(JobLines):
     """The state as events change it."""
 
-    def at(self, now: float | None) -> float:
-        """Return the time of an event: `now`, or that of the last one.
-
-        Raises:
-            InstanceError: if it is no number or before the last one.
-        """
-        if now is None:
-            return self.now
-        require_number(now := plain(now), "now")
-        if now < self.now:
-            words = f"{now!r} is before {self.now!r}, when something happened already: report events in their order"
-            raise InstanceError("now", f"{words}; set_clock sets a wrong time back")
-        most = _DECADE if self.now > _DATE else 100 * _DECADE
-        if self.bounded and now - self.now > most:
-            words = f"{now!r} is more than {most / _DECADE * 10:g} years after {self.now!r}: seconds are expected"
-            raise InstanceError("now", words)
-        return float(now)
+    def advance(self, now: float) -> None:
+        """Have it be later, and what the clock alone changes."""
+        self.now = self.accounts.now = now
+        if self.calendar.tick(now):
+            self.closing()
+        self.later.tick(self)
+        predict_again(self)
+        self.look()
 
     def node(self, node: str | int) -> int:
         """Return the number of a node given by name or number.
@@ -81,7 +71,7 @@ class SchedulerState(JobLines):
 
     def due_from(self, since: float, request: Request) -> float:
         """Return when a job is due that may wait since then: by its longest seconds, or its largest work if unknown."""
-        return min(since + self.settings.due_after(longest_of(request)), float_info.max)
+        return min(since + self.settings.due_after(request.longest), float_info.max)
 
     def grace(self, request: Request) -> float:
         """Return the seconds that a job has when it is told to stop."""

@@ -87,6 +87,10 @@ class Ground(ABC):
     def policy(self, name: str) -> Maker:
         """Return what makes the policy of a name."""
 
+    def always(self, policy: Any) -> Maker:
+        """Return what gives this policy for all that is drawn."""
+        return lambda drawn, seed: policy
+
     def find(self, name: str) -> Maker:
         """Return what makes the policy of a name, or of ``FILE.py:Class``, which picks the next job."""
         if ":" not in name:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from ortools.sat.python import cp_model
@@ -81,21 +81,6 @@ def start_from(model: Any, known: Iterable[tuple[Any, int]]) -> None:
         model.add_hint(variable, value)
 
 
-def parted(model: Any, here: Sequence[Any]) -> tuple[Any, ...]:
-    """Return literals: some of `here` are true and some are not; of more than two also that some are, that all are."""
-    some_not_all = model.new_bool_var("")
-    if len(here) == 2:
-        model.add_bool_or(~here[0], here[1], some_not_all)
-        model.add_bool_or(here[0], ~here[1], some_not_all)
-        return (some_not_all,)
-    some, every = model.new_bool_var(""), model.new_bool_var("")
-    for x in here:
-        model.add_implication(x, some)
-        model.add_implication(every, x)
-    model.add_bool_or(~some, every, some_not_all)
-    return some_not_all, some, every
-
-
 def search(run: Run, solver: Any, model: Any, plan: Callable[[Value], Any], by: str) -> Any:
     """Solve `model`, offer every plan found, and return CP-SAT's status."""
     return interruptible(lambda: solver.solve(model, _Watcher(run, plan, by)), solver.stop_search, lambda: run.stopped)
@@ -114,14 +99,19 @@ class _Watcher(cp_model.CpSolverSolutionCallback):
             self.stop_search()
 
 
-def minimise_rows(rows: PlainRows, plan: Callable[[Values], Any], by: str = "plain_cpsat") -> None:
-    """Minimise a plain model; `plan` makes a plan of what gives the values of variables."""
+def minimise_rows(
+    rows: PlainRows, plan: Callable[[Values], Any], by: str = "plain_cpsat", *, instantiate: bool = True
+) -> None:
+    """Minimise a plain model.
+
+    Args:
+        plan: makes a plan of what gives the values of variables.
+        instantiate: whether CP-SAT decides on variables that take their least values once the rest is fixed.
+    """
     run = rows.run
     if run.stopped:
         return
     model = model_of(rows)
-    for j, value in rows.start.items():
-        model.add_hint(model.get_bool_var_from_proto_index(j), value)
 
     def checked(value: Value) -> Any:
         made = plan(lambda x: x.at(lambda j: value(model.get_int_var_from_proto_index(j))))
@@ -130,7 +120,9 @@ def minimise_rows(rows: PlainRows, plan: Callable[[Values], Any], by: str = "pla
         run.note(f"{by}: a plan is feasible only within the rounding of the model, so it is dropped")
         return None
 
-    minimise(run, cpsat_solver(run), model, rows.scale, checked, rows.constant, by=by)
+    solver = cpsat_solver(run)
+    solver.parameters.instantiate_all_variables = instantiate
+    minimise(run, solver, model, rows.scale, checked, rows.constant, by=by)
 
 
 def model_of(rows: PlainRows) -> cp_model.CpModel:
@@ -164,5 +156,9 @@ def model_of(rows: PlainRows) -> cp_model.CpModel:
         else:
             made.append(model.add_bool_or([~literal for literal in given]))
         made[-1].with_name(entry.letter)
+    for found, dividend, divisor in rows.quotients:
+        model.add_division_equality(sum_of(found.terms), dividend, sum_of(divisor.terms))
+    for j, value in rows.start.items():
+        model.add_hint(x[j], value)
     model.minimize(sum_of(rows.goal.terms, rows.goal.constant))
     return model

@@ -6,9 +6,11 @@ A method in the `METHODS` of its folder is reached by name, `solve(..., method="
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 from gangplan.instances.errors import InstanceError, unknown
@@ -51,6 +53,12 @@ class Method:
     library: str = ""
     start: Callable[[Run, Any], None] | None = None
     draws: bool = False
+
+    @property
+    def installed(self) -> bool:
+        """Whether its library is there."""
+        package = self.library.partition(".")[0]
+        return not package or sys.modules.get(package) is not None or find_spec(package) is not None
 
     def run(self, run: Run, prepared: Any) -> None:
         """Do it, from a plan to start from; leave a note where there is no time to import its library."""

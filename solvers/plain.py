@@ -170,7 +170,8 @@ class PlainRows:
     Attributes:
         unit: of the objective, seconds; no plan that is looked for costs more.
         goal: to be minimised.
-        start: values of binaries in a plan that is known.
+        start: values of whole numbers in a plan that is known.
+        quotients: (quotient, dividend, divisor), rounded down.
         scale, constant: the goal is scale x (seconds - constant).
     """
 
@@ -180,7 +181,7 @@ class PlainRows:
         self.run, self.unit, self._solve, self._letter = run, unit, solve, ""
         self.columns, self.entries, self.goal = list[ModelColumn](), list[Entry](), Sum({})
         self.scale, self.constant, self._first = TICKS / unit, 0.0, dict[tuple[int, int], Sum]()
-        self.start = dict[int, bool]()
+        self.start, self.quotients = dict[int, int](), list[tuple[Sum, int, Sum]]()
 
     def letter(self, name: str) -> None:
         """Say that the rows from here on are of constraint `name`."""
@@ -261,6 +262,12 @@ class PlainRows:
     def together(self, intervals: Sequence[int], demands: Sequence[int] = (), capacity: int = 1) -> None:
         """Let intervals hold no more than there is at any time, each its demand; without demands keep them apart."""
         self.entries.append(Cumulative(self._letter, tuple(intervals), tuple(demands), capacity))
+
+    def quotient(self, dividend: int, divisor: Sum, most: int, name: str, *index: int) -> Sum:
+        """Return a variable that is a number divided by another, `most` at most; CP-SAT alone has such rows."""
+        found = self.count(most, name, *index)
+        self.quotients.append((found, dividend, divisor))
+        return found
 
     def no_overlap(self, tasks: Iterable[tuple[Sum, Any, Sum, Sum]]) -> None:
         """Keep those of some tasks that are here, (start, length, end, binary), apart; the i-th is always the same."""

@@ -15,9 +15,10 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from math import inf
 from multiprocessing.connection import Connection
 from threading import Event, RLock, Thread
-from typing import Any, TypeVar
+from typing import TypeVar
 
 T = TypeVar("T")
 
@@ -51,13 +52,26 @@ def can_fork() -> bool:
     return sys.platform.startswith("linux")
 
 
+def can_serve() -> bool:
+    """Return whether this system can start a process that forks others."""
+    return can_fork() and bool(sys.executable)
+
+
+def begin_thread(work: Callable[[], object]) -> None:
+    """Begin a thread that does not keep the program; `OSError` if there is none to be had."""
+    try:
+        Thread(target=work, daemon=True).start()
+    except (RuntimeError, MemoryError):
+        raise OSError("no thread to be had") from None
+
+
 def can_thread(count: int) -> bool:
     """Return whether this process can start so many threads; solvers end the process where they cannot."""
     release = Event()
     try:
         for _ in range(count):
-            Thread(target=release.wait, daemon=True).start()
-    except (RuntimeError, MemoryError):
+            begin_thread(release.wait)
+    except OSError:
         return False
     finally:
         release.set()
@@ -191,41 +205,34 @@ def forked(work: Callable[[], T], stopped: Callable[[], bool]) -> T | None:
         Exception: what `work` raises.
     """
     inbox, outbox = (Connection(end.detach()) for end in connected())
-    try:
-        child = Child(lambda: _tell(work, outbox))
-    finally:
-        outbox.close()
-    try:
-        found: T | None = _answer(inbox, stopped)
-    finally:
-        child.kill()
-        child.join(_GRACE)
-        inbox.close()
-    return found
 
+    def tell() -> None:
+        with suppress(OSError):  # nobody listens any more
+            try:
+                outbox.send((True, work()))
+            except Exception as error:
+                outbox.send((False, error))
 
-def _answer(inbox: Connection, stopped: Callable[[], bool]) -> Any:
-    late: float | None = None
-    while not inbox.poll(POLL):
-        if stopped():
-            late = time.perf_counter() if late is None else late
-            if time.perf_counter() - late > _GRACE:
-                return None
-    try:
-        done, value = inbox.recv()
-    except (EOFError, OSError):  # it crashed, before what it says or amid that
-        return None
+    with inbox:
+        with outbox:
+            child = Child(tell)
+        late = inf
+        try:
+            while not inbox.poll(POLL):
+                if stopped():
+                    late = min(late, time.perf_counter() + _GRACE)
+                if time.perf_counter() > late:
+                    return None
+            done, value = inbox.recv()
+        except (EOFError, OSError):  # it crashed, before what it says or amid that
+            return None
+        finally:
+            child.kill()
+            child.join(_GRACE)
     if not done:
         raise value
-    return value
-
-
-def _tell(work: Callable[[], Any], outbox: Connection) -> None:
-    with suppress(OSError):  # nobody listens any more
-        try:
-            outbox.send((True, work()))
-        except Exception as error:
-            outbox.send((False, error))
+    found: T = value
+    return found
 
 
 def interruptible(work: Callable[[], T], stop: Callable[[], None], stopped: Callable[[], bool]) -> T:
@@ -236,9 +243,7 @@ def interruptible(work: Callable[[], T], stop: Callable[[], None], stopped: Call
     Raises:
         KeyboardInterrupt: after `work` has returned, so that what it found is kept.
     """
-    outcome: list[T] = []
-    failure: list[BaseException] = []
-
+    outcome, failure = list[T](), list[BaseException]()
     done = Event()  # not join: a KeyboardInterrupt there makes Python 3.11 take the thread for ended (bpo-45274)
 
     def body() -> None:
@@ -249,17 +254,14 @@ def interruptible(work: Callable[[], T], stop: Callable[[], None], stopped: Call
         finally:
             done.set()
 
-    Thread(target=body, daemon=True).start()
-    interrupt: KeyboardInterrupt | None = None
+    begin_thread(body)
     while not done.is_set():
         try:
             done.wait(POLL)
         except KeyboardInterrupt as error:
-            interrupt = error
-        if interrupt or stopped():
+            failure.insert(0, error)
+        if failure or stopped():
             stop()
-    if interrupt:
-        raise interrupt
     if failure:
         raise failure[0]
     return outcome[0]

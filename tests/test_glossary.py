@@ -22,7 +22,7 @@ from gangplan.instances.placement.problem import GOALS
 from gangplan.instances.schedule import GOALS as SCHEDULE_GOALS
 from gangplan.instances.verify import Verdict
 from gangplan.simulator.engine.policy import DISCIPLINES
-from gangplan.solvers.run import Result, relative_gap
+from gangplan.solvers.result import Result, relative_gap
 
 from .test_layout import ORDER
 

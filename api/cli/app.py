@@ -149,37 +149,52 @@ class Command(NamedTuple):
     home: str = ""
 
 
-_MAKE, _RUN, _LOG, _HERE = "Problems and plans", "Simulation", "The log of a Scheduler", "This installation"
 GROUPS: dict[str, dict[str, Command]] = {
-    x: {} for x in (_MAKE, "PyTorch models", _RUN, _LOG, "For other programs", "Learning and measurement", "Benchmarks",
-                    "Teaching", _HERE)
-}  # fmt: skip
-"""Commands by title: those of the core, and below each what `addons.toml` has of add-ons that are installed."""
-_CORE: dict[str, tuple[str, ...]] = {
-    "generate": (_MAKE, "make a problem: a network's op graph, gangs, jobs over time", "gpt --devices 4 --out gpt.json",
-                 "generate:kinds"),
-    "show": (_MAKE, "describe a problem or a plan", "gpt.json"),
-    "solve": (_MAKE, "find a plan, and a bound", "gpt.json --time-limit 20 --out plan.json"),
-    "layout": (_MAKE, "split the training of a large model over GPUs",
-               "config.json --cluster 128x8 --gpu H100 --batch 1024"),
-    "verify": (_MAKE, "check a plan without any solver", "gpt.json plan.json", "plans:verify_plan"),
-    "compare": (_MAKE, "set plans of one problem side by side", "a.json b.json --problem gpt.json"),
-    "plot": (_MAKE, "draw a plan", "gpt.json plan.json plan.svg", "plans:plot_plan"),
-    "pipeline": (_MAKE, "order the passes of micro-batches", "--devices 4 --micro-batches 8 --memory 4"),
-    "profile": ("PyTorch models", "make a problem of a model",
-                "docs/examples/gpt2.py:build --devices 8 --out graph.json"),
-    "simulate": (_RUN, "run a trace of jobs on a cluster", "jobs.csv --cluster 20x8 --policy fifo --policy srtf"),
-    "replay": (_RUN, "fill a cluster with pods", "nodes.csv pods.csv --policy fgd"),
-    "log": (_LOG, "tell who got what, and which rule decided", "cluster.jsonl"),
-    "whatif": (_LOG, "play it once more with other arguments", "cluster.jsonl --set price=600"),
-    "shadow": (_LOG, "tell what gangplan would have decided beside another scheduler", "sacct.csv --cluster 20x8",
-               "whatif:shadow"),
-    "methods": (_HERE, "list the methods of `solve`", "", "about:methods"),
-    "schema": (_HERE, "print the JSON Schema of a document", "partition", "about:schema"),
-    "versions": (_HERE, "list all versions that matter", "", "about:versions"),
-    "warm-up": (_HERE, "do nothing, for one more release", "", "about:warm_up"),
-}  # fmt: skip
-for _plugged in (_CORE, *plugged("commands").values()):
+    "Problems and plans": {
+        "generate": Command(
+            "make a problem: a network's op graph, gangs, jobs over time",
+            "gpt --devices 4 --out gpt.json",
+            "generate:kinds",
+        ),
+        "show": Command("describe a problem or a plan", "gpt.json"),
+        "solve": Command("find a plan, and a bound", "gpt.json --time-limit 20 --out plan.json"),
+        "layout": Command(
+            "split the training of a large model over GPUs", "config.json --cluster 128x8 --gpu H100 --batch 1024"
+        ),
+        "verify": Command("check a plan without any solver", "gpt.json plan.json", "plans:verify_plan"),
+        "compare": Command("set plans of one problem side by side", "a.json b.json --problem gpt.json"),
+        "plot": Command("draw a plan", "gpt.json plan.json plan.svg", "plans:plot_plan"),
+        "pipeline": Command("order the passes of micro-batches", "--devices 4 --micro-batches 8 --memory 4"),
+    },
+    "PyTorch models": {
+        "profile": Command("make a problem of a model", "docs/examples/gpt2.py:build --devices 8 --out graph.json"),
+    },
+    "Simulation": {
+        "simulate": Command("run a trace of jobs on a cluster", "jobs.csv --cluster 20x8 --policy fifo --policy srtf"),
+        "replay": Command("fill a cluster with pods", "nodes.csv pods.csv --policy fgd"),
+    },
+    "The log of a Scheduler": {
+        "log": Command("tell who got what, and which rule decided", "cluster.jsonl"),
+        "whatif": Command("play it once more with other arguments", "cluster.jsonl --set price=600"),
+        "shadow": Command(
+            "tell what gangplan would have decided beside another scheduler",
+            "sacct.csv --cluster 20x8",
+            "whatif:shadow",
+        ),
+    },
+    "For other programs": {},
+    "Learning and measurement": {},
+    "Benchmarks": {},
+    "Teaching": {},
+    "This installation": {
+        "methods": Command("list the methods of `solve`", "", "about:methods"),
+        "schema": Command("print the JSON Schema of a document", "partition", "about:schema"),
+        "versions": Command("list all versions that matter", "", "about:versions"),
+        "warm-up": Command("do nothing, for one more release", "", "about:warm_up"),
+    },
+}
+"""Those of the core by title; what `addons.toml` has of add-ons that are installed follows below each."""
+for _plugged in plugged("commands").values():
     for _name, (_title, *_words) in _plugged.items():
         GROUPS[_title][_name] = Command(*_words)
 COMMANDS = {name: entry for entries in GROUPS.values() for name, entry in entries.items()}

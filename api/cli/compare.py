@@ -18,7 +18,8 @@ from gangplan.instances.partition import VARIANTS
 from gangplan.instances.quantities import quantity
 from gangplan.instances.schedule import SchedulePlan
 from gangplan.instances.verify import clock_cost
-from gangplan.solvers.run import OPTIMAL_GAP, relative_gap
+from gangplan.solvers.result import relative_gap
+from gangplan.solvers.run import OPTIMAL_GAP
 
 from ..units import objective_unit, percent, time_unit, utilisation, words
 from . import options
@@ -153,15 +154,21 @@ def measure(candidates: Sequence[Candidate]) -> list[dict[str, Any]]:
         if value is not None and said is not None and abs(said - value) > OPTIMAL_GAP * value:
             notes.append(f"the file says objective {said:.9g}, the verifier {value:.9g}")
         data = {
-            "plan": c.path, "label": c.label,
-            "problem": c.problem.goal if isinstance(c.plan, SchedulePlan) else words(c.problem), "feasible": verdict.ok,
-            "violations": list(verdict.violations), "objective": value, "best": value is not None and value == least,
+            "plan": c.path,
+            "label": c.label,
+            "problem": c.problem.goal if isinstance(c.plan, SchedulePlan) else words(c.problem),
+            "feasible": verdict.ok,
+            "violations": list(verdict.violations),
+            "objective": value,
+            "best": value is not None and value == least,
             "rivals": sum(other.key == c.key for other in candidates) - 1,
-            "over_best": None if value is None else (value - least) / least if least > 0 else 0.0, "bound": bound,
+            "over_best": None if value is None else (value - least) / least if least > 0 else 0.0,
+            "bound": bound,
             "gap": relative_gap(value, bound, clock_cost(c.problem)),
-            **{name: c.text(name) for name in ("status", "method")}, "wall_seconds": c.number("wall_seconds"),
+            **{name: c.text(name) for name in ("status", "method")},
+            "wall_seconds": c.number("wall_seconds"),
             "notes": notes,
-        }  # fmt: skip
+        }
         more = _of_schedule(c, verdict) if isinstance(c.plan, SchedulePlan) else _of_graph(c, verdict, candidates[0])
         found.append(data | more)
     return found

@@ -17,15 +17,14 @@ from gangplan.instances.layout.calibrate import refit
 from gangplan.instances.layout.flags import READ_BY
 from gangplan.instances.layout.models import MODELS
 from gangplan.instances.layout.problem import OPTIMIZERS, PRECISIONS
-from gangplan.instances.outlet import write_whole
 from gangplan.instances.quantities import quantity
 from gangplan.instances.readers import read_transformer
 from gangplan.instances.readers.layouts import read_measured_layouts
-from gangplan.solvers.run import relative_gap
+from gangplan.solvers.result import relative_gap
 
 from ..units import amount, percent
 from . import options
-from .output import Told, facts, progress, table, tell
+from .output import Told, facts, progress, table, tell, write
 
 if TYPE_CHECKING:
     from gangplan.solvers.layout.explain import Best, Rival
@@ -143,7 +142,12 @@ def layout(
         (text, words), found = told
         data["flags"] = {"text": text, "words": words, **found._asdict(), "plan": json.loads(dump(found.plan))}
         blocks += [text, "\n".join([*words, *_flags(problem, results.flags, found, result)])]
-    write_whole(_files(problem, result, results, seconds))
+    write(
+        (results.out, lambda _: f"{dump(result.plan)}\n"),
+        (results.problem, lambda _: f"{dump(problem)}\n"),
+        (results.draw, lambda path: options.drawn(path, problem, result)),
+        (results.frontier, lambda path: _frontier(problem, seconds).render(path)),
+    )
     return tell(data, *blocks)
 
 
@@ -158,21 +162,12 @@ def _model(config: str) -> Transformer:
     return MODELS[config]
 
 
-def _files(problem: LayoutProblem, result: Any, results: LayoutResults, seconds: float) -> dict[str, bytes]:
-    made = (results.out, result.plan), (results.problem, problem)
-    files = {path: f"{dump(x)}\n".encode() for path, x in made if path}
-    if results.draw is not None:
-        from ..plot import render
+def _frontier(problem: LayoutProblem, seconds: float) -> Any:
+    from gangplan.solvers.layout.frontier import frontier
 
-        files[results.draw] = render(results.draw, problem, result)
-    if results.frontier is not None:
-        from gangplan.solvers.layout.frontier import frontier
+    from ..plot.layout import frontier_scene
 
-        from ..plot.layout import frontier_scene
-
-        points = list(frontier(problem, seconds / 2, _FRONTIER_STEP))
-        files[results.frontier] = frontier_scene(problem, points).render(results.frontier)
-    return files
+    return frontier_scene(problem, list(frontier(problem, seconds / 2, _FRONTIER_STEP)))
 
 
 def _summary(problem: LayoutProblem, result: Any, verdict: Any) -> str:

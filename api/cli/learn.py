@@ -1,4 +1,4 @@
-"""`gangplan learn`: train learned policies, judge them, export them, and list what there is."""
+"""`gangplan learn`: train learned policies, judge them, and list what there is."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
-from inspect import Parameter, signature
-from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
@@ -25,7 +23,7 @@ from gangplan.simulator.metrics.compare import interval
 
 from ..early import INTERRUPTED
 from .app import commands
-from .options import Output, refuse
+from .options import refuse
 from .output import AS_JSON, Told, facts, listed, progress, table, tell
 
 Weights = Annotated[str, "weights that come with the package, or a file of weights", "NAME|FILE"]
@@ -76,7 +74,7 @@ def train(
 
         own = {**OWN, "trace": trace, "cluster": cluster}
     done = training.begin(train_policy, "training", config, training.out, instead=own)
-    stages = [{"stage": x.name, **asdict(x.report)} for x in done.reports]
+    stages = [{"stage": name, **asdict(x)} for name, x in done.reports.items()]
     rows = [
         [x["stage"], x["reason"], *map(_text, (x["updates"], round(x["seconds"], 1), x["best"], x["best_update"]))]
         for x in stages
@@ -122,13 +120,14 @@ def evolve(
 def evaluate(
     name: Weights,
     seeds: Annotated[int, "how many test seeds", (1, 10**6)] = 5,
-    option: Annotated[list[str] | None, "of the policy's own evaluation; may be repeated", "NAME=VALUE"] = None,
+    option: Annotated[list[str] | None, "a setting of the ground; may be repeated", "NAME=VALUE"] = None,
 ) -> Told:
     """Judge a policy on test seeds, none of which it was trained on. Needs the extra learn."""
     path = find(name)
-    made: Any = recipe(read_card(path).policy)
-    known = [n for n, x in signature(made.judge).parameters.items() if x.kind is Parameter.KEYWORD_ONLY]
-    asked: dict[str, Any] = {}
+    _check_needs()
+    made = recipe(read_card(path).policy)
+    policy = made.load(path)
+    known, asked = made.options(policy), dict[str, Any]()
     for text in option or ():
         key, equals, value = text.partition("=")
         wrong = f"{text!r} is not NAME=VALUE with a name of {', '.join(known) or 'none'}"
@@ -137,26 +136,9 @@ def evaluate(
             asked[key] = parse_json(value)
         except ValueError:
             asked[key] = value
-    _check_needs()
     with progress("judging"):
-        rows = made.evaluate(made.load(path), range(seeds), **asked)
+        rows = made.evaluate(policy, range(seeds), **asked)
     return tell(rows, _rows_of(rows), "means, and half of their 95% intervals", _rows_of(means(rows)))
-
-
-def export(
-    name: Weights, out: Annotated[str, "for the graph that decides", "FILE.onnx", "--out", Output(".onnx")]
-) -> Told:
-    """Write a policy for ONNX Runtime, which runs it without PyTorch. Needs the extras learn and onnx."""
-    path = find(name)
-    made = recipe(read_card(path).policy)
-    if made.export is None:
-        raise InstanceError("policy", f"{made.name!r} has no ONNX form")
-    _check_needs()
-    try:
-        files = [str(x) for x in made.export(made.load(path), Path(out))]
-    except OSError as error:
-        raise InstanceError("out", f"{out!r} cannot be written: {error.strerror}") from None
-    return tell({"files": files}, facts([("written", ", ".join(files))]))
 
 
 def list_policies() -> Told:
@@ -248,12 +230,11 @@ def _text(value: Any) -> str:
 
 learn = commands(
     "learn",
-    "Train learned policies, judge them, export them, list them.",
+    "Train learned policies, judge them, list them.",
     {
         "train": (train, "topdrl --out runs/topdrl"),
         "evolve": (evolve, "--out runs/rule --minutes 30"),
         "eval": (evaluate, "topdrl --seeds 10"),
-        "export": (export, "pacml --out pacml.onnx"),
         "list": (list_policies, "--json"),
     },
 )

@@ -22,9 +22,14 @@ from . import options
 from .output import Told, facts, progress, table, table_of, tell
 
 WORDS = {
-    "mean_wait": "mean wait", "p95_wait": "p95 wait", "mean_jct": "mean JCT", "p95_jct": "p95 JCT",
-    "gpu_hours": "GPU-hours", "stops": "stops a job", "utilisation": "GPUs held",
-}  # fmt: skip
+    "mean_wait": "mean wait",
+    "p95_wait": "p95 wait",
+    "mean_jct": "mean JCT",
+    "p95_jct": "p95 JCT",
+    "gpu_hours": "GPU-hours",
+    "stops": "stops a job",
+    "utilisation": "GPUs held",
+}
 """Figures in words."""
 _COLUMNS = ("jobs", "ended", "gpu_hours", "mean_wait", "p95_wait", "mean_jct", "stops")
 """Figures of the tables."""

@@ -186,6 +186,13 @@ def _drawable(path: str) -> None:
     check(path)
 
 
+def drawn(path: str, problem: Any, plan: Any, **more: Any) -> bytes:
+    """Return the picture of a plan, or of a result, by the ending of `path`; few commands draw, so few import it."""
+    from ..plot import render
+
+    return render(path, problem, plan, **more)
+
+
 def check_panel(panel: str | None, kind: type) -> None:
     """Refuse a panel that no picture of such a problem, or outcome, has."""
     if panel is not None:

@@ -17,6 +17,7 @@ from typing import Any, NewType
 
 from gangplan.instances import InstanceError
 from gangplan.instances.errors import printable
+from gangplan.instances.outlet import write_whole
 
 LEAST_WIDTH = 60
 """Columns for which tables are made even if there are fewer; lines then go on below."""
@@ -75,6 +76,12 @@ def tell(data: Any, *blocks: Any, code: int = 0) -> Told:
     else:
         emit_blocks(*(x for block in blocks for x in (block() if callable(block) else [block])))
     return Told(code)
+
+
+def write(*files: tuple[str | None, Callable[[str], bytes | str]]) -> None:
+    """Write what is made for each path that was asked for: all of it, or nothing."""
+    made = {path: make(path) for path, make in files if path is not None}
+    write_whole({path: x.encode() if isinstance(x, str) else x for path, x in made.items()})
 
 
 def note(*words: str) -> None:

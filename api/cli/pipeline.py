@@ -16,14 +16,13 @@ from gangplan.instances.arrays import sums
 from gangplan.instances.errors import extra
 from gangplan.instances.generators import defaults
 from gangplan.instances.generators.pipelines import micro_batches
-from gangplan.instances.outlet import write_whole
 from gangplan.instances.pipeline import PipelinePlan, PipelineProblem, schedule_csv
 from gangplan.instances.quantities import quantity, scale
 from gangplan.solvers.run import OPTIMAL_GAP
 
 from ..units import percent
 from . import options
-from .output import Told, facts, progress, table_of, tell
+from .output import Told, facts, progress, table_of, tell, write
 
 OURS = "gangplan"
 """What the plan that is found is called beside published schedules."""
@@ -128,21 +127,17 @@ def _gap(row: dict[str, Any]) -> str:
 def _plan(problem: PipelineProblem, time_limit: float, paths: dict[str, str | None]) -> Told:
     result = _solved(problem, time_limit)
     shown, runs = list(_published(problem, result.bound)), list[dict[str, Any]]()
-    files: dict[str, bytes] = {}
-    if result.plan is not None:
-        shown.append(_shown(problem, OURS, result.plan, result.bound))
-        if paths["out"]:
-            files[paths["out"]] = f"{dump(result.plan)}\n".encode()
-        if paths["csv"]:
-            files[paths["csv"]] = schedule_csv(problem, result.plan).encode()
-        if paths["draw"]:
-            from ..plot import render
-
-            files[paths["draw"]] = render(paths["draw"], problem, result, name=f"{result.trace[-1].by}")
+    picture: Any = None
+    if (plan := result.plan) is not None:
+        shown.append(_shown(problem, OURS, plan, result.bound))
         if paths["run"]:
-            runs, scene = _run([x for x in shown if not x.row["violations"]])
-            files[paths["run"]] = scene.render(paths["run"])
-    write_whole(files)
+            runs, picture = _run([x for x in shown if not x.row["violations"]])
+        write(
+            (paths["out"], lambda _: f"{dump(plan)}\n"),
+            (paths["csv"], lambda _: schedule_csv(problem, plan)),
+            (paths["draw"], lambda path: options.drawn(path, problem, result, name=f"{result.trace[-1].by}")),
+            (paths["run"], picture),
+        )
     rows = [x.row for x in shown]
     data = {
         "status": str(result.status), "standing": result.standing, "schedules": rows,
@@ -169,7 +164,7 @@ def _rehearse() -> Any:
 
 
 def _run(shown: Sequence[Shown]) -> tuple[list[dict[str, Any]], Any]:
-    """Run plans by torch; return what was found, and the picture."""
+    """Run plans by torch; return what was found, and what draws it."""
     from ..plot.pipeline import TimedPasses, timed_scene
 
     rows, pictures = list[dict[str, Any]](), list[TimedPasses]()
@@ -186,7 +181,7 @@ def _run(shown: Sequence[Shown]) -> tuple[list[dict[str, Any]], Any]:
             pictures.append(TimedPasses(problem, start, finish, last, verdict.memory, f"{name}, {what}"))
             row = {"schedule": name, "what": what, "seconds": last, "idle": idle.tolist()}
             rows.append(row | ({"outputs": ran.outputs, "gradients": ran.gradients} if what == "run" else {}))
-    return rows, timed_scene(pictures)
+    return rows, timed_scene(pictures).render
 
 
 def _ran(rows: list[dict[str, Any]]) -> Any:
@@ -238,7 +233,7 @@ def _frontier(problem: PipelineProblem, time_limit: float, path: str) -> Told:
                 break
     known = [x.row for x in _published(free, None) if x.row["bubble"] is not None]
     near = [x for x in known if x["memory"] <= 2 * rows[-1]["capacity"]]
-    write_whole({path: frontier_scene(rows, f"Memory against bubble: {problem.words}", near).render(path)})
+    write((path, frontier_scene(rows, f"Memory against bubble: {problem.words}", near).render))
     words = f"{sum(x['proved'] for x in rows)} of {len(rows)} amounts of memory optimal"
     claimed = sum("claimed" in x["standing"] for x in rows)
     columns = {

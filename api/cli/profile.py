@@ -9,12 +9,11 @@ import numpy as np
 
 from gangplan.instances import dump
 from gangplan.instances.devices import EFFICIENCY, LAUNCH
-from gangplan.instances.outlet import write_whole
 from gangplan.instances.quantities import quantity
 from gangplan.instances.torch_model.load import load_model
 
 from . import options
-from .output import Told, facts, table, tell
+from .output import Told, facts, table, tell, write
 
 if TYPE_CHECKING:
     from gangplan.instances.torch_model.build import Modelled
@@ -58,8 +57,7 @@ def profile(
     how: dict[str, Any] = {**vars(given), "whole": given.whole or ()}
     device, measured = how.pop("device"), how.pop("measure")
     made = model_problem(loaded, measured=device if measured else None, **how)
-    if out is not None:
-        write_whole({out: f"{dump(made.problem)}\n".encode()})
+    write((out, lambda _: f"{dump(made.problem)}\n"))
     rows = _rows(made, given.training)
     data = {"model": model, "traced_by": made.ops.profile.program.how, "ops": rows}
     return tell(data, *_blocks(model, made, rows, out))
@@ -77,10 +75,13 @@ def _rows(made: Modelled, training: bool) -> list[dict[str, Any]]:
         row: dict[str, Any] = {name: getattr(op, name) for name in ("name", "module", "kind")}
         row |= {
             "inputs": [_shape(x) for name in ops.inputs(i) for x in tensors(values[name])],
-            "outputs": [_shape(x) for x in tensors(values[ops.head(i)])], "parameters": parameters(ops, op),
-            "memory": graph.memory[i].item(), "flops": flops[i], "moved": moved[i],
+            "outputs": [_shape(x) for x in tensors(values[ops.head(i)])],
+            "parameters": parameters(ops, op),
+            "memory": graph.memory[i].item(),
+            "flops": flops[i],
+            "moved": moved[i],
             "seconds": dict(zip(graph.device_types, graph.time[:, i].tolist(), strict=True)),
-        }  # fmt: skip
+        }
         if training:
             seconds = dict(zip(graph.device_types, graph.time[:, 2 * n - 1 - i].tolist(), strict=True))
             row["backward"] = {"flops": twin_flops[i], "moved": twin_moved[i], "seconds": seconds}

@@ -49,13 +49,16 @@ def as_data(result: Result) -> dict[str, Any]:
     proved = None if result.certified is None else float(result.certified)
     certified = {} if proved is None else {"certified": proved if isfinite(proved) else None}
     return {
-        "status": str(result.status), "standing": result.standing, **{name: getattr(result, name) for name in _PLAIN},
-        "plan": None if result.plan is None else json.loads(dump(result.plan)), "phases": dict(result.phases),
+        "status": str(result.status),
+        "standing": result.standing,
+        **{name: getattr(result, name) for name in _PLAIN},
+        "plan": None if result.plan is None else json.loads(dump(result.plan)),
+        "phases": dict(result.phases),
         **{name: [asdict(entry) for entry in getattr(result, name)] for name in ("trace", "turns")},
         **{name: dict(getattr(result, name)) for name in ("left_out", "versions")},
         **{name: list(getattr(result, name)) for name in ("notes", "conflict")},
         **(certified and certified | {"certificate": result.certificate}),
-    }  # fmt: skip
+    }
 
 
 def as_blocks(problem: Any, result: Result, *, verbose: bool = False) -> list[Any]:

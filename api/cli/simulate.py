@@ -16,7 +16,6 @@ from gangplan.instances import InstanceError
 from gangplan.instances.arrays import BoolArray, require_choice
 from gangplan.instances.generators.fitted import fit_workload
 from gangplan.instances.intake import cluster_sizes
-from gangplan.instances.outlet import write_whole
 from gangplan.instances.quantities import counted
 from gangplan.instances.readers.gavel import is_gavel_trace, read_gavel_trace, read_throughputs
 from gangplan.instances.readers.traces import Trace, read_trace
@@ -31,7 +30,7 @@ from gangplan.simulator.rounds import RoundOutcome, from_gavel, from_workload, p
 from ..early import INTERRUPTED
 from ..plot import check_panel, render
 from .options import by_name, refuse
-from .output import Told, progress, tell
+from .output import Told, progress, tell, write
 from .simulation_study import ENDINGS, Maker, Study, StudyRow, cases_of, check_effects
 from .simulation_tables import StudyRows, as_blocks, as_data, as_page
 
@@ -46,14 +45,12 @@ def simulate(study: Study) -> Told:
     check_panel(study.panel, Outcome)
     with progress("simulating") as bar:
         found = play(study, bar)
-    name, files = Path(study.trace).name, dict[str, bytes]()
-    if study.html is not None:
-        files[study.html] = as_page(found, name)
-    if study.out is not None:
-        files[study.out] = ENDINGS[Path(study.out).suffix.lower()](columns(found.outcomes))
-    if study.plot is not None:
-        files[study.plot] = render(study.plot, found.outcomes, None, name=name, panel=study.panel, epoch=found.epoch)
-    write_whole(files)
+    name = Path(study.trace).name
+    write(
+        (study.html, lambda _: as_page(found, name)),
+        (study.out, lambda path: ENDINGS[Path(path).suffix.lower()](columns(found.outcomes))),
+        (study.plot, lambda x: render(x, found.outcomes, None, name=name, panel=study.panel, epoch=found.epoch)),
+    )
     return tell(as_data(found), *as_blocks(found), code=INTERRUPTED if found.interrupted else 0)
 
 

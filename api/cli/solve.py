@@ -13,11 +13,10 @@ import typer
 
 from gangplan.instances import dump, verify
 from gangplan.instances.errors import InstanceError
-from gangplan.instances.outlet import write_whole
 from gangplan.instances.quantities import quantity
 
 from . import options
-from .output import AS_JSON, Told, note, tell
+from .output import AS_JSON, Told, note, tell, write
 
 LEAST = 0.05
 """Seconds a solve gets even if reading has used up the limit: enough for a plan."""
@@ -69,26 +68,16 @@ def solve(
     if before > _MUCH * time_limit:
         slow = f"starting and reading took {quantity(before, 's', 3)} of the limit of {quantity(time_limit, 's', 3)}"
         result = replace(result, notes=(slow, *result.notes))
-    files: dict[str, bytes] = {}
-    for path, what, value, write in (
-        (out, "plan", result.plan, dump),
-        (plot, "plan", result.plan, lambda _: _picture(f"{plot}", problem, result, Path(file).stem, panel)),
-        (certificate, "certificate", result.certificate, json.dumps),
-    ):
-        if path is not None and value is None:
-            note(f"there is no {what}, {path} is not written")
-        elif path is not None:
-            content = write(value)
-            files[path] = content if isinstance(content, bytes) else f"{content}\n".encode()
-    write_whole(files)
+    files: tuple[tuple[str | None, str, Any], ...] = (
+        (out, "plan", lambda _: f"{dump(result.plan)}\n"),
+        (plot, "plan", lambda path: options.drawn(path, problem, result, name=Path(file).stem, panel=panel)),
+        (certificate, "certificate", lambda _: f"{json.dumps(result.certificate)}\n"),
+    )
+    lacks = [(path, what) for path, what, _ in files if path and getattr(result, what) is None]
+    note(*(f"there is no {what}, {path} is not written" for path, what in lacks))
+    write(*((path, make) for path, what, make in files if (path, what) not in lacks))
     code = 0 if result.plan is not None else 1
     return tell(lambda: as_data(result), lambda: as_blocks(problem, result, verbose=verbose), code=code)
-
-
-def _picture(path: str, problem: Any, result: Any, name: str, panel: str | None) -> bytes:
-    from ..plot import render  # which few need
-
-    return render(path, problem, result, name=name, panel=panel)
 
 
 def _start(problem: Any, path: str) -> Any:

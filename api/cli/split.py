@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from gangplan.instances import GraphProblem, InstanceError, Plan, dump, verify
 from gangplan.instances.errors import in_file
-from gangplan.instances.outlet import write_whole
 from gangplan.instances.quantities import quantity
 from gangplan.instances.torch_model.load import load_model
 
 from ..torch_split.spread import spread as with_idle
 from ..units import time_unit
 from . import options
-from .output import Told, facts, table, tell
+from .output import Told, facts, table, tell, write
 
 if TYPE_CHECKING:
     from ..torch_split.mapping import Cut, ModulePlace
@@ -69,11 +68,15 @@ def split(
             obstacles = rehearse(loaded, ops, stage, points)
     single = {name: x for name, x in places.items() if len(x.stages) == 1}
     data: dict[str, Any] = {
-        "model": model, "modules": {name: {"device": x.devices[0], "stage": x.stages[0]} for name, x in single.items()},
-        "divided": {name: asdict(x) for name, x in places.items() if name not in single}, "split_points": points,
-        "cuts": [asdict(cut) for cut in cuts], "plan": json.loads(dump(answer)),
-        "stages": stage_devices(answer, device, stage), "pipelining": {"obstacles": obstacles},
-    }  # fmt: skip
+        "model": model,
+        "modules": {name: {"device": x.devices[0], "stage": x.stages[0]} for name, x in single.items()},
+        "divided": {name: asdict(x) for name, x in places.items() if name not in single},
+        "split_points": points,
+        "cuts": [asdict(cut) for cut in cuts],
+        "plan": json.loads(dump(answer)),
+        "stages": stage_devices(answer, device, stage),
+        "pipelining": {"obstacles": obstacles},
+    }
     if equal := rivals(problem, answer, ops):
         choices = (mapping.cuts(ops, x.stage) for x in equal)
         named = (mapping.split_points(cuts) for cuts in choices if all(cut.module for cut in cuts))
@@ -98,8 +101,7 @@ def split(
         times = [(f"{of}", quantity(x["forward"], "s"), quantity(x["backward"], "s")) for of, x in seconds]
         blocks += [table(("process of device", "forward", "backward"), times)] if found else []
         blocks.append("\n".join(map(_words, found)))
-    if out is not None:
-        write_whole({out: f"{json.dumps(data, allow_nan=False)}\n".encode()})
+    write((out, lambda _: f"{json.dumps(data, allow_nan=False)}\n"))
     return tell(data, *blocks, _advice(model, data, problem, verdict.objective, out), code=0 if same else 1)
 
 

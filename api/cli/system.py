@@ -8,7 +8,6 @@ from math import isfinite
 from typing import Annotated, Any
 
 from gangplan.instances import InstanceError
-from gangplan.instances.outlet import write_whole
 from gangplan.instances.quantities import scale
 from gangplan.simulator.ground import Ground, GroundRun, against, evaluate, values
 from gangplan.simulator.metrics.compare import interval
@@ -18,7 +17,7 @@ from gangplan.systems import SYSTEMS, ground_of
 from ..units import plus_minus
 from . import options
 from .app import Group, made_of
-from .output import Told, progress, table_of, tell
+from .output import Told, progress, table_of, tell, write
 
 
 def _setting(field: Any) -> Parameter:
@@ -89,11 +88,10 @@ def _compare(
 
             cases.append(evaluate(ground, makers, chosen, progress=step))
     if plot is not None:  # the schedules of the first case and seed side by side
-        from ..plot import render
-
         drawn = grounds[0].draw(first_seed)
         lanes = {x: grounds[0].run(make(drawn, first_seed), drawn)[0] for x, make in made[0].items()}
-        write_whole({plot: render(plot, lanes, None, name=f"{grounds[0].case}, seed {first_seed}", panel=panel)})
+        title = f"{grounds[0].case}, seed {first_seed}"
+        write((plot, lambda path: options.drawn(path, lanes, None, name=title, panel=panel)))
     policies = [_data(runs, one, ground) for ground, runs in zip(grounds, cases, strict=True) for one in names]
     blocks: list[Any] = []
     for ground, runs in zip(grounds, cases, strict=True):

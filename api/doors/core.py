@@ -152,11 +152,15 @@ class Core:
     def _state(self) -> dict[str, Any]:
         scheduler, state = self.scheduler, self.scheduler._state
         return {
-            "now": scheduler.now, "decisions": scheduler._count, "idle": scheduler.idle, "wake": scheduler.wake,
-            "running": [scheduler.explain(name) for name in scheduler.running], "waiting": scheduler.waiting,
+            "now": scheduler.now,
+            "decisions": scheduler._count,
+            "idle": scheduler.idle,
+            "wake": scheduler.wake,
+            "running": [scheduler.explain(name) for name in scheduler.running],
+            "waiting": scheduler.waiting,
             "down": [name for name, up in zip(state.fleet.names, state.up, strict=True) if not up],
             "windows": scheduler.windows,
-        }  # fmt: skip
+        }
 
     def _decisions(self, after: int) -> list[Any]:
         if self.log is None:

@@ -35,11 +35,16 @@ _TYPES: dict[str, Any] = {
     "Proposal": Moves | None, "Names": list[str], "Window": Window, "Sharing": Sharing,
 }  # fmt: skip
 _GIVEN: dict[str, Any] = {
-    "seconds": float | list[float] | dict[str, float | list[float]] | None, "price": float | None,
-    "gpus": int | list[int], "nodes": dict[str, int] | list[str] | int, "moves": Moves, "what": str | int,
-    "gang": str | None, "domain": str | int | list[str | int] | None,
+    "seconds": float | list[float] | dict[str, float | list[float]] | None,
+    "price": float | None,
+    "gpus": int | list[int],
+    "nodes": dict[str, int] | list[str] | int,
+    "moves": Moves,
+    "what": str | int,
+    "gang": str | None,
+    "domain": str | int | list[str | int] | None,
     **dict.fromkeys(("users", "queues", "jobs", "requires"), list[str]),
-}  # fmt: skip
+}
 """Types of fields that many events have, or that say more in Python."""
 _OF_QUESTION = {"explain": "Explained", "whatif": "WaitingJob", "defragment": "Proposal", "state": "State"}
 _OF_QUESTION |= {"snapshot": "Snapshot", "decisions": "LoggedDecisions"}

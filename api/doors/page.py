@@ -24,13 +24,16 @@ from .solves import Solves
 EXAMPLES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "throughput": ("GPT-2 small as a pipeline on 4 GPUs", "gpt", {"devices": 4}),
     "step": ("A step of 80 ops on 4 GPUs", "layered", {"ops": 40, "layers": 8, "objective": "step", "seed": 1}),
-    "latency": ("Latency of a forward pass of 60 ops on 4 GPUs", "series_parallel",
-                {"ops": 60, "objective": "latency", "seed": 2}),
+    "latency": (
+        "Latency of a forward pass of 60 ops on 4 GPUs",
+        "series_parallel",
+        {"ops": 60, "objective": "latency", "seed": 2},
+    ),
     "stages": ("BERT in replicated stages on 8 GPUs", "bert", {"devices": 8, "objective": "stages"}),
     "schedule": ("24 jobs over time on 32 GPUs", "moldable", {"jobs": 24, "seed": 1}),
     "pipeline": ("8 micro-batches through 4 devices", "micro_batches", {"memory": 3}),
     "placement": ("24 gangs on two racks", "gangs", {"jobs": 24, "seed": 1}),
-}  # fmt: skip
+}
 """Title, generator and options of each example, by name."""
 
 

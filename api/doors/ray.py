@@ -49,11 +49,14 @@ def fleet(resource: str = "GPU", rack: str = "") -> Fleet:
     rows = sorted((row for row in _ray().nodes() if row["Alive"]), key=lambda row: str(row["NodeID"]))
     has = [row["Resources"] for row in rows]
     return fleet_of(
-        [_type(row) for row in rows], {}, names=tuple(row["NodeID"] for row in rows),
-        gpus=[int(x.get(resource, 0)) for x in has], cpu=[x.get("CPU", 0.0) for x in has],
+        [_type(row) for row in rows],
+        {},
+        names=tuple(row["NodeID"] for row in rows),
+        gpus=[int(x.get(resource, 0)) for x in has],
+        cpu=[x.get("CPU", 0.0) for x in has],
         memory=[x.get("memory", 0.0) for x in has],
         topology=racks_of([row.get("Labels", {}).get(rack, "") for row in rows]),
-    )  # fmt: skip
+    )
 
 
 def _type(row: Mapping[str, Any]) -> str:

@@ -87,8 +87,10 @@ def event_schema(event: str) -> dict[str, Any]:
         properties |= {"gpus": {"description": "of a job given by its name: its number of workers, or several"}}
         properties |= {"model": {"type": "string"}}
     return {
-        "type": "object", "title": event, "description": about,
+        "type": "object",
+        "title": event,
+        "description": about,
         "properties": {"event": {"const": event}, "id": {}, **properties},
         "required": ["event", *(name for name, part in parts.items() if not part.optional)],
         "additionalProperties": False,
-    }  # fmt: skip
+    }

@@ -14,7 +14,8 @@ from typing import Any
 from gangplan.instances import InstanceError, dump
 from gangplan.instances.errors import InputLimit, brief, printable
 from gangplan.instances.intake import io_error, parse_json, read_bytes, read_text
-from gangplan.solvers.run import OPTIMAL_GAP, relative_gap
+from gangplan.solvers.result import relative_gap
+from gangplan.solvers.run import OPTIMAL_GAP
 
 from .confined import WorkLimits, confined
 from .imports import closed

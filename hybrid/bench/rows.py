@@ -15,7 +15,7 @@ from gangplan.instances.errors import in_file, within
 from gangplan.instances.intake import parse_json, read_text
 from gangplan.instances.outlet import write_whole
 from gangplan.instances.typed import ROWS
-from gangplan.solvers.run import relative_gap
+from gangplan.solvers.result import relative_gap
 
 T = TypeVar("T")
 

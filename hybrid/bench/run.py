@@ -12,7 +12,7 @@ from gangplan.instances import InstanceError
 from gangplan.instances.arrays import require_choice
 from gangplan.instances.errors import extra
 from gangplan.instances.outlet import make_folder, write_whole
-from gangplan.solvers.run import Status
+from gangplan.solvers.result import Status
 
 from .makers import USUAL as ONLINE_USUAL
 from .plugins import Plugin, introduced, ours

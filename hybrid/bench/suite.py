@@ -71,7 +71,8 @@ class Instance:
     @property
     def proved(self) -> bool:
         """Whether the best known plan is optimal within a millionth, as `bound_by` claims."""
-        from gangplan.solvers.run import OPTIMAL_GAP, relative_gap
+        from gangplan.solvers.result import relative_gap
+        from gangplan.solvers.run import OPTIMAL_GAP
 
         gap = relative_gap(self.value, self.bound, self.zero)
         return gap is not None and gap <= OPTIMAL_GAP

@@ -19,7 +19,8 @@ from gangplan.instances.documents import from_document
 from gangplan.instances.errors import did_you_mean
 from gangplan.instances.verify import Problem
 from gangplan.solvers.method import OBJECTIVES, suite
-from gangplan.solvers.run import OPTIMAL_GAP, Run, Status
+from gangplan.solvers.result import Status
+from gangplan.solvers.run import OPTIMAL_GAP, Run
 
 from ..server import fork_only
 from ..solve import VERSIONS, solve

@@ -56,10 +56,14 @@ class GraphBuilder:
             raise InstanceError("op", f"{name!r} is a duplicate")
         weights = parameters + shared
         self._ops[name] = {
-            "flops": flops, "gradient": (2 if weights else 1) * flops if gradient is None else gradient,
-            "received": sum(self._ops[source]["output"] for source in inputs), "output": output, "owned": parameters,
-            "kept": weights, "touched": weights if touched is None else touched,
-        }  # fmt: skip
+            "flops": flops,
+            "gradient": (2 if weights else 1) * flops if gradient is None else gradient,
+            "received": sum(self._ops[source]["output"] for source in inputs),
+            "output": output,
+            "owned": parameters,
+            "kept": weights,
+            "touched": weights if touched is None else touched,
+        }
         self._edges += [(source, name) for source in dict.fromkeys(inputs)]
         return name
 
@@ -80,12 +84,16 @@ class GraphBuilder:
             return np.array([roofline(kind, flops, elements * ELEMENT_BYTES, efficiency) for kind in devices])
 
         forward = OpGraph(
-            names=tuple(self._ops), device_types=tuple(kind.name for kind in devices),
+            names=tuple(self._ops),
+            device_types=tuple(kind.name for kind in devices),
             time=times(self._column("flops"), received + touched + output),
             memory=kept * (TRAINING_BYTES if training else ELEMENT_BYTES) + output * ELEMENT_BYTES,
-            parameter_bytes=self._column("owned") * ELEMENT_BYTES, activation_bytes=output * ELEMENT_BYTES,
-            source=source, target=target, edge_bytes=output[source] * ELEMENT_BYTES,
-        )  # fmt: skip
+            parameter_bytes=self._column("owned") * ELEMENT_BYTES,
+            activation_bytes=output * ELEMENT_BYTES,
+            source=source,
+            target=target,
+            edge_bytes=output[source] * ELEMENT_BYTES,
+        )
         if not training:
             return forward
         # backward reads the output's gradient, the inputs and the weights, and writes gradients of the latter two

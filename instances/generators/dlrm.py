@@ -23,8 +23,12 @@ LOSS_FLOPS = 5
 
 def dlrm(
     *,
-    tables: Annotated[int, "embedding tables, one a categorical feature; past 26 Criteo's sizes begin again"] = 26,
-    rows: Annotated[int, "maximum number of rows of a table; Criteo's with fewer keep their own"] = 10_000_000,
+    tables: Annotated[
+        int, "embedding tables, one a categorical feature; past 26 the sizes of Criteo's begin again"
+    ] = 26,
+    rows: Annotated[
+        int, "the most rows of a table; a table of Criteo's that has fewer keeps its own number"
+    ] = 10_000_000,
     dimension: Annotated[int, "width of the embeddings and of the bottom network's output"] = 128,
     bottom: Annotated[str, "hidden widths of the network for the 13 numeric features"] = "512-256",
     top: Annotated[str, "hidden widths of the network that sees the interactions"] = "1024-1024-512-256",

@@ -143,19 +143,27 @@ def _gangs(rng: np.random.Generator, size: int) -> dict[str, Any]:
     """Draw a batch for up to `size` nodes in one rack or two, in half of the cases beside jobs that run."""
     nodes, racks = _whole(rng, max(2, size // 2), size), pick(rng, 1, 2)
     return {
-        "racks": racks, "nodes": max(1, nodes // racks), "gpus": pick(rng, 4, 8),
-        "jobs": _whole(rng, max(2, nodes // 2), nodes), "load": float(rng.uniform(0.5, 0.95)),
-        "running": pick(rng, 0.0, 0.4), "optional": pick(rng, 0.0, 0.0, 0.3), "down": pick(rng, 0.0, 0.0, 0.1),
-    }  # fmt: skip
+        "racks": racks,
+        "nodes": max(1, nodes // racks),
+        "gpus": pick(rng, 4, 8),
+        "jobs": _whole(rng, max(2, nodes // 2), nodes),
+        "load": float(rng.uniform(0.5, 0.95)),
+        "running": pick(rng, 0.0, 0.4),
+        "optional": pick(rng, 0.0, 0.0, 0.3),
+        "down": pick(rng, 0.0, 0.0, 0.1),
+    }
 
 
 def _moldable(rng: np.random.Generator, size: int) -> dict[str, Any]:
     """Draw up to `size` jobs for a pool of 4 to 32 GPUs, or nodes of so many in all."""
     return {
-        "jobs": _whole(rng, max(2, size // 2), size), "nodes": pick(rng, 1, 2, 4), "gpus": pick(rng, 4, 8),
-        "load": float(rng.uniform(0.6, 1.6)), "capacity": pick(rng, "pool", "nodes"),
+        "jobs": _whole(rng, max(2, size // 2), size),
+        "nodes": pick(rng, 1, 2, 4),
+        "gpus": pick(rng, 4, 8),
+        "load": float(rng.uniform(0.6, 1.6)),
+        "capacity": pick(rng, "pool", "nodes"),
         "optional": pick(rng, 0.0, 0.0, 0.3),
-    }  # fmt: skip
+    }
 
 
 LARGE: dict[str, tuple[str, ...]] = {
@@ -195,15 +203,24 @@ def _large(rng: np.random.Generator, family: str, seed: int, size: int) -> Probl
 def _racks(rng: np.random.Generator, nodes: int) -> dict[str, Any]:
     each = pick(rng, 8, 16)
     return {
-        "racks": max(1, nodes // each), "nodes": each, "gpus": pick(rng, 4, 8),
-        "jobs": int(nodes * rng.uniform(1.2, 2.2)), "load": float(rng.uniform(0.8, 0.95)),
-        "running": pick(rng, 0.0, 0.4), "optional": pick(rng, 0.0, 0.0, 0.3), "down": pick(rng, 0.0, 0.0, 0.05),
-    }  # fmt: skip
+        "racks": max(1, nodes // each),
+        "nodes": each,
+        "gpus": pick(rng, 4, 8),
+        "jobs": int(nodes * rng.uniform(1.2, 2.2)),
+        "load": float(rng.uniform(0.8, 0.95)),
+        "running": pick(rng, 0.0, 0.4),
+        "optional": pick(rng, 0.0, 0.0, 0.3),
+        "down": pick(rng, 0.0, 0.0, 0.05),
+    }
 
 
 def _queue(rng: np.random.Generator, jobs: int) -> dict[str, Any]:
     return {
-        "jobs": jobs, "nodes": max(2, jobs // 64), "gpus": 8, "load": float(rng.uniform(1.0, 2.5)),
-        "capacity": pick(rng, "pool", "nodes"), "goal": pick(rng, "weighted_completion", "mean_jct", "makespan"),
+        "jobs": jobs,
+        "nodes": max(2, jobs // 64),
+        "gpus": 8,
+        "load": float(rng.uniform(1.0, 2.5)),
+        "capacity": pick(rng, "pool", "nodes"),
+        "goal": pick(rng, "weighted_completion", "mean_jct", "makespan"),
         "optional": pick(rng, 0.0, 0.0, 0.3),
-    }  # fmt: skip
+    }

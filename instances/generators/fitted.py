@@ -119,10 +119,15 @@ def fit_workload(workload: Workload) -> WorkloadModel:
     quantiles = np.stack([np.quantile(duration[kind == s], LEVELS) for s in range(len(sizes))])
     same, chance = float((kind[1:] == kind[:-1]).mean()), float((shares**2).sum())
     return WorkloadModel(
-        rate=rate, swing=_swing(since, span), burst=len(gpus) / len(np.unique(submit)), sizes=sizes, shares=shares,
-        quantiles=quantiles, stays=max(0.0, (same - chance) / (1 - chance)) if chance < 1 else 0.0,
+        rate=rate,
+        swing=_swing(since, span),
+        burst=len(gpus) / len(np.unique(submit)),
+        sizes=sizes,
+        shares=shares,
+        quantiles=quantiles,
+        stays=max(0.0, (same - chance) / (1 - chance)) if chance < 1 else 0.0,
         alike=_alike(duration, kind),
-    )  # fmt: skip
+    )
 
 
 def _swing(since: FloatArray, span: float) -> float:

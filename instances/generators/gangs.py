@@ -61,23 +61,35 @@ def gangs(
     racks: Annotated[int, "how many"] = 2,
     nodes: Annotated[int, "of a rack"] = 8,
     gpus: Annotated[int, "of a node"] = 8,
-    load: Annotated[float, "GPUs that all jobs ask for, as a share of those of the fleet; at least a GPU a job"] = 0.8,
+    load: Annotated[
+        float,
+        "GPUs that all jobs ask for, as a share of those of the fleet; a fleet of few GPUs a job has a load of at "
+        "least a GPU a job",
+    ] = 0.8,
     seed: Annotated[int, "of the random choices"] = 0,
     *,
     gpu_types: Annotated[str, "names of the catalogue, separated by commas; racks take them in turn"] = "A100",
     collective: Annotated[str, "ring, tree, hierarchical or ps; mixed draws one a job"] = "mixed",
     menus: Annotated[float, "share of the jobs that may also run with half their workers"] = 0.0,
     shares: Annotated[float, "share of the jobs of one GPU that need a part of it only"] = 0.0,
-    selectors: Annotated[float, "share of the jobs that need a node with a fast disk: every second one has it"] = 0.0,
-    spread: Annotated[float, "share of the jobs of several workers that allow half a node's worth per node"] = 0.0,
+    selectors: Annotated[
+        float, "share of the jobs that need a node with a fast disk, which every second node has"
+    ] = 0.0,
+    spread: Annotated[
+        float, "share of the jobs of several workers that allow half a node's worth of them per node"
+    ] = 0.0,
     apart: Annotated[float, "share of the jobs that avoid the job before them"] = 0.0,
-    whole_nodes: Annotated[float, "share of the jobs that fill nodes and take them for themselves"] = 0.0,
+    whole_nodes: Annotated[
+        float, "share of the jobs that take nodes for themselves; only those that fill them are asked"
+    ] = 0.0,
     optional: Annotated[float, "share of the jobs that may be left out"] = 0.0,
     running: Annotated[float, "share of the jobs that run already"] = 0.0,
     movable: Annotated[float, "share of those that may be moved"] = 0.5,
     down: Annotated[float, "share of the nodes that are not usable"] = 0.0,
     goal: Annotated[str, "of the problem: slowdown, throughput, communication or fragmentation"] = "slowdown",
-    sizes: Annotated[str, "of gangs, with weights: 1:6,2:2,8:1, instead of those above; load is then a maximum"] = "",
+    sizes: Annotated[
+        str, "of gangs, with weights, e.g. 1:6,2:2,8:1, instead of those above; the load is then at most the one given"
+    ] = "",
 ) -> PlacementProblem:
     """Make a batch of gang jobs and a cluster of racks of equal nodes, the same for the same arguments.
 
@@ -146,9 +158,14 @@ def _fleet(rng: np.random.Generator, racks: int, nodes: int, gpus: int, types: l
     usable = np.ones(len(rack), dtype=bool)
     usable[rng.permutation(len(rack))[: int(down * len(rack))]] = False
     return replace(
-        fleet, gpu_types=kinds, gpu_type=kind, link=np.array([LINK_BANDWIDTH[name] for name in kinds])[kind],
-        labels=("fast_disk",), labelled=(np.arange(len(rack)) % 2 == 0)[None], usable=usable,
-    )  # fmt: skip
+        fleet,
+        gpu_types=kinds,
+        gpu_type=kind,
+        link=np.array([LINK_BANDWIDTH[name] for name in kinds])[kind],
+        labels=("fast_disk",),
+        labelled=(np.arange(len(rack)) % 2 == 0)[None],
+        usable=usable,
+    )
 
 
 def _sizes(rng: np.random.Generator, jobs: int, demand: int, menu: str) -> list[int]:
@@ -199,11 +216,17 @@ def _job(
     if asked("apart", bool(before)):
         options["apart"] = (before[-1].name,)
     return GangJob(
-        name=f"job{i}", model=model, workers=(size // 2, size) if asked("menus", size > 1) else (size,),
-        worker=Demand(part, cpu=net.cores * part, memory=48e9 * part), collective=kind, servers=servers,
+        name=f"job{i}",
+        model=model,
+        workers=(size // 2, size) if asked("menus", size > 1) else (size,),
+        worker=Demand(part, cpu=net.cores * part, memory=48e9 * part),
+        collective=kind,
+        servers=servers,
         server=Demand(0.0, cpu=2.0, memory=4 * net.bytes * net.parameters / servers) if servers else Demand(0.0),
-        weight=float(rng.choice([1.0, 1.0, 1.0, 2.0, 4.0])), whole_nodes=whole, **options,
-    )  # fmt: skip
+        weight=float(rng.choice([1.0, 1.0, 1.0, 2.0, 4.0])),
+        whole_nodes=whole,
+        **options,
+    )
 
 
 def _standing(

@@ -111,8 +111,12 @@ class ConvNet:
 
 
 BLOCKS: dict[int, tuple[int, int, int, int]] = {
-    18: (2, 2, 2, 2), 34: (3, 4, 6, 3), 50: (3, 4, 6, 3), 101: (3, 4, 23, 3), 152: (3, 8, 36, 3),
-}  # fmt: skip
+    18: (2, 2, 2, 2),
+    34: (3, 4, 6, 3),
+    50: (3, 4, 6, 3),
+    101: (3, 4, 23, 3),
+    152: (3, 8, 36, 3),
+}
 """Blocks of the four stages by depth (table 1); two convolutions a block below 50 layers, three from there on."""
 
 
@@ -155,8 +159,11 @@ def _residual(net: ConvNet, name: str, x: FeatureMap, width: int, *, stride: int
 
 
 CONVOLUTIONS: dict[int, tuple[int, int, int, int, int]] = {
-    11: (1, 1, 2, 2, 2), 13: (2, 2, 2, 2, 2), 16: (2, 2, 3, 3, 3), 19: (2, 2, 4, 4, 4),
-}  # fmt: skip
+    11: (1, 1, 2, 2, 2),
+    13: (2, 2, 2, 2, 2),
+    16: (2, 2, 3, 3, 3),
+    19: (2, 2, 4, 4, 4),
+}
 """Convolutions of the five stages by depth (table 1, columns A, B, D and E)."""
 SIDE = 7
 """Pixels on a side of what the dense layers see; a 224-pixel image arrives at this size, others are averaged to it."""

@@ -27,21 +27,36 @@ def moldable(
     jobs: Annotated[int, "how many"] = 20,
     nodes: Annotated[int, "of the cluster"] = 4,
     gpus: Annotated[int, "of a node"] = 8,
-    load: Annotated[float, "work that arrives, over what the cluster does meanwhile; 0: all jobs come at time 0"] = 1.0,
+    load: Annotated[
+        float,
+        "work of a job on one GPU, over what the cluster does between two arrivals; they are Poisson. 0 means "
+        "that all jobs are there at time 0",
+    ] = 1.0,
     seed: Annotated[int, "of the random choices"] = 0,
     *,
-    capacity: Annotated[str, "pool (GPUs counted), nodes (jobs consolidated), ramp (a group a node, 2 racks)"] = "pool",
-    goal: Annotated[str, "of the problem; throughput to the last arrival, or half of all work"] = "weighted_completion",
+    capacity: Annotated[
+        str,
+        "pool (GPUs are counted), nodes (jobs are consolidated) or ramp (blocks of a RAMP cluster of as many "
+        "communication groups as nodes, two racks and half as many servers per rack as GPUs)",
+    ] = "pool",
+    goal: Annotated[
+        str, "of the problem; the horizon of throughput is when the last job arrives, or half the time that all need"
+    ] = "weighted_completion",
     grain: Annotated[float, "seconds that all times are multiples of: the scheduler acts at whole rounds"] = 60.0,
-    fraction: Annotated[float, "deadlines within this share of the time on one GPU, or half of it; 0: none"] = 0.0,
-    optional: Annotated[float, "share of the jobs that may be left out, at their weight x a tenth of the median"] = 0.0,
+    fraction: Annotated[
+        float,
+        "maximum acceptable completion time as a fraction of the time on one GPU, drawn evenly up to this from "
+        "half of it; 0 means that there are no deadlines",
+    ] = 0.0,
+    optional: Annotated[
+        float, "share of the jobs that may be left out, at about their weight times a tenth of the median job"
+    ] = 0.0,
     rigid: Annotated[float, "share of the jobs with one degree"] = 0.0,
 ) -> ScheduleProblem:
     """Make moldable jobs and a cluster, the same for the same arguments.
 
     The degrees of a job are the powers of two up to a largest; on d GPUs it runs (1 + c (d - 1)) / d times as long
-    as on one, its overhead c drawn evenly from 0.02 to 0.2, rounded up to whole grains. Arrivals are Poisson. A RAMP
-    cluster has as many communication groups as nodes, and half as many servers per rack as a node has GPUs.
+    as on one, its overhead c drawn evenly from 0.02 to 0.2, rounded up to whole grains.
     """
     require_counts(jobs=jobs, nodes=nodes, gpus=gpus)
     require_number(grain, "grain", positive=True)
@@ -105,11 +120,17 @@ def arrivals(
     rate: Annotated[float, "jobs a second in the long run"] = 0.01,
     seed: Annotated[int, "of the random choices"] = 0,
     *,
-    process: Annotated[str, "poisson, burst (several jobs at an instant) or diurnal (a sine over the day)"] = "poisson",
-    burst: Annotated[float, "mean number of jobs of a burst, which is geometric"] = 8.0,
+    process: Annotated[
+        str,
+        "``poisson``; ``burst`` (bursts come by a Poisson process, each of a geometric number of jobs at one "
+        "instant); or ``diurnal`` (Poisson, the rate a sine over the day, by thinning: Lewis and Shedler 1979)",
+    ] = "poisson",
+    burst: Annotated[float, "mean number of jobs of a burst"] = 8.0,
     swing: Annotated[float, "of the diurnal rate, as a share of its mean, up to 1"] = 0.8,
     gpus: Annotated[str, "numbers of GPUs and their weights: ``1:6,2:2,8:1``"] = "1:1",
-    duration: Annotated[str, "exponential, fixed, uniform (to twice the mean) or lognormal"] = "exponential",
+    duration: Annotated[
+        str, "``exponential``, ``fixed``, ``uniform`` (from 0 to twice the mean) or ``lognormal``"
+    ] = "exponential",
     mean: Annotated[float, "seconds of a job on average"] = 3600.0,
     spread: Annotated[float, "of the logarithm of log-normal durations"] = 1.5,
 ) -> Workload:
@@ -146,7 +167,7 @@ def _diurnal(rng: np.random.Generator, jobs: int, rate: float, burst: float, swi
     kept = np.zeros(0)
     last = 0.0
     while len(kept) < jobs:
-        # Lewis and Shedler (1979): as many as arrive at the highest rate; each stays with the share of the rate then
+        # as many as arrive at the highest rate; of these each stays with the share that the rate at its time has
         offered = last + np.cumsum(rng.exponential(1 / (rate * (1 + swing)), jobs))
         last = float(offered[-1])
         chance = (1 + swing * np.sin(2 * np.pi * offered / DAY)) / (1 + swing)

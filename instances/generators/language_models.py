@@ -162,7 +162,9 @@ def moe(
     vocabulary: Annotated[int, "rows of the token embedding, which the output head keeps a copy of"] = 50257,
     experts: Annotated[int, "of each layer that has some"] = 8,
     top_k: Annotated[int, "experts a token goes to"] = 2,
-    capacity: Annotated[float, "tokens an expert has room for, over an even share; rounded up, and filled"] = 1.0,
+    capacity: Annotated[
+        float, "tokens an expert has room for, as a multiple of an even share; rounded up, and filled"
+    ] = 1.0,
 ) -> GraphBuilder:
     """Build a GPT whose every second feed-forward block is a choice among experts, with its tied head and loss.
 

@@ -18,9 +18,14 @@ def layered(
     *,
     ops: Annotated[int, "forward ops"] = 100,
     layers: Annotated[int, "at most `ops`; each has at least one"] = 20,
-    degree: Annotated[float, "edges per op past the first layer, on average, at least 1, from any earlier layer"] = 1.5,
+    degree: Annotated[
+        float,
+        "edges per op past the first layer, on average, at least 1. Those past the first come from any earlier layer",
+    ] = 1.5,
     flops: Annotated[float, "median of an op's FLOPs, which are log-normal"] = 1e11,
-    intensity: Annotated[float, "median of FLOPs per byte sent, log-normal: the larger, the cheaper to send"] = 1000.0,
+    intensity: Annotated[
+        float, "median of FLOPs per byte an op sends, log-normal too: the larger, the cheaper communication"
+    ] = 1000.0,
     seed: Annotated[int, "of the local random generator"] = 0,
 ) -> GraphBuilder:
     """Build `ops` forward ops spread over `layers`; past the first an op has a predecessor in the layer before."""
@@ -88,7 +93,9 @@ class _Draw:
 def series_parallel(
     *,
     ops: Annotated[int, "forward ops"] = 100,
-    series: Annotated[float, "chance of a step in series, from 0 (a way around every new op) to 1 (a chain)"] = 0.5,
+    series: Annotated[
+        float, "chance of a step in series, from 0 (every new op has a way around it) to 1 (a chain)"
+    ] = 0.5,
     flops: Annotated[float, "see `layered`"] = 1e11,
     intensity: Annotated[float, "see `layered`"] = 1000.0,
     seed: Annotated[int, "see `layered`"] = 0,
@@ -132,7 +139,9 @@ def pipeline(
     stages: Annotated[int, "forward ops of a micro-batch"] = 8,
     micro_batches: Annotated[int, "how many there are, all alike"] = 4,
     flops: Annotated[float, "median of a stage's FLOPs, which are log-normal; backward twice as many"] = 1e12,
-    intensity: Annotated[float, "median of FLOPs per byte sent, log-normal: the larger, the cheaper to send"] = 20000.0,
+    intensity: Annotated[
+        float, "median of FLOPs per byte a stage sends, log-normal too: the larger, the cheaper communication"
+    ] = 20000.0,
     spread: Annotated[float, "standard deviation of the logarithm of the FLOPs: 0 makes all stages equal"] = 0.3,
     seed: Annotated[int, "of the local random generator"] = 0,
 ) -> GraphBuilder:
@@ -179,11 +188,16 @@ def _repeated(graph: OpGraph, count: int) -> OpGraph:
         return np.where(first[:, None], bytes_, others).ravel()
 
     return OpGraph(
-        names=tuple(f"batch{k}/{name}" for k in range(count) for name in graph.names), device_types=graph.device_types,
-        time=np.tile(graph.time, count), memory=weights(graph.memory, np.minimum(graph.memory, graph.activation_bytes)),
+        names=tuple(f"batch{k}/{name}" for k in range(count) for name in graph.names),
+        device_types=graph.device_types,
+        time=np.tile(graph.time, count),
+        memory=weights(graph.memory, np.minimum(graph.memory, graph.activation_bytes)),
         parameter_bytes=weights(graph.parameter_bytes, np.zeros(n)),
-        activation_bytes=np.tile(graph.activation_bytes, count), source=(graph.source + shift).ravel(),
-        target=(graph.target + shift).ravel(), edge_bytes=np.tile(graph.edge_bytes, count),
-        colocation=np.tile(colocation, count), twin=np.where(graph.twin < 0, -1, graph.twin + shift).ravel(),
+        activation_bytes=np.tile(graph.activation_bytes, count),
+        source=(graph.source + shift).ravel(),
+        target=(graph.target + shift).ravel(),
+        edge_bytes=np.tile(graph.edge_bytes, count),
+        colocation=np.tile(colocation, count),
+        twin=np.where(graph.twin < 0, -1, graph.twin + shift).ravel(),
         backward=np.tile(graph.backward, count),
-    )  # fmt: skip
+    )

@@ -66,9 +66,14 @@ def read_gavel_trace(path: str | PathLike[str], *, skip_bad: bool = False) -> Ga
         jobs, skipped = _TRACE.read((_COLUMNS, rows), skip_bad)
     names, models, gpus, steps, weights, submits = zip(*jobs, strict=True)
     return GavelTrace(
-        names, models, np.array(gpus, dtype=np.int32), np.array(steps, dtype=np.int64), np.array(weights),
-        np.array(submits), tuple(skipped),
-    )  # fmt: skip
+        names,
+        models,
+        np.array(gpus, dtype=np.int32),
+        np.array(steps, dtype=np.int64),
+        np.array(weights),
+        np.array(submits),
+        tuple(skipped),
+    )
 
 
 def _job(row: TraceRow) -> tuple[str, str, int, int, float, float]:

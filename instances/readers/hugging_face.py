@@ -137,7 +137,9 @@ def _experts(config: Mapping[str, Any], kind: str, wide: int, layers: int) -> di
     if dense != list(range(len(dense) if isinstance(dense, list) else 0)):
         raise InstanceError("mlp_only_layers", f"{brief(dense)} are not the first layers, others are not modelled")
     return {
-        **sizes, "feedforward": wide, "expert_feedforward": narrow,
+        **sizes,
+        "feedforward": wide,
+        "expert_feedforward": narrow,
         "shared_feedforward": shared or _size(config, ("n_shared_experts",), 0) * narrow,
         "first_dense": min(first or len(dense), layers),
-    }  # fmt: skip
+    }

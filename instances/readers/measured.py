@@ -143,10 +143,14 @@ def _pollux(content: Content, name: str) -> MeasuredSteps:
     placement, batch, seconds = zip(*_STEPS.read(content)[0], strict=True)
     per_node = [[int(digit) for digit in text] for text in placement]
     return MeasuredSteps(
-        name=name, placement=placement, nodes=np.array([len(x) for x in per_node], dtype=np.int32),
+        name=name,
+        placement=placement,
+        nodes=np.array([len(x) for x in per_node], dtype=np.int32),
         workers=np.array([sum(x) for x in per_node], dtype=np.int32),
-        most=np.array([max(x) for x in per_node], dtype=np.int32), batch=np.array(batch), seconds=np.array(seconds),
-    )  # fmt: skip
+        most=np.array([max(x) for x in per_node], dtype=np.int32),
+        batch=np.array(batch),
+        seconds=np.array(seconds),
+    )
 
 
 def _step(row: TraceRow) -> tuple[str, float, float]:

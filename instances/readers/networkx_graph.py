@@ -146,12 +146,18 @@ def built(
     types, time = _times(records, device_type)
     source, target, size = _edges(edges, index, amounts["activation_bytes"], key)
     return OpGraph(
-        names=tuple(index.position), device_types=types, time=time, memory=np.array(memory, dtype=float), **amounts,
-        source=np.array(source, dtype=np.int32), target=np.array(target, dtype=np.int32),
-        edge_bytes=np.array(size, dtype=float), colocation=np.array(_colocation(records)),
+        names=tuple(index.position),
+        device_types=types,
+        time=time,
+        memory=np.array(memory, dtype=float),
+        **amounts,
+        source=np.array(source, dtype=np.int32),
+        target=np.array(target, dtype=np.int32),
+        edge_bytes=np.array(size, dtype=float),
+        colocation=np.array(_colocation(records)),
         twin=np.array(_twins(records, index), dtype=np.int32),
         backward=np.array([flag(r, "backward", f"nodes[{i}]", False) for i, r in enumerate(records)]),
-    )  # fmt: skip
+    )
 
 
 def _times(records: list[dict[str, Any]], device_type: str | None) -> tuple[tuple[str, ...], FloatArray]:

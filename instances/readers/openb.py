@@ -44,11 +44,15 @@ def read_nodes(path: str | PathLike[str], *, skip_bad: bool = False) -> Fleet:
     amounts = np.array([[node.cpu, node.memory, node.gpus] for node in rows], dtype=np.float64)
     with in_file(path):
         return Fleet(
-            names=tuple(node.name for node in rows), gpu_types=tuple(number) or ("none",),
+            names=tuple(node.name for node in rows),
+            gpu_types=tuple(number) or ("none",),
             gpu_type=np.array([number[node.model] if node.gpus else 0 for node in rows], dtype=np.int32),
-            gpus=amounts[:, 2].astype(np.int64), cpu=amounts[:, 0] / MILLI, memory=amounts[:, 1] * MEBIBYTE,
-            link=np.full(len(rows), LINK), topology=TreeTopology.regular((Level("cluster", NIC),), (len(rows),)),
-        )  # fmt: skip
+            gpus=amounts[:, 2].astype(np.int64),
+            cpu=amounts[:, 0] / MILLI,
+            memory=amounts[:, 1] * MEBIBYTE,
+            link=np.full(len(rows), LINK),
+            topology=TreeTopology.regular((Level("cluster", NIC),), (len(rows),)),
+        )
 
 
 def read_pods(path: str | PathLike[str], *, skip_bad: bool = False) -> Pods:

@@ -52,12 +52,20 @@ def _row(row: TraceRow) -> Job | str:
     cpu, memory = _CPU.search(tres), _MEMORY.search(tres)
     whole_name, _, part = name.partition("+")
     return Job(
-        whole_name, row.moment("Submit"), gpus, duration, row.get("Partition", ""),
+        whole_name,
+        row.moment("Submit"),
+        gpus,
+        duration,
+        row.get("Partition", ""),
         cpu=as_float(cpu[1], "cpu") if cpu else 0.0,
         memory=as_float(memory[1], "mem") * 1024 ** (_UNITS.find(memory[2] or "M") + 1) if memory else 0.0,
-        user=row.text("User", ""), title=row.text("JobName", ""), priority=row.priority("Priority"), limit=_limit(row),
-        part=part, ended=state not in _WAITS and (state != "CANCELLED" or duration > 0),
-    )  # fmt: skip
+        user=row.text("User", ""),
+        title=row.text("JobName", ""),
+        priority=row.priority("Priority"),
+        limit=_limit(row),
+        part=part,
+        ended=state not in _WAITS and (state != "CANCELLED" or duration > 0),
+    )
 
 
 def _limit(row: TraceRow) -> float:
@@ -96,7 +104,10 @@ def _jobs(rows: list[Job]) -> Iterator[Job | str]:
 
 
 SACCT = Format(
-    "Slurm's (sacct --parsable2)", "JobID|JobIDRaw Submit AllocTRES|ReqTRES|AllocGRES|ReqGRES",
-    "Partition State Elapsed ElapsedRaw NNodes AllocNodes User JobName Priority Timelimit TimelimitRaw", _row,
-    join=_jobs, unique="",
-)  # fmt: skip
+    "Slurm's (sacct --parsable2)",
+    "JobID|JobIDRaw Submit AllocTRES|ReqTRES|AllocGRES|ReqGRES",
+    "Partition State Elapsed ElapsedRaw NNodes AllocNodes User JobName Priority Timelimit TimelimitRaw",
+    _row,
+    join=_jobs,
+    unique="",
+)

@@ -34,19 +34,35 @@ def _pai(row: TraceRow) -> Job | str:
     if not held or held > _MOST:
         raise InstanceError("plan_gpu", f"{row['plan_gpu']!r} is not a share or a number of GPUs")
     return Job(
-        row.text("job_name"), row.number("start_time"), count * held, seconds, share=gpu / held,
-        cpu=count * row.number("plan_cpu", 0.0) / _PERCENT, memory=count * row.number("plan_mem", 0.0) * _GIGABYTE,
-        user=row.text("user", ""), title=row.text("group", "") or row.text("workload", ""),
-    )  # fmt: skip
+        row.text("job_name"),
+        row.number("start_time"),
+        count * held,
+        seconds,
+        share=gpu / held,
+        cpu=count * row.number("plan_cpu", 0.0) / _PERCENT,
+        memory=count * row.number("plan_mem", 0.0) * _GIGABYTE,
+        user=row.text("user", ""),
+        title=row.text("group", "") or row.text("workload", ""),
+    )
 
 
 def _plain(row: TraceRow, clock: Callable[[TraceRow, str], float] = TraceRow.number) -> Job:
     """Read a job of our own or of Tiresias', its submission by the `clock`."""
     return Job(
-        row.text("job_id"), clock(row, "submit_time"), row.whole("num_gpu"), row.number("duration"),
-        row.get("queue", ""), row.get("model_name", ""), _share(row), row.number("cpu", 0.0), row.number("memory", 0.0),
-        row.text("user", ""), row.text("title", ""), row.priority("priority"), _limit(row),
-    )  # fmt: skip
+        row.text("job_id"),
+        clock(row, "submit_time"),
+        row.whole("num_gpu"),
+        row.number("duration"),
+        row.get("queue", ""),
+        row.get("model_name", ""),
+        _share(row),
+        row.number("cpu", 0.0),
+        row.number("memory", 0.0),
+        row.text("user", ""),
+        row.text("title", ""),
+        row.priority("priority"),
+        _limit(row),
+    )
 
 
 def _share(row: TraceRow) -> float:
@@ -72,10 +88,16 @@ def _logged(row: TraceRow, queue: str) -> Job | str:
         return NEVER_RAN
     pods = row.number("node_num", 0.0) if "mem_per_pod_GB" in row else 0.0
     return Job(
-        row.text("job_id"), row.moment("submit_time"), gpus, row.span("start_time", "end_time"), row[queue],
-        cpu=row.number("cpu_num", 0.0), memory=pods * row.number("mem_per_pod_GB", 0.0) * _GIGABYTE,
-        user=row.text("user", ""), title=row.text("jobname", ""),
-    )  # fmt: skip
+        row.text("job_id"),
+        row.moment("submit_time"),
+        gpus,
+        row.span("start_time", "end_time"),
+        row[queue],
+        cpu=row.number("cpu_num", 0.0),
+        memory=pods * row.number("mem_per_pod_GB", 0.0) * _GIGABYTE,
+        user=row.text("user", ""),
+        title=row.text("jobname", ""),
+    )
 
 
 def _openb(row: TraceRow) -> Job | str:
@@ -90,9 +112,15 @@ def _openb(row: TraceRow) -> Job | str:
     if milli > MILLI:
         raise InstanceError("gpu_milli", f"{milli} is more than a GPU has, {MILLI}")
     return Job(
-        row.text("name"), row.number("creation_time"), gpus, seconds, row.get("qos", ""), share=milli / MILLI,
-        cpu=row.number("cpu_milli") / MILLI, memory=row.number("memory_mib") * MEBIBYTE,
-    )  # fmt: skip
+        row.text("name"),
+        row.number("creation_time"),
+        gpus,
+        seconds,
+        row.get("qos", ""),
+        share=milli / MILLI,
+        cpu=row.number("cpu_milli") / MILLI,
+        memory=row.number("memory_mib") * MEBIBYTE,
+    )
 
 
 def _pollux(row: TraceRow, seconds: Mapping[str, float]) -> Job:
@@ -108,16 +136,22 @@ def _pollux(row: TraceRow, seconds: Mapping[str, float]) -> Job:
 
 
 PLAIN = Format(
-    "plain CSV", "job_id num_gpu submit_time duration", "queue model_name share cpu memory user title priority limit",
-    _plain, calendar=False,
-)  # fmt: skip
+    "plain CSV",
+    "job_id num_gpu submit_time duration",
+    "queue model_name share cpu memory user title priority limit",
+    _plain,
+    calendar=False,
+)
 DATED = replace(PLAIN, build=partial(_plain, clock=TraceRow.moment), calendar=True)
 """Plain CSV whose submissions are times of the calendar."""
 PAI = Format(
     "Alibaba's of 2020 (Weng et al., NSDI 2022)",
-    "job_name task_name inst_num status start_time end_time plan_cpu plan_mem plan_gpu gpu_type", "user group workload",
-    _pai, join=tasks_together, unique="",
-)  # fmt: skip
+    "job_name task_name inst_num status start_time end_time plan_cpu plan_mem plan_gpu gpu_type",
+    "user group workload",
+    _pai,
+    join=tasks_together,
+    unique="",
+)
 _NAMED = partial(_pollux, seconds={})
 POLLUX = Format("Pollux' (Qiao et al., OSDI 2021)", "name time application num_replicas", "", _NAMED, calendar=False)
 FORMATS = (

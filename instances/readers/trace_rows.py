@@ -222,11 +222,18 @@ def together(parts: list[Job]) -> Job:
     submit = min(part.submit for part in parts)
     gpus = sum(part.gpus for part in parts)
     return replace(
-        parts[0], submit=submit, gpus=gpus, duration=max(part.submit + part.duration for part in parts) - submit,
-        share=sum(part.gpus * part.share for part in parts) / gpus, cpu=sum(part.cpu for part in parts),
-        memory=sum(part.memory for part in parts), priority=max(part.priority for part in parts),
-        limit=max(part.submit + part.limit for part in parts) - submit, part="", ended=True,
-    )  # fmt: skip
+        parts[0],
+        submit=submit,
+        gpus=gpus,
+        duration=max(part.submit + part.duration for part in parts) - submit,
+        share=sum(part.gpus * part.share for part in parts) / gpus,
+        cpu=sum(part.cpu for part in parts),
+        memory=sum(part.memory for part in parts),
+        priority=max(part.priority for part in parts),
+        limit=max(part.submit + part.limit for part in parts) - submit,
+        part="",
+        ended=True,
+    )
 
 
 def tasks_together(jobs: list[Job]) -> Iterator[Job | str]:

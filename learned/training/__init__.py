@@ -3,11 +3,10 @@
 from ..policy.weights import Tensors
 from .checkpoint import read_checkpoint
 from .learner import Learner
-from .loop import StageReport, TrainingReport, TrainingStage, train, train_stages
+from .loop import TrainingReport, TrainingStage, train, train_stages
 
 __all__ = [
     "Learner",
-    "StageReport",
     "Tensors",
     "TrainingReport",
     "TrainingStage",

@@ -40,30 +40,25 @@ class CsvTable:
 
     def __init__(self, path: Path, *, keep: int) -> None:
         self.path = path
-        columns, rows = _read(path) if keep >= 0 and path.exists() else (list(KEYS), [])
-        self._open(columns, [x for x in rows if int(x["update"]) <= keep])
+        self._columns, rows = _read(path) if keep >= 0 and path.exists() else (list(KEYS), [])
+        self._write([x for x in rows if int(x["update"]) <= keep])
 
     def add(self, update: int, seconds: float, figures: Mapping[str, float]) -> None:
         """Append a row, and have it on disk."""
-        if new := [name for name in figures if name not in self._writer.fieldnames]:
-            self.close()
-            columns, rows = _read(self.path)
-            self._open(columns + new, rows)
-        self._writer.writerow({"update": update, "seconds": round(seconds, 3), **figures})
-        self._file.flush()
+        if new := [name for name in figures if name not in self._columns]:
+            rows = _read(self.path)[1]
+            self._columns += new
+            self._write(rows)
+        with self.path.open("a", newline="", encoding="utf-8") as file:
+            row = {"update": update, "seconds": round(seconds, 3), **figures}
+            csv.DictWriter(file, self._columns, lineterminator="\n").writerow(row)
 
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
-
-    def _open(self, columns: list[str], rows: list[dict[str, str]]) -> None:
+    def _write(self, rows: list[dict[str, str]]) -> None:
         text = io.StringIO()
-        writer = csv.DictWriter(text, columns, lineterminator="\n")
+        writer = csv.DictWriter(text, self._columns, lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
         write_whole({self.path: text.getvalue().encode()}, durable=True)
-        self._file = self.path.open("a", newline="", encoding="utf-8")
-        self._writer = csv.DictWriter(self._file, columns, lineterminator="\n")
 
 
 def _read(path: Path) -> tuple[list[str], list[dict[str, str]]]:
@@ -101,10 +96,9 @@ class TrainingLog:
                 self._board.add_scalar(f"{table.removesuffix('s')}/{name}", value, update)
 
     def close(self) -> None:
-        """Close the files."""
-        for file in (*self._tables.values(), self._board):
-            if file is not None:
-                file.close()
+        """Close the files of TensorBoard."""
+        if self._board is not None:
+            self._board.close()
 
 
 _LOG = logging.getLogger("gangplan.learned")
@@ -333,17 +327,8 @@ class TrainingStage:
     patience: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class StageReport:
-    """The report of one stage.
-
-    Attributes:
-        name: of the stage.
-        report: what came of it.
-    """
-
-    name: str
-    report: TrainingReport
+StageReports = dict[str, TrainingReport]
+"""By the name of the stage."""
 
 
 def _validated(folder: Path, at: Position) -> bool:
@@ -359,7 +344,7 @@ def train_stages(
     minutes: float | None = None,
     resume: bool = False,
     progress: Callable[[float], None] = lambda share: None,
-) -> list[StageReport]:
+) -> StageReports:
     """Train stage after stage, each in a folder of its own; a stage that is done is not done again on resume.
 
     Args:
@@ -367,9 +352,9 @@ def train_stages(
         progress: is called with the share that is done; each stage is one part of it.
 
     Returns:
-        The reports of the stages that were begun; after Ctrl-C or at the end of the time, not of all.
+        The reports of the stages that were begun, by name; after Ctrl-C or at the end of the time, not of all.
     """
-    folder, found, spent, before = Path(folder), list[StageReport](), 0.0, None
+    folder, found, spent, before = Path(folder), StageReports(), 0.0, None
     for i, stage in enumerate(stages):
         limit = None if minutes is None else minutes - spent / 60
         at = position(folder / stage.name) if resume else None
@@ -389,7 +374,7 @@ def train_stages(
                 resume=resume,
                 progress=lambda share, i=i: progress((i + min(share, 1.0)) / len(stages)),  # type: ignore[misc]
             )
-        found.append(StageReport(stage.name, done))
+        found[stage.name] = done
         spent += done.seconds
         if done.reason == INTERRUPTED or (minutes is not None and spent >= 60 * minutes):
             break

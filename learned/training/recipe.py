@@ -6,7 +6,7 @@ import json
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields, replace
 from importlib.util import find_spec
 from pathlib import Path
 from pkgutil import resolve_name
@@ -17,12 +17,12 @@ from gangplan.instances.errors import InstanceError, extra, in_file
 from gangplan.instances.intake import read_json
 from gangplan.instances.outlet import write_whole
 from gangplan.instances.typed import SETTINGS
-from gangplan.simulator.ground import Ground, Maker, evaluate
+from gangplan.simulator.ground import Ground, evaluate
 
 from ..policy.settings import read_config
 from ..policy.weights import Card, files, read_card, save
 from .checkpoint import locked, read_checkpoint, under
-from .loop import INTERRUPTED, StageReport, TrainingStage, train_stages
+from .loop import INTERRUPTED, StageReports, TrainingStage, train_stages
 
 RECIPES: dict[str, str] = {
     "offline-throughput": "gangplan.learned.training.offline.recipe:THROUGHPUT",
@@ -47,9 +47,8 @@ class Recipe:
         config: a frozen dataclass, the fields of which are what a configuration may say besides ``policy``.
         stages: from configuration and seed to the stages of training.
         load: from a file of weights to the policy.
-        judge: from the policy and options of its own, which have defaults, to the grounds on which it is compared, what
-            makes it there, and the names of its rivals; None where those lie to the right of the recipe.
-        export: from a policy and a path to the ONNX files written, None if it has no such form.
+        judge: from the policy to the grounds on which it is compared, and the names of its rivals there; None where
+            those lie to the right of the recipe.
         data: what it is trained on, for the model card; a phrase.
         verdict: from the policy and its settings to rows that say whether to use it, on what it was trained for.
         torch: whether the policy needs torch to decide.
@@ -61,20 +60,33 @@ class Recipe:
     config: type[Any]
     stages: Callable[[Any, int], list[TrainingStage]]
     load: Callable[[Path], Any]
-    judge: Callable[..., tuple[Sequence[Ground], Maker, Sequence[str]]] | None = None
-    export: Callable[[Any, Path], Sequence[Path]] | None = None
+    judge: Callable[[Any], tuple[Sequence[Ground], Sequence[str]]] | None = None
     data: str = ""
     verdict: Callable[[Any, Any], list[dict[str, Any]]] | None = None
     torch: bool = True
     seeds: Mapping[str, str] = field(default_factory=lambda: SEEDS)
 
+    def options(self, policy: Any) -> list[str]:
+        """Return the settings of the grounds on which it is compared, by name."""
+        (ground, *_), _ = self._judged(policy)
+        return [x.name for x in fields(ground) if x.metadata]  # type: ignore[arg-type]
+
     def evaluate(self, policy: Any, seeds: Sequence[int], **options: Any) -> list[dict[str, Any]]:
-        """Return a row of figures for the policy, called ``learned``, and each rival, on each ground and seed."""
+        """Return a row of figures for the policy, called ``learned``, and each rival, on each ground and seed.
+
+        Args:
+            options: settings of the grounds in the place of their own.
+        """
+        (grounds, rivals), found = self._judged(policy), list[dict[str, Any]]()
+        for x in dict.fromkeys(replace(y, **options) for y in grounds):  # type: ignore[type-var]
+            both = {"learned": x.always(policy), **{rival: x.policy(rival) for rival in rivals}}
+            found += [run.row for run in evaluate(x, both, list(seeds))]
+        return found
+
+    def _judged(self, policy: Any) -> tuple[Sequence[Ground], Sequence[str]]:
         if self.judge is None:
             raise InstanceError("policy", f"{self.name} is judged on the grounds of a system, and none is imported")
-        grounds, mine, rivals = self.judge(policy, **options)
-        runs = (evaluate(x, {"learned": mine, **{r: x.policy(r) for r in rivals}}, list(seeds)) for x in grounds)
-        return [run.row for found in runs for run in found]
+        return self.judge(policy)
 
 
 def recipe(name: str) -> Recipe:
@@ -101,14 +113,14 @@ class Trained:
     """What a training came to.
 
     Attributes:
-        reports: of the stages that were begun.
+        reports: of the stages that were begun, by name.
         weights: the file of the last stage's best, None if no validation gave a number.
         card: its model card.
         interrupted: whether Ctrl-C ended it.
         verdict: see `Recipe`.
     """
 
-    reports: tuple[StageReport, ...]
+    reports: StageReports
     weights: Path | None
     card: Card | None
     interrupted: bool
@@ -142,9 +154,9 @@ def train_policy(
         reports = train_stages(stages, folder, minutes=minutes, resume=resume, progress=progress)
         seconds = None if resume else time.monotonic() - began
         weights, card = _export(made, plain, seed, folder, reports, seconds)
-    interrupted = any(x.report.reason == INTERRUPTED for x in reports)
+    interrupted = any(x.reason == INTERRUPTED for x in reports.values())
     judged = made.verdict(made.load(weights), settings) if made.verdict and weights and not interrupted else ()
-    return Trained(tuple(reports), weights, card, interrupted, tuple(judged))
+    return Trained(reports, weights, card, interrupted, tuple(judged))
 
 
 def commit() -> str:
@@ -174,22 +186,20 @@ def _claim(folder: Path, run: dict[str, Any], resume: bool) -> None:
 
 
 def _export(
-    made: Recipe, settings: dict[str, Any], seed: int, folder: Path, reports: list[StageReport], seconds: float | None
+    made: Recipe, settings: dict[str, Any], seed: int, folder: Path, reports: StageReports, seconds: float | None
 ) -> tuple[Path | None, Card | None]:
-    if not reports or reports[-1].report.best is None:
+    if not reports or (last := [*reports.values()][-1]).best is None:
         return None, None
-    last = reports[-1]
     training: dict[str, Any] = {
-        x.name: {"updates": x.report.updates, "seconds": round(x.report.seconds, 1), "ended": x.report.reason}
-        for x in reports
+        stage: {"updates": x.updates, "seconds": round(x.seconds, 1), "ended": x.reason} for stage, x in reports.items()
     }
     if seconds is not None:  # of a run that went on with another one, only a part would be known
         training["wall_seconds"] = round(seconds, 1)
     named = {k: Path(x).name if isinstance(x, str) and Path(x).is_absolute() else x for k, x in settings.items()}
     card = Card(
         made.name, made.name, made.about, made.data, {**made.seeds, "run": seed}, commit(), named,
-        dict(last.report.validation), training,
+        dict(last.validation), training,
     )  # fmt: skip
     path = files(folder / made.name)[0]
-    tensors = under("policy", read_checkpoint(folder / last.name)[0])
+    tensors = under("policy", read_checkpoint(folder / [*reports][-1])[0])
     return path, save(path, tensors, card)

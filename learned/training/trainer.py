@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from gangplan.instances.errors import InstanceError
 from gangplan.instances.lazy import Later
@@ -61,14 +61,6 @@ class Trainer(Generic[S]):
         return found
 
 
-class StageSpec(NamedTuple):
-    """One stage of a training, as it is declared: its name, its updates, and those from one validation to the next."""
-
-    name: str
-    updates: int
-    validate_every: int
-
-
 def start(make: Callable[[], N], seed: int, before: Tensors | None) -> N:
     """Return a network with first weights drawn from a seed, or with those that the stage before ended with."""
     import torch
@@ -81,12 +73,15 @@ def start(make: Callable[[], N], seed: int, before: Tensors | None) -> N:
     return network
 
 
-def staged(trainer: str, steps: Callable[[S], Sequence[StageSpec]]) -> Callable[[S, int], list[TrainingStage]]:
+def staged(
+    trainer: str, steps: Callable[[S], Mapping[str, tuple[int, int]]]
+) -> Callable[[S, int], list[TrainingStage]]:
     """Return what makes the stages of a training from settings and seed.
 
     Args:
         trainer: a class derived from `Trainer`, ``module:Class``; it is imported when training begins.
-        steps: from settings to the stages; those without updates are left out.
+        steps: from settings to the stages, by name: their updates, and those from one validation to the next; stages
+            without updates are left out.
 
     Raises:
         InstanceError: from what is returned, if no stage has updates.
@@ -98,10 +93,10 @@ def staged(trainer: str, steps: Callable[[S], Sequence[StageSpec]]) -> Callable[
         def learner(name: str) -> Callable[[Tensors | None], Learner]:
             return lambda before: made().learner(name, before)
 
-        if not any(x.updates for x in declared):
-            raise InstanceError("updates", f"of {', '.join(x.name for x in declared)} are 0: nothing is trained")
+        if not any(updates for updates, _ in declared.values()):
+            raise InstanceError("updates", f"of {', '.join(declared)} are 0: nothing is trained")
         return [
-            TrainingStage(x.name, learner(x.name), x.updates, max(x.validate_every, 1)) for x in declared if x.updates
+            TrainingStage(x, learner(x), updates, max(often, 1)) for x, (updates, often) in declared.items() if updates
         ]
 
     return stages

@@ -78,7 +78,7 @@ def features(state: SchedulerState, name: str, arrivals: Arrivals) -> np.ndarray
     count, wide, work = before(state.queue, name)
     table = state.running.table()
     step = -(-len(state.running) // _ROWS) or 1
-    rows = np.array([state.running.rows(job)[0] for *_, job in state.running.by_end[::step]], np.intp)
+    rows = np.array([next(state.running.rows(job)) for *_, job in state.running.by_end[::step]], np.intp)
     left = table._replace(end=table.end[rows], since=table.since[rows]).left(now)
     order = left.argsort()
     at, free = np.zeros((2, len(rows) + 1))

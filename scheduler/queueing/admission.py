@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gangplan.instances import InstanceError
+from gangplan.instances.placement import Fleet
 from gangplan.instances.quantities import counted
 from gangplan.solvers.placement.online.capacity import Kind
+from gangplan.solvers.placement.online.shared import levels_of
 from gangplan.solvers.placement.online.state import MOST
 
-from ..starting.gpu_types import as_placed, check_groups, check_names
-from ..stopping.leaving import domains
+from ..starting.gpu_types import as_placed
 from .accounts import Amounts
 from .request import Request
 
@@ -61,9 +62,33 @@ def _check_form(state: SchedulerState, request: Request) -> None:
         raise InstanceError("job.worker.gpu", f"{job.worker.gpu!r} is not a whole number of GPUs")
     if not (job.worker.gpu or job.worker.cpu or job.worker.memory or job.worker.nic):
         raise InstanceError("job.worker", "asks for nothing: name GPUs, cores, memory or NIC")
-    check_groups(request)
+    _check_groups(request)
     if state.speeds is not None and job.worker.gpu and job.model not in state.speeds.models:
         raise InstanceError("job.model", f"{job.model!r} has no speed")
+
+
+def _check_groups(request: Request) -> None:
+    """Refuse numbers of workers that are no groups."""
+    terms, job = request.terms, request.job
+    for degree in job.workers:
+        if degree % terms.group:
+            raise InstanceError("group", f"{terms.group!r} does not divide {degree}, a number of workers")
+    if terms.group > 1 and not job.worker.gpu:
+        raise InstanceError("group", f"{terms.group!r} is of no meaning for {job.name!r}, which has no GPU")
+    if job.most_per_node is not None and terms.group > job.most_per_node:
+        raise InstanceError("group", f"{terms.group!r} is more than most_per_node, {job.most_per_node}")
+
+
+def _check_names(request: Request, fleet: Fleet) -> None:
+    """Refuse a level, a label or types that the cluster has not."""
+    level, levels, types = request.terms.within, levels_of(fleet), request.job.gpu_types
+    if level and level not in levels:
+        raise InstanceError("within", f"{level!r} is no level of the cluster: {', '.join(levels)}")
+    for label in request.job.requires:
+        if label not in fleet.labels:
+            raise InstanceError("job.requires", f"{label!r} is no label of the fleet")
+    if types and not {*types} & {*fleet.gpu_types}:
+        raise InstanceError("job.gpu_types", f"the cluster has {', '.join(fleet.gpu_types)}, not {', '.join(types)}")
 
 
 def _check_fits(state: SchedulerState, request: Request) -> None:
@@ -71,7 +96,7 @@ def _check_fits(state: SchedulerState, request: Request) -> None:
     job, waits = request.job, request.terms.await_nodes
     state.sharing.check(request.terms.queue)
     if not waits:
-        check_names(request, state.fleet)
+        _check_names(request, state.fleet)
     if not waits and not state.bundle(request, job.workers[0]):
         asked, there = job.workers[0] * job.worker.grants, state.fleet.n_gpus
         more = f"{asked} GPUs, more than the {there} that there are" if asked > there else _lacks(state, request)
@@ -101,8 +126,9 @@ def too_few(state: SchedulerState, request: Request, degree: int) -> str:
 def _room(state: SchedulerState, request: Request, degree: int, up: bool) -> int:
     """Return how many of its workers have room in one domain if nobody is there."""
     gang, group = as_placed(request, state.loose(request), degree), request.terms.group
-    room = state.placer.most_on(gang, up=up) // group * group
-    return int(np.bincount(domains(state, gang), room).max(initial=0))
+    kind = Kind.workers(gang)
+    room = state.placer.most_on(kind, up=up) // group * group
+    return int(np.bincount(state.placer.domain(kind), room).max(initial=0))
 
 
 def _lacks(state: SchedulerState, request: Request) -> str:

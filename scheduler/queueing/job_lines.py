@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gangplan.instances import InstanceError
+from gangplan.instances.arrays import plain, require_number
 from gangplan.instances.placement import Fleet, GangJob, SpeedModel
 from gangplan.instances.placement.proximity import Proximity
 from gangplan.solvers.placement.online.capacity import Kind
@@ -38,6 +40,10 @@ if TYPE_CHECKING:
 
 COME = 4.0
 """Jobs that wait for the GPUs of one that starts, by jobs that wait already."""
+
+
+_DATE, _DECADE = 1e9, 3.16e8
+"""Seconds since 1970 that are taken for a date; seconds of ten years."""
 
 
 class JobLines:
@@ -109,7 +115,6 @@ class JobLines:
         self.sharing = Sharing() if sharing is None else sharing
         self.accounts = Accounts(self.sharing)
         self.queue, self.due = WaitingQueue(settings.order, self.accounts.place, self.accounts.top), WaitingQueue(0.0)
-        self.due.kept = True
         self.estimates = Durations()
         self.alike = self.accounts.trivial and self.sharing.most_run is None
         self._aging: list[tuple[float, int, str]] = []
@@ -132,6 +137,24 @@ class JobLines:
     def now(self, value: float) -> None:
         self._now = value
         self.running.age(value)
+
+    def at(self, now: float | None) -> float:
+        """Return the time of an event: `now`, or that of the last one.
+
+        Raises:
+            InstanceError: if it is no number or before the last one.
+        """
+        if now is None:
+            return self.now
+        require_number(now := plain(now), "now")
+        if now < self.now:
+            words = f"{now!r} is before {self.now!r}, when something happened already: report events in their order"
+            raise InstanceError("now", f"{words}; set_clock sets a wrong time back")
+        most = _DECADE if self.now > _DATE else 100 * _DECADE
+        if self.bounded and now - self.now > most:
+            words = f"{now!r} is more than {most / _DECADE * 10:g} years after {self.now!r}: seconds are expected"
+            raise InstanceError("now", words)
+        return float(now)
 
     def placed(self, request: Request, degree: int) -> GangJob:
         """Return the gang that the placer sees."""
@@ -195,7 +218,7 @@ class JobLines:
             return 1.0
         held = {node: len(gpus) for node, gpus in nodes.items()}
         slow = 1.0 if self.places is None else self.places.slower(request.job.model, request.gpus(degree), held)
-        return slow * slower_on(request, degree, self.fleet, nodes) if request.types else slow
+        return slow * slower_on(request, degree, self.fleet, nodes)
 
     def least(self, request: Request, degree: int, *, now: bool = True) -> float:
         """Return how many times its seconds a job takes at its best place if nobody is there.

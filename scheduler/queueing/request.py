@@ -191,6 +191,13 @@ class Request:
         """The seconds that its next start costs."""
         return (self.price or 0.0 if self.paid is None else self.paid) if self.again else 0.0
 
+    @property
+    def longest(self) -> float:
+        """The longest that it is expected to run, by its largest work if that is a distribution, on whatever type."""
+        whole = tuple(self.work[-1] / self.units(degree) for degree in self.job.workers if self.work) or self.seconds
+        rows = [tuple(s * t for s, t in zip(whole, times, strict=True)) for _, times in self.types] or [whole]
+        return max(map(max, rows))
+
     def gpus(self, degree: int) -> int:
         """Return how many GPUs it holds with so many workers."""
         return degree * self.job.worker.grants

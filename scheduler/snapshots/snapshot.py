@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from hashlib import sha256
 from sys import float_info
@@ -13,7 +14,7 @@ import numpy as np
 
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import require_number
-from gangplan.instances.errors import brief
+from gangplan.instances.errors import brief, within
 from gangplan.instances.placement import Fleet
 from gangplan.instances.typed import STATE
 
@@ -23,7 +24,6 @@ from ..queueing.request import Request
 from ..settings import SchedulerSettings, Sharing
 from ..state import SchedulerState
 from ..stopping.running_jobs import RunningJob
-from .snapshot_settings import differences, retuned
 
 VERSION = 5
 _USUAL = {"durations": "told", "grace": 0.0}
@@ -79,7 +79,7 @@ def save(
         "alike": state.alike,
         "faults": dict(faults),
         "intervals": (intervals if only is None else StartIntervals()).save(),
-        **{name: asdict(of) for name, of in _rules(state).items() if of is not None},
+        **{name: asdict(of) for name, of in rules_of(state).items() if of is not None},
         **({"freed": freed} if (freed := {name: state.freed[name] for name in names if name in state.freed}) else {}),
         **state.later.save(only),
         **state.calendar.save(),
@@ -108,21 +108,28 @@ def _saved(request: Request) -> dict[str, Any]:
     return {name: value for name, value in row.items() if name not in usual}
 
 
+@contextmanager
+def readable(field: str = "snapshot") -> Iterator[None]:
+    """Have what goes wrong in a document inside be an error of this field, unless it names one itself."""
+    try:
+        yield
+    except InstanceError:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, AssertionError, ArithmeticError) as error:
+        raise InstanceError(field, f"is not what snapshot returned: {type(error).__name__}: {error}") from None
+
+
 def load(document: Mapping[str, Any], state: SchedulerState, faults: dict[str, int], intervals: StartIntervals) -> int:
     """Enter a document into a state in which nothing has happened yet; return how many decisions there were.
 
     Raises:
         InstanceError: naming what of the document is wrong.
     """
-    try:
+    with readable(), within("snapshot"):
         count = _load(document, state, faults)
         if document["version"] == VERSION:
             intervals.load(document["intervals"], state)
         return count
-    except InstanceError as error:
-        raise error.within("snapshot") from None
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError, AssertionError, ArithmeticError) as error:
-        raise InstanceError("snapshot", f"is not what snapshot returned: {type(error).__name__}: {error}") from None
 
 
 def _load(document: Mapping[str, Any], state: SchedulerState, faults: dict[str, int]) -> int:
@@ -143,7 +150,7 @@ def _load(document: Mapping[str, Any], state: SchedulerState, faults: dict[str, 
     state.mending.load(state, document.get("torn", ()))
     state.notices.load(state, document)
     if later := document.get("later"):
-        state.later.load(state, later, [_request(row["request"], state.settings) for row in later["held"]])
+        state.later.load(state, later, [request_of(row["request"], state.settings) for row in later["held"]])
     promises = document["promises"] if document["version"] > 3 else {}
     for field, times, into in (
         ("promises", promises, state.promises), ("freed", document.get("freed", {}), state.freed)
@@ -162,26 +169,26 @@ def _load(document: Mapping[str, Any], state: SchedulerState, faults: dict[str, 
 
 
 def _wait(state: SchedulerState, row: Any) -> None:
-    request = _request(row, state.settings)
+    request = request_of(row, state.settings)
     if request is not row:
         check_known(state, request)
     state.wait(request)
 
 
-def _rules(state: SchedulerState) -> dict[str, Any]:
+def rules_of(state: SchedulerState) -> dict[str, Any]:
     """Return how slow places are, who waits for better ones and how the cluster is shared, `None` if as usual."""
     sharing = None if state.sharing == Sharing() else state.sharing
     return {"proximity": state.places and state.places.proximity, "patient": state.rule, "sharing": sharing}
 
 
-def for_settings(document: Mapping[str, Any], state: SchedulerState) -> Mapping[str, Any]:
-    """Return a document for the settings of a state in which nothing has happened yet."""
-    try:
-        return retuned(document, state, _rules(state))
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-        if isinstance(error, InstanceError):
-            raise
-        raise InstanceError("snapshot", f"is not what snapshot returned: {type(error).__name__}: {error}") from None
+def differences(theirs: Any, mine: Any, path: str = "") -> Iterator[str]:
+    """Yield what differs between two values of JSON, in words: ``queues.a.share is 0.5, here 0.25``."""
+    if isinstance(theirs, Mapping) and isinstance(mine, Mapping):
+        for name in {**theirs, **mine}:
+            yield from differences(theirs.get(name), mine.get(name), f"{path}.{name}" if path else str(name))
+    elif theirs != mine:
+        words = ["not given" if x is None else "given" if isinstance(x, Mapping) else repr(x) for x in (theirs, mine)]
+        yield f"{path or 'it'} is {words[0]}, here {words[1]}"
 
 
 def _check_same(document: Mapping[str, Any], state: SchedulerState) -> None:
@@ -200,7 +207,7 @@ def _check_same(document: Mapping[str, Any], state: SchedulerState) -> None:
         earlier = field not in settings and (document["version"] < VERSION or field == "max_wait")
         if not earlier and settings.get(field, _USUAL.get(field)) != value:
             raise InstanceError(f"settings.{field}", f"{next(differences(settings.get(field), value))}; {_HOW}")
-    for field, of in _rules(state).items():
+    for field, of in rules_of(state).items():
         if document.get(field) != (mine := None if of is None else asdict(of)):
             some = [*differences(document.get(field), mine)]
             more = f" and {len(some) - 3} more" * (len(some) > 3)
@@ -224,7 +231,7 @@ def _run(state: SchedulerState, row: Mapping[str, Any] | RunningJob) -> None:
     if isinstance(row, RunningJob):
         state.put(row)
         return
-    request = _request(row["request"], state.settings)
+    request = request_of(row["request"], state.settings)
     check_known(state, request)
     for field in ("since", "end"):
         require_number(row[field], f"running.{field}")
@@ -242,7 +249,8 @@ def _run(state: SchedulerState, row: Mapping[str, Any] | RunningJob) -> None:
         raise InstanceError("running", f"{request.name}: cores, memory or NIC are too few")
 
 
-def _request(row: Mapping[str, Any] | Request, settings: SchedulerSettings) -> Request:
+def request_of(row: Mapping[str, Any] | Request, settings: SchedulerSettings) -> Request:
+    """Return the request that a row says, or that a twin has as it is."""
     if isinstance(row, Request):
         return row
     request = STATE.read(Request, row)

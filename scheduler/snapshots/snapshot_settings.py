@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from math import inf, nextafter
 from sys import float_info
@@ -15,25 +15,16 @@ from gangplan.instances.placement import Fleet
 
 from ..queueing.request import Request
 from ..settings import SchedulerSettings, Sharing
-from ..starting.gpu_types import longest_of
 from ..state import SchedulerState
+from .snapshot import readable, request_of, rules_of
 
 RULES = ("sharing", "patient", "proximity")
 """Arguments of a scheduler that a snapshot has beside its settings."""
 
 
-def differences(theirs: Any, mine: Any, path: str = "") -> Iterator[str]:
-    """Yield what differs between two values of JSON, in words: ``queues.a.share is 0.5, here 0.25``."""
-    if isinstance(theirs, Mapping) and isinstance(mine, Mapping):
-        for name in {**theirs, **mine}:
-            yield from differences(theirs.get(name), mine.get(name), f"{path}.{name}" if path else str(name))
-    elif theirs != mine:
-        words = ["not given" if x is None else "given" if isinstance(x, Mapping) else repr(x) for x in (theirs, mine)]
-        yield f"{path or 'it'} is {words[0]}, here {words[1]}"
-
-
-def retuned(document: Mapping[str, Any], state: SchedulerState, rules: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a snapshot with the settings of a state in which nothing has happened yet, and of such `rules`.
+@readable()
+def for_settings(document: Mapping[str, Any], state: SchedulerState) -> dict[str, Any]:
+    """Return a snapshot with the settings and rules of a state in which nothing has happened yet.
 
     Jobs are due by the new settings, counted from when they might wait; whoever ran before it was due does still. The
     price of a job that is the scheduler's becomes the new one.
@@ -47,9 +38,7 @@ def retuned(document: Mapping[str, Any], state: SchedulerState, rules: Mapping[s
     _check_queues(document, state)
 
     def changed(row: Mapping[str, Any], since: float | None = None) -> dict[str, Any]:
-        from .snapshot import _request
-
-        request = _request(row, old)
+        request = request_of(row, old)
         due, price = _due(request, old, new, now, since), request.price
         if not request.priced and price == old.price:
             price = new.price
@@ -74,14 +63,13 @@ def retuned(document: Mapping[str, Any], state: SchedulerState, rules: Mapping[s
         "promises": {name: time for name, time in document.get("promises", {}).items() if name in due},
         "shares": [row for row in document.get("shares", ()) if _kept(row[0], state.sharing)],
         "alike": document.get("alike", True) if same else state.alike,
-        **{name: asdict(of) for name, of in rules.items() if of is not None},
+        **{name: asdict(of) for name, of in rules_of(state).items() if of is not None},
     }
 
 
 def _due(request: Request, old: SchedulerSettings, new: SchedulerSettings, now: float, since: float | None) -> float:
     """Return when a job is due by new settings; one that runs `since` then was due when it started if it was before."""
-    longest = longest_of(request)
-    before, after = old.due_after(longest), new.due_after(longest)
+    before, after = old.due_after(request.longest), new.due_after(request.longest)
     if before == after:
         return request.due
     begin = min(max(request.due - before, request.submit), now if since is None else since)

@@ -13,7 +13,7 @@ from gangplan.instances import InstanceError
 from gangplan.instances.errors import did_you_mean
 from gangplan.instances.placement import Fleet, GangJob
 from gangplan.instances.verify.actions import verify_shared
-from gangplan.solvers.placement.online.shared import Shared, SharedGang, levels_of
+from gangplan.solvers.placement.online.shared import Shared, SharedGang
 
 from ..queueing.request import Seconds, given_seconds
 
@@ -56,18 +56,6 @@ def by_type(
     for kind, row in rows.items():
         times.append((kind, tuple(s / least if least else 1.0 for s, least in zip(row, best, strict=True))))
     return replace(job, gpu_types=tuple(sorted(rows))), best, tuple(sorted(times))
-
-
-def longest(seconds: Sequence[float], types: Types) -> float:
-    """Return the longest that a job is expected to run, on whatever type and with whatever number of workers."""
-    rows = [tuple(s * t for s, t in zip(seconds, times, strict=True)) for _, times in types] or [tuple(seconds)]
-    return max(map(max, rows))
-
-
-def longest_of(request: Request) -> float:
-    """Return the longest that a request is expected to run, by its largest work if that is a distribution."""
-    whole = tuple(request.work[-1] / request.units(degree) for degree in request.job.workers if request.work)
-    return longest(whole or request.seconds, request.types)
 
 
 def slower_on(request: Request, degree: int, fleet: Fleet, nodes: Mapping[int, object]) -> float:
@@ -113,13 +101,6 @@ def _one_type(request: Request) -> bool:
     return bool(request.types or len(request.job.gpu_types) > 1) and bool(request.job.worker.gpu)
 
 
-def without_gpus(job: GangJob, together: bool | None) -> bool:
-    """Return that workers without GPUs do not stick together."""
-    if together:
-        raise InstanceError("together", f"{together!r} is of no meaning for {job.name!r}, which has no GPU")
-    return False
-
-
 def below_zero(holders: Mapping[int, object], count: int) -> tuple[int, ...]:
     """Return so many free numbers below 0 on a node, for workers without GPUs."""
     numbers = (-1 - i for i in range(count + len(holders)))
@@ -136,30 +117,6 @@ def servers_of(job: GangJob, nodes: Mapping[str, Sequence[int]]) -> dict[str, in
         servers[node] = job.servers * upto // total - job.servers * before // total
         before = upto
     return {node: count for node, count in servers.items() if count}
-
-
-def check_groups(request: Request) -> None:
-    """Refuse numbers of workers that are no groups."""
-    terms, job = request.terms, request.job
-    for degree in job.workers:
-        if degree % terms.group:
-            raise InstanceError("group", f"{terms.group!r} does not divide {degree}, a number of workers")
-    if terms.group > 1 and not job.worker.gpu:
-        raise InstanceError("group", f"{terms.group!r} is of no meaning for {job.name!r}, which has no GPU")
-    if job.most_per_node is not None and terms.group > job.most_per_node:
-        raise InstanceError("group", f"{terms.group!r} is more than most_per_node, {job.most_per_node}")
-
-
-def check_names(request: Request, fleet: Fleet) -> None:
-    """Refuse a level, a label or types that the cluster has not."""
-    level, levels, types = request.terms.within, levels_of(fleet), request.job.gpu_types
-    if level and level not in levels:
-        raise InstanceError("within", f"{level!r} is no level of the cluster: {', '.join(levels)}")
-    for label in request.job.requires:
-        if label not in fleet.labels:
-            raise InstanceError("job.requires", f"{label!r} is no label of the fleet")
-    if types and not {*types} & {*fleet.gpu_types}:
-        raise InstanceError("job.gpu_types", f"the cluster has {', '.join(fleet.gpu_types)}, not {', '.join(types)}")
 
 
 def in_words(request: Request) -> str:

@@ -18,7 +18,8 @@ from ..queueing.queue import QueueWalk
 from ..queueing.request import Request
 from ..state import SchedulerState, Trial
 from ..stopping.running_jobs import Nodes
-from .gpu_types import below_zero, best_type, longest_of
+from .bundles import EmptyNodes
+from .gpu_types import below_zero, best_type
 from .reservations import Reservation, covered, reserve
 
 FREE = -1
@@ -29,12 +30,12 @@ FREE = -1
 class HeldUp:
     """A waiting job that others may not delay.
 
-    `strict`: nor those that can be stopped; `nodes`: that it may use; `borrows`: it would take its guarantee over.
+    `strict`: nor those that can be stopped; `ground`: nodes for it; `borrows`: it would take its guarantee over.
     """
 
     gang: GangJob
     strict: bool
-    nodes: np.ndarray
+    ground: EmptyNodes
     borrows: bool
     reservation: Reservation | None = None
 
@@ -79,8 +80,8 @@ class Protection:
         """
         degree, state = request.job.workers[0], self._state
         if not (self.needless(request, strict) or self.later(request, degree)):
-            nodes, borrows = state.ground(request, degree).nodes, state.borrows(request)
-            self.held.append(HeldUp(state.placed(request, degree), strict, nodes, borrows))
+            ground, borrows = state.ground(request, degree), state.borrows(request)
+            self.held.append(HeldUp(state.placed(request, degree), strict, ground, borrows))
 
     def _hold_next(self) -> None:
         """Let nobody delay the first that is due, now that the one before it started, or borrows."""
@@ -107,10 +108,12 @@ class Protection:
             return True
         held = [x for x in self.held if x.gang.name in state.waiting and x.strict >= strict]
         most = state.borrows(request)  # who borrows by now goes after who does not
-        others = [x.nodes for x in held if state.borrows(state.waiting[x.gang.name]) <= most]
-        nodes = state.ground(request, request.job.workers[0]).nodes
-        theirs = np.logical_or.reduce([np.zeros_like(nodes), *others])
-        return not (nodes & ~theirs).any() or self._never(request)
+        others = [x.ground for x in held if state.borrows(state.waiting[x.gang.name]) <= most]
+        ground = state.ground(request, request.job.workers[0])
+        if any(other.number == ground.number for other in others):
+            return True
+        theirs = np.logical_or.reduce([np.zeros_like(ground.nodes), *(other.nodes for other in others)])
+        return not (ground.nodes & ~theirs).any() or self._never(request)
 
     def _never(self, request: Request) -> bool:
         """Return whether a job never has room, whoever ends."""
@@ -196,7 +199,7 @@ class Protection:
         if not ((first := self._first or {}) or kept):
             return False
         accounts, asks = state.accounts, state.asks(request, degree)
-        leaf, lasts = accounts.leaf(request.terms), longest_of(request) * max(1.0, request.left)
+        leaf, lasts = accounts.leaf(request.terms), request.longest * max(1.0, request.left)
         end = state.now + request.pays + lasts
         for key in first.keys() & {request.terms.user, *accounts.all[leaf].above}:
             other, until = first[key], state.now

@@ -147,7 +147,7 @@ class Preemption:
             np.minimum.at(low, queue, level)
             most = state.sharing.most_run
             late = (table.settled <= now) & (now - table.since >= (np.inf if most is None else most))
-            lowest = {x: int(low[x]) for x in np.unique(queue).tolist()}
+            lowest = {x: int(low[x]) for x in np.flatnonzero(np.bincount(queue)).tolist()}
             over = {x for x in lowest if any(map(accounts.exceeds, accounts.all[x].above))}
             self._low = stamp, (lowest, ({*queue[late[may]].tolist()}, over))
         return self._low[1]
@@ -209,7 +209,7 @@ class Preemption:
         cause = np.where(turn, TURN, np.where(may & same & (jobs.level < mine), PRIORITY, NOBODY))
         over, floor = np.zeros(len(cause), np.int64), dict[int, float]()
         if state.sharing.queues:
-            for other in np.unique(queue[may & ~same]).tolist():
+            for other in np.flatnonzero(np.bincount(queue[may & ~same])).tolist():
                 here, there = accounts.fork(int(accounts.queues[leaf]), other)
                 if accounts.exceeds(there):
                     theirs = may & (queue == other)

@@ -133,7 +133,7 @@ class RunningTable(NamedTuple):
     Attributes:
         end, since, settled, ready: see `RunningJob`, float64 (n,).
         price: infinite for jobs by whose stop nobody gains, float64 (n,).
-        index: `RunningJob.index`, NaN if there is none, float64 (n,).
+        rank: `RunningJob.index`, NaN if there is none, float64 (n,).
         lasts: seconds that the job takes at no slowdown, float64 (n,).
         node: int64 (n,).
         wide: GPUs of the whole job, int64 (n,).
@@ -147,7 +147,7 @@ class RunningTable(NamedTuple):
     since: np.ndarray
     price: np.ndarray
     settled: np.ndarray
-    index: np.ndarray
+    rank: np.ndarray
     ready: np.ndarray
     lasts: np.ndarray
     node: np.ndarray
@@ -164,7 +164,7 @@ class RunningTable(NamedTuple):
 
     def counts(self, now: float) -> np.ndarray:
         """Return `RunningJob.counts`."""
-        return np.where(np.isnan(self.index), self.left(now), self.index)
+        return np.where(np.isnan(self.rank), self.left(now), self.rank)
 
     def movable(self, now: float) -> np.ndarray:
         """Return whether the job may be stopped now, and has more left than that costs, bool (n,)."""
@@ -292,9 +292,9 @@ class RunningJobs(dict[str, RunningJob]):
                 self._times[:, at], self._counts[:, at] = self._times[:, n], self._counts[:, n]
         return job
 
-    def rows(self, name: str) -> list[int]:
-        """Return the rows of a job."""
-        return [self._at[name, node] for node in self[name].nodes]
+    def rows(self, name: str) -> Iterator[int]:
+        """Yield the rows of a job."""
+        return (self._at[name, node] for node in self[name].nodes)
 
     def table(self) -> RunningTable:
         """Return views on all parts.
@@ -302,7 +302,7 @@ class RunningJobs(dict[str, RunningJob]):
         The order of the rows depends on what was removed before: who goes through them breaks ties by serial number.
         """
         counts = self._counts[:, : len(self.parts)]
-        return RunningTable(*self._times[:, : len(self.parts)], *counts[:4], counts[4:8], *counts[8:])
+        return RunningTable._make([*self._times[:, : len(self.parts)], *counts[:4], counts[4:8], *counts[8:]])
 
     def jobs(self) -> tuple[RunningTable, np.ndarray]:
         """Return all jobs by submission, `used` of what queues share, and the row of the first part of each."""
@@ -311,4 +311,4 @@ class RunningJobs(dict[str, RunningJob]):
         row = row[np.argsort(table.serial[row])]
         job = np.searchsorted(table.serial[row], table.serial)
         used = np.stack([np.bincount(job, x, len(row)).astype(np.int64) for x in table.used[:3]])
-        return RunningTable(*(x[..., row] for x in table))._replace(used=used), row
+        return RunningTable._make(used if x is table.used else x[row] for x in table), row

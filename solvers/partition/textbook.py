@@ -25,7 +25,7 @@ class Textbook:
 
     Attributes:
         time: seconds, time[t][v]; infinite where t does not run v.
-        nets: (seconds of a transfer, ops that hold or read it, none twice) of outputs: the u-th is that of op u.
+        nets: (seconds of a transfer, ops that hold or read it, none twice) of outputs, the op that makes it first.
         order: (a, b) where a pipeline has a no later than b.
         end_of: the op here of each end of `order`.
         together: (v, w) on one device.
@@ -82,7 +82,7 @@ class Textbook:
     @property
     def edges(self) -> list[tuple[int, int]]:
         """All (u, v) where v reads the output of u."""
-        return [(u, v) for u, (_, (_, *readers)) in enumerate(self.nets) for v in readers]
+        return [(u, v) for _, (u, *readers) in self.nets for v in readers]
 
     @property
     def cost(self) -> list[float]:

@@ -17,9 +17,9 @@ from .prepare import INSERTED, PreparedBatch, suits_bounds, suits_cpsat, suits_l
 from .quick import quick
 
 if TYPE_CHECKING:
-    from . import classic, cpsat, enumeration, local_search, pattern_bound, patterns, plain
+    from . import classic, enumeration, local_search, pattern_bound, patterns, plain
 else:
-    globals().update(on_demand(__package__, "classic cpsat enumeration local_search pattern_bound patterns plain"))
+    globals().update(on_demand(__package__, "classic enumeration local_search pattern_bound patterns plain"))
 
 BATCH_POLICIES: dict[str, Policy] = {
     "first_fit": first_fit,
@@ -81,12 +81,16 @@ def _one_by_one(name: str, policy: Policy) -> Callable[[Run, Any], None]:
     return place_all
 
 
+def _first(run: Run, batch: PreparedBatch) -> None:
+    build(run, batch, (topology, best_fit, least_interference), "cpsat")
+
+
 METHODS: dict[str, Method] = {
     **{name: Method(_one_by_one(name, policy)) for name, policy in BATCH_POLICIES.items()},
     "local_search": Method(local_search.local_search, suits=suits_local_search, draws=True),
     "bounds": Method(pattern_bound.bounds, suits=suits_bounds),
     "patterns": Method(patterns.patterns, suits=suits_patterns, library=CPSAT),
-    "cpsat": Method(cpsat.cpsat, exact=True, suits=suits_cpsat, library=CPSAT),
+    "cpsat": Method(plain.cpsat, exact=True, suits=suits_cpsat, library=CPSAT, start=without_plan(_first)),
     **plain_methods(plain, start=without_plan(quick)),
 }
 SUITE = Suite(METHODS, ("",), _prepare, enumeration.optimum, enumeration.random_problem, _draft)

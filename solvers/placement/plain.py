@@ -7,6 +7,7 @@ What a placement costs is in `plain_goals`.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import combinations, product
 from math import isfinite
 from typing import Any
@@ -17,7 +18,7 @@ from gangplan.instances.placement import PlacementPlan, PlacementProblem, Runnin
 from gangplan.instances.placement.rate import model_of, ring_bytes
 
 from ..partition.sizes import most
-from ..plain import ABOVE_ONE, New, PlainRows, add_up, both, refine
+from ..plain import ABOVE_ONE, New, PlainRows, add_up, both, by_cpsat, literal, refine
 from ..run import Run
 from .formulation import FORMULATION  # noqa: F401  # where others look for it
 from .plain_goals import Seen, most_cost, prices, slower, total
@@ -44,16 +45,29 @@ def _solve(run: Run, by: str, new: New) -> None:
 plain_cpsat, plain_milp = both(_solve)
 
 
+def cpsat(run: Run, prepared: object = None) -> None:
+    """Minimise the goal by CP-SAT, from the best plan and bound; of losses of throughput it sees no lines."""
+
+    def attempt(unit: float) -> None:
+        Gangs(run, PlainRows(run, unit, partial(by_cpsat, by="cpsat")), None)
+
+    refine(run, "cpsat", 0, run.objective or most_cost(run.problem), attempt)
+
+
 class Gangs:
     """The model: a method a constraint.
 
     Variables: size[j][k], job j runs with k workers; w[j][n] workers and p[j][n] servers of it on node n; busy[j][n],
     it has workers there; here[j][n], it has tasks there; c[j], s[j], t[j], what its compute, synchronisation and step
     cost. A second of a step of j costs price[j]. Binaries may be 1 for nothing, where that only costs.
+
+    Args:
+        seen: see `slower`; `None` if the model is to begin with what the run knows, and divides.
     """
 
-    def __init__(self, run: Run, model: PlainRows, seen: Seen) -> None:
-        self.model, self.run, self.unit, self.seen, problem = model, run, model.unit, seen, run.problem
+    def __init__(self, run: Run, model: PlainRows, seen: Seen | None) -> None:
+        self.model, self.run, self.unit, problem = model, run, model.unit, run.problem
+        self.divides, self.seen = seen is None, [] if seen is None else seen
         self.problem: PlacementProblem = problem
         self.jobs, fleet = problem.jobs, problem.fleet
         self.J, self.N = range(len(self.jobs)), range(fleet.n_nodes)
@@ -63,7 +77,7 @@ class Gangs:
         kind = model_of(problem)
         self.size, self.duty = problem.speeds.gradient[kind].tolist(), problem.speeds.duty[kind].tolist()
         self.most = [job.workers[-1] for job in self.jobs]
-        self.price, self.top = prices(problem, self.unit, seen)
+        self.price, self.top = prices(problem, self.unit, self.seen)
         self.open = [_open(problem, j) for j in self.J]
         self.sizes = [{k: model.binary("size", j, k) for k in job.workers} for j, job in enumerate(self.jobs)]
         self.placed = [add_up(sizes.values()) for sizes in self.sizes]
@@ -85,11 +99,25 @@ class Gangs:
             build()
         cost = total(self)
         model.row(cost, model.units(ABOVE_ONE * self.unit))  # the plan known, or the worst, costs one
+        if self.divides:
+            model.row(model.units(min(self.unit, run.bound or 0.0)), cost)
+            self._begin()
         model.minimise(cost, self._plan)
 
     def given(self, j: int) -> Iterator[tuple[int, tuple[Any, ...]]]:
         """Yield each number of workers of a job, and the condition that it has so many if there is a choice."""
         yield from ((k, (x,) if len(self.sizes[j]) > 1 else ()) for k, x in self.sizes[j].items())
+
+    def _begin(self) -> None:
+        """Begin with the plan of the run, if there is one."""
+        plan, held = self.run.plan, dict[tuple[int, int], tuple[int, int]]()
+        if plan is None:
+            return
+        for j, n, *tasks in zip(*(x.tolist() for x in (plan.job, plan.node, plan.workers, plan.servers)), strict=True):
+            held[j, n] = tasks[0], tasks[1]
+        for j, n in product(self.J, self.N):
+            for x, count in zip((self.w[j][n], self.p[j][n]), held.get((j, n), (0, 0)), strict=True):
+                self.model.start[literal(x)] = count
 
     def _assign(self) -> None:
         """Place all tasks of a job or none, on nodes that it may use, apart from jobs it shares no node with."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from math import comb, isclose, isfinite
+from math import ceil, comb, floor, isclose, isfinite
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,13 +13,15 @@ from gangplan.instances.placement.rate import best_rate, model_of, pair_seconds,
 from gangplan.instances.verify.placement import Fragmentation
 
 from ..partition.sizes import most
-from ..plain import Sum, add_up
+from ..plain import FACTOR, TICKS, Sum, add_up
 
 if TYPE_CHECKING:
     from .plain import Gangs
 
 GRID = 1.0, 1.1, 1.25, 1.5, 2.0, 4.0
 """Slowdowns where lines meet that stand for the throughput lost, before any plan is known."""
+_ONE, _FAST = 1 << 24, 16
+"""Parts of a slowdown of 1, by which CP-SAT divides; no job is so many times as fast as alone."""
 Seen = list[tuple[int, float]]
 """(job, slowdown) of plans: lines meet there too."""
 
@@ -96,6 +98,9 @@ def _losses(gangs: Gangs) -> Any:
     steps = gangs.steps()
     model.letter("T")
     for j, (job, t) in enumerate(zip(gangs.jobs, steps, strict=True)):
+        if gangs.divides:
+            found.append(_loss(gangs, j, t))
+            continue
         ends, weight = _ends(j, gangs.seen), job.weight / gangs.unit
         lines = [(1 - 1 / a - 1 / b, ends[-1] / (a * b)) for a, b in pairwise(ends)] + [(1 - 1 / ends[-1], 0.0)]
         found.append(model.amount(1, "loss", j))
@@ -105,6 +110,18 @@ def _losses(gangs: Gangs) -> Any:
             over, under = model.ratio(weight * slope)
             model.row(over * t + under * model.units(job.weight * flat, 1 + weight), under * found[j], line)
     return add_up(found)
+
+
+def _loss(gangs: Gangs, j: int, t: Any) -> Any:
+    """Return what a job loses, its weight times 1 - 1 / slowdown: the quotient is rounded down, and one more."""
+    model, part = gangs.model, int(TICKS / GRID[-1]) // _ONE
+    slow = model.count(ceil(gangs.top[j] * TICKS / part), "slow", j, least=_ONE // _FAST)
+    model.row(t - (part - 1), part * slow)
+    kept, loss = model.quotient(TICKS * _ONE, slow, _FAST * TICKS, "kept", j), model.amount(1, "loss", j)
+    weight = gangs.jobs[j].weight / gangs.unit
+    over, under = floor(FACTOR * min(1.0, weight)), ceil(FACTOR / max(1.0, weight))
+    model.row(over * (TICKS - 1 - kept), under * loss)
+    return loss
 
 
 def _communication(gangs: Gangs) -> Any:

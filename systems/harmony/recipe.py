@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import check_fields, limited, require_choice
 from gangplan.instances.lazy import Later
+from gangplan.instances.published import DATA
 from gangplan.learned.training.recipe import Recipe
-from gangplan.learned.training.trainer import StageSpec, staged
-from gangplan.simulator.ground import Maker
+from gangplan.learned.training.trainer import staged
 
 from ..interference.ground import Interference
 
@@ -116,16 +116,11 @@ class HarmonySettings:
         return tuned(score, near=True) if self.waits else ScoreRule(score)
 
 
-def judge(policy: Any, *, case: str = "", data: str = "") -> tuple[list[Interference], Maker, list[str]]:
-    """Compare a policy with the rules and the oracles in the true cluster.
-
-    Args:
-        case: see `HarmonySettings`, by default the one that it was trained on.
-    """
+def judge(policy: Any) -> tuple[list[Interference], list[str]]:
+    """Compare a policy with the rules and the oracles in the true cluster of the case that it was trained on."""
     from ..interference.baselines import baselines
 
-    on = replace(policy.settings, case=case or policy.settings.case, data=data or policy.settings.data)
-    return [Interference(on.case, make=on.make)], lambda drawn, seed: policy, list(baselines())
+    return [Interference(policy.settings.case, policy.settings.data or DATA)], list(baselines())
 
 
 RECIPE = Recipe(
@@ -134,10 +129,10 @@ RECIPE = Recipe(
     config=HarmonySettings,
     stages=staged(
         f"{__package__}.learners:HarmonyTraining",
-        lambda of: [
-            StageSpec("imitation", of.imitation_updates, of.imitation_updates // 4),
-            StageSpec("rl", of.rl_updates, of.validate_every),
-        ],
+        lambda of: {
+            "imitation": (of.imitation_updates, of.imitation_updates // 4),
+            "rl": (of.rl_updates, of.validate_every),
+        },
     ),
     load=Later(f"{__package__}.policy:HarmonyPolicy.load"),
     judge=judge,

@@ -31,6 +31,7 @@ class Interference(Ground):
         case: what arrives, see `cases`.
         data: folder of published data.
         jobs: how many, by default as the case says.
+        cluster: seed of the truth, of cases on the testbed.
         make: makes the case of a seed, instead of the one of this name.
     """
 
@@ -50,13 +51,16 @@ class Interference(Ground):
     case: str = setting("poisson", "what arrives, see docs/interference.md", many=True)
     data: str = setting(DATA, "folder of data, for cases made of it", metavar="FOLDER")
     jobs: int | None = setting(None, "how many  [default: as the case says]")
+    cluster: int = setting(0, "seed of how jobs slow one another down, of drawn cases")
     make: Callable[[int], InterferenceCase] | None = field(default=None, repr=False)
 
     @cached_property
     def _maker(self) -> Callable[[int], InterferenceCase]:
         from .cases import maker
 
-        return self.make or maker(self.case, self.data, **({} if self.jobs is None else {"jobs": self.jobs}))
+        words = {} if self.jobs is None else {"jobs": self.jobs}
+        words |= {"cluster": self.cluster} if self.cluster else {}
+        return self.make or maker(self.case, self.data, **words)
 
     def draw(self, seed: int) -> InterferenceCase:
         """See `Ground`."""

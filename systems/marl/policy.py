@@ -166,10 +166,9 @@ def decide(network: Actor, steps: Sequence[JointStep], rng: np.random.Generator 
     logs = iter(np.split(flat, sizes))
     for step in steps:
         for _ in step.seen:
-            log, p = next(logs), None
-            if rng is not None:
-                p = np.exp(log)
-            action = int(log.argmax()) if rng is None or p is None else int(rng.choice(len(p), p=p / p.sum()))
+            log = next(logs)
+            p = np.exp(log)
+            action = int(log.argmax() if rng is None else rng.choice(len(p), p=p / p.sum()))
             step.action.append(action)
             step.behaviour.append(float(log[action]))
 

@@ -9,8 +9,7 @@ from gangplan.instances import InstanceError
 from gangplan.instances.arrays import check_fields, limited, require_choice
 from gangplan.instances.lazy import Later
 from gangplan.learned.training.recipe import Recipe
-from gangplan.learned.training.trainer import StageSpec, staged
-from gangplan.simulator.ground import Maker
+from gangplan.learned.training.trainer import staged
 
 from ..interference.ground import Agents
 
@@ -87,14 +86,17 @@ class MarlSettings:
         return CENTRES[case](seed, jobs=jobs or self.jobs, servers=self.servers)
 
 
-def judge(policy: Any, *, case: str = "") -> tuple[list[Agents], Maker, tuple[str, ...]]:
-    """Compare a policy with blind agents and single schedulers in the true cluster.
-
-    Args:
-        case: of `CENTRES`, by default the first that it was trained on, with 64 servers.
-    """
-    rivals = ("lif", "tetris", "lb", "agents-lif", "agents-random", "market", "lif-near")
-    return [Agents(case or policy.settings.cases[0])], lambda drawn, seed: policy, rivals
+def judge(policy: Any) -> tuple[list[Agents], tuple[str, ...]]:
+    """Compare a policy with blind agents and single schedulers in the first case of its training, with 64 servers."""
+    return [Agents(policy.settings.cases[0])], (
+        "lif",
+        "tetris",
+        "lb",
+        "agents-lif",
+        "agents-random",
+        "market",
+        "lif-near",
+    )
 
 
 RECIPE = Recipe(
@@ -103,10 +105,10 @@ RECIPE = Recipe(
     config=MarlSettings,
     stages=staged(
         f"{__package__}.learners:MarlTraining",
-        lambda of: [
-            *(StageSpec(f"imitation-{i}", of.imitation_updates, of.imitation_updates // 4) for i in range(of.rounds)),
-            StageSpec("rl", of.rl_updates, of.validate_every),
-        ],
+        lambda of: {
+            **{f"imitation-{i}": (of.imitation_updates, of.imitation_updates // 4) for i in range(of.rounds)},
+            "rl": (of.rl_updates, of.validate_every),
+        },
     ),
     load=Later(f"{__package__}.policy:MarlPolicy.load"),
     judge=judge,

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from gangplan import PartitionPlan, solve, verify
-from gangplan.hybrid import Entry, MethodFailed, portfolio, processes, register, unregister, worker
-from gangplan.hybrid.timetable import TimetableSlot
+from gangplan.hybrid import Entry, MethodFailed, guard, portfolio, register, unregister, worker
+from gangplan.hybrid.guard import TimetableSlot
 from gangplan.hybrid.worker import execute
 from gangplan.instances.generators import generate
 from gangplan.solvers import Run
@@ -160,9 +160,9 @@ def test_all_that_is_left_sleeps(added: Any, monkeypatch: pytest.MonkeyPatch) ->
 def test_who_overruns_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
     """A method may take a quarter and a fifth of a second more than it was given, and not a moment more."""
     now = [100.0]
-    monkeypatch.setattr(processes.time, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(guard.time, "perf_counter", lambda: now[0])
     run = Run(generate("layered", ops=12, layers=6, devices=3), time_limit=60)
-    performer = processes.Performer(run, processes.Heard())
+    performer = guard.Performer(run, guard.Heard())
     performer.start(TimetableSlot(Entry("throughput", "sleeps", Method(sleeps)), share=2.0 / 60.0))
     now[0] = 102.69
     performer.watch()
@@ -216,7 +216,7 @@ def test_no_processes_no_strangers(added: Any, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(portfolio, "can_serve", lambda: False)
     problem = generate("layered", ops=30, layers=6, training=False, devices=3, seed=1)
     ran = []
-    for module in (processes, worker):
+    for module in (guard, worker):
         monkeypatch.setattr(
             module, "execute", lambda run, entry, p: (ran.append(entry.name), execute(run, entry, p))[1]
         )

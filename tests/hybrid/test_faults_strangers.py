@@ -21,10 +21,10 @@ import pytest
 
 from gangplan import PartitionPlan, solve, verify
 from gangplan.hybrid import Entry, register, unregister
-from gangplan.hybrid.server import can_serve
 from gangplan.instances.generators import generate
 from gangplan.solvers import Run
 from gangplan.solvers.method import Method
+from gangplan.solvers.processes import can_serve
 
 pytestmark = pytest.mark.skipif(not can_serve(), reason="strangers run in processes of their own")
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import io
+import os
 import socket
 import threading
 import time
+from contextlib import suppress
 from dataclasses import replace
+from multiprocessing.connection import Connection
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from gangplan import solve
-from gangplan.hybrid import Entry, display, portfolio, table
-from gangplan.hybrid.processes import Process
-from gangplan.hybrid.timetable import Situation, timetable
+from gangplan.hybrid import Entry, display, guard, portfolio, table
+from gangplan.hybrid.portfolio import Crew
 from gangplan.instances import InstanceError
 from gangplan.instances.generators import generate
 from gangplan.instances.generators.families import make, seed_of
@@ -37,18 +39,19 @@ def with_learned(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table, "ENTRIES", (LEARNED, *table.ENTRIES))
 
 
-def surveyed(run: Run) -> Situation:
-    """Return what the timetable of a run depends on."""
-    crew = portfolio.Crew(run, "auto")
+def surveyed(run: Run) -> Crew:
+    """Return who plans the timetable of a run."""
+    crew = Crew(run, "auto")
     crew.prepared = suite(run.problem.objective).prepare(run)
-    return crew.survey()
+    crew.survey()
+    return crew
 
 
 def planned(problem: Any, *seconds: float) -> list[dict[str, float]]:
     """Return the shares by name, in order, with so many seconds left each, whatever preparing takes."""
     run = Run(problem, time_limit=60)
-    situation = surveyed(run)
-    plans = [timetable(situation, 0.0, left) for left in seconds]
+    crew = surveyed(run)
+    plans = [crew.plan(0.0, left) for left in seconds]
     return [{slot.entry.name: slot.given.share for slot in x.slots} for x in plans]
 
 
@@ -69,7 +72,7 @@ def test_the_order_of_the_table() -> None:
 def test_few_jobs_are_searched_before_most_of_annealing(jobs: int, share: float) -> None:
     """Of few jobs the search over starts begins after a tenth of the time, of more when annealing has had its share."""
     run = Run(generate("moldable", jobs=jobs, seed=1), time_limit=60)
-    slots = [slot for slot in timetable(surveyed(run), 0.0, 60.0).slots if not slot.given.quick]
+    slots = [slot for slot in surveyed(run).plan(0.0, 60.0).slots if not slot.given.quick]
     names = [slot.entry.name for slot in slots]
     assert names[:2] == ["local_search", "starts"] and slots[0].given.share == share
     assert names[2:] == (["local_search", "cpsat"] if jobs == 20 else ["cpsat"])
@@ -176,15 +179,21 @@ def test_what_had_time_enough_keeps_its_turn(monkeypatch: pytest.MonkeyPatch) ->
 def test_a_search_goes_before_a_process_that_is_not_ready(seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """A solver whose process takes a while waits for the end of one search, not the search for the process."""
 
-    def begin(self: Process, alone: Entry | None = None) -> None:
-        self.gone = False
-        self._ours, _ = socket.socketpair()
-        self._outbox = io.BytesIO()  # type: ignore[assignment]
-        threading.Timer(seconds, self.heard.put, [(self, (self._inbox, ("ready",)))]).start()
+    def begin(theirs: socket.socket, objective: str, *, library: str) -> Mock:
+        line = Connection(os.dup(theirs.fileno()))
 
-    monkeypatch.setattr(Process, "_inbox", None, raising=False)
-    monkeypatch.setattr(Process, "_begin", begin)
-    monkeypatch.setattr(Process, "_order", lambda self, slot: self.listen((None, ("end", (), {}, {}, False))))
+        def work() -> None:
+            with suppress(EOFError, OSError):
+                line.recv_bytes()
+                time.sleep(seconds)
+                line.send(("ready",))
+                line.recv_bytes()
+                line.send(("end", (), {}, {}, False))
+
+        threading.Thread(target=work, daemon=True).start()
+        return Mock()
+
+    monkeypatch.setattr(guard, "begin", begin)
     entries = [Entry("throughput", "solver", Method(idle, library="json")), Entry("throughput", "search", Method(idle))]
     monkeypatch.setattr(portfolio, "suited", lambda _: [*entries, Entry("throughput", "last", Method(idle))])
     run = Run(small(), time_limit=4.0)

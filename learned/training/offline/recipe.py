@@ -12,7 +12,7 @@ from ...offline import placement, throughput
 from ...offline.policy import OfflinePolicy, OfflineSettings
 from ...offline.task import OfflineTask
 from ..recipe import Recipe
-from ..trainer import StageSpec, staged
+from ..trainer import staged
 
 
 class OfflineRecipe(Recipe):
@@ -20,15 +20,15 @@ class OfflineRecipe(Recipe):
 
     __slots__ = ()
 
+    def options(self, policy: Any) -> list[str]:
+        """Return those of `evaluate`: ops of the largest problems, and seconds of the exact methods."""
+        return ["ops", "seconds"]
+
     def evaluate(self, policy: Any, seeds: Sequence[int], **options: Any) -> list[dict[str, Any]]:
         """Return a row of gaps for each family and seed."""
         from .lessons import judged
 
         return judged(policy, seeds, **options)
-
-
-def _judge(policy: Any, *, ops: int = 100, seconds: float = 1.0) -> Any:
-    """Declare the options of `learn eval`: ops of the largest problems, and seconds of the exact methods."""
 
 
 def recipe_of(task: OfflineTask, about: str) -> OfflineRecipe:
@@ -39,13 +39,12 @@ def recipe_of(task: OfflineTask, about: str) -> OfflineRecipe:
         config=OfflineSettings,
         stages=staged(
             f"gangplan.learned.training.offline.training:{task.objective}",
-            lambda of: [
-                StageSpec("imitation", of.imitation_updates, of.validate_every),
-                StageSpec("rl", of.rl_updates, of.validate_every),
-            ],
+            lambda of: {
+                "imitation": (of.imitation_updates, of.validate_every),
+                "rl": (of.rl_updates, of.validate_every),
+            },
         ),
         load=partial(OfflinePolicy.load, task),
-        judge=_judge,
         data="random problems of gangplan.instances.generators.families, optima that exact methods prove",
         seeds={split: f"from {SPLITS[split]}" for split in ("train", "validation")},
     )

@@ -8,7 +8,7 @@ from gangplan.instances.lazy import Later
 
 from ...online.settings import NAME, GnnSettings
 from ..recipe import Recipe
-from ..trainer import StageSpec, staged
+from ..trainer import staged
 
 
 def verdict(policy: Any, settings: GnnSettings) -> list[dict[str, Any]]:
@@ -24,11 +24,11 @@ RECIPE = Recipe(
     config=GnnSettings,
     stages=staged(
         f"{__package__}.learners:GnnTraining",
-        lambda of: [
-            StageSpec("exact", of.exact_updates, of.validate_every),
-            StageSpec("rollouts", of.updates, of.validate_every),
-            StageSpec("rl", of.rl_updates, 10),
-        ],
+        lambda of: {
+            "exact": (of.exact_updates, of.validate_every),
+            "rollouts": (of.updates, of.validate_every),
+            "rl": (of.rl_updates, 10),
+        },
     ),
     load=Later("gangplan.learned.online.policy:GnnPolicy.load"),
     verdict=verdict,

@@ -18,9 +18,9 @@ from .sequence import greedy
 
 if TYPE_CHECKING:
     from .. import referee, tiny
-    from . import annealing, chain_bound, cpsat, plain, series_bound
+    from . import annealing, chain_bound, exact, plain, series_bound
 else:
-    globals().update(on_demand(__package__, "annealing chain_bound cpsat plain series_bound"))
+    globals().update(on_demand(__package__, "annealing chain_bound exact plain series_bound"))
     globals().update(on_demand("gangplan.solvers.partition", "referee tiny"))
 
 
@@ -45,7 +45,7 @@ METHODS: dict[str, Method] = {
     "series": Method(series_bound.series_bound, start=_start),
     "chain": Method(chain_bound.chain_bound, library=CPSAT, start=_start),
     "local_search": Method(annealing.local_search, start=_start, draws=True),
-    "cpsat": Method(cpsat.cpsat, exact=True, suits=_suits_cpsat, library=CPSAT, start=_start),
+    "cpsat": Method(exact.cpsat, exact=True, suits=_suits_cpsat, library=CPSAT, start=_start),
     **plain_methods(plain, start=_start),
 }
 SUITE = Suite(METHODS, ("",), _prepare, referee.optimum, tiny.random_latency, offer_draft)

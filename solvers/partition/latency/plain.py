@@ -1,7 +1,7 @@
 """The integer programme of Tarnawski et al. (NeurIPS 2020, section 4), in CP-SAT and as a MILP; docs/latency.md.
 
-Nothing is contracted, nothing given. Letters are those of the page, with an op for an item or group, d for a host or an
-accelerator, whose ops are one call, and levels in place of (C): a call is behind what it waits for.
+Nothing is contracted, nothing given. Letters are those of the page; d is a host or an accelerator, whose ops are one
+call.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ FORMULATION = Formulation(
         (
             "H",
             "x[v,d] = 1  =>  ready[v] >= ready[u] + p[d,v];  level[v] >= level[u] + 1",
-            "ops on hosts, (F) of the page",
+            "ops on hosts",
         ),
     ),
 )
-"""The model in words; letters as in docs/latency.md, but for (H)."""
+"""The model in words; letters as in docs/latency.md."""
 
 
 def rows(problem: LatencyProblem) -> int:
@@ -54,19 +54,35 @@ def rows(problem: LatencyProblem) -> int:
 
 def _solve(run: Run, by: str, new: New) -> None:
     t = Textbook.of(run.problem)
+
+    def plan(device: list[int]) -> LatencyPlan:
+        return LatencyPlan(run.problem.graph.names, np.array(device))
+
+    def attempt(unit: float) -> None:
+        programme(new(unit), run, by, t, plan)
+
     worst = t.work + sum(t.cost) * (len(t.devices) + 1)
-    refine(run, by, rows(run.problem), worst, lambda unit: _model(new(unit), run, by, t), t.covers.found)
+    refine(run, by, rows(run.problem), worst, attempt, t.covers.found)
 
 
-def _model(model: PlainRows, run: Run, by: str, t: Textbook) -> None:
-    """Minimise Z: x[v][d] op v on device d, into[d][u], out[d][u] the output of u enters, leaves call d."""
+def programme(
+    model: PlainRows, run: Run, by: str, t: Textbook, plan: Callable[[list[int]], LatencyPlan],
+    known: Callable[[list[dict[int, Any]], Any], None] = lambda x, z: None,
+) -> None:  # fmt: skip
+    """Minimise Z: x[v][d] op v on device d, into[d][e], out[d][e] output e enters, leaves call d.
+
+    Args:
+        plan: makes a plan of the device of each op.
+        known: adds what is true of one of the best plans, of x and Z.
+    """
     # of hosts of a type with ample memory one stands for all
     ample = {t.kind.index(i) for i in set(t.kind) if t.host[i] and not t.sizes[i].room}
     devices = [d for d in t.devices if not t.host[t.kind[d]] or t.sizes[t.kind[d]].room or d in ample]
-    calls, edges, senders = [d for d in devices if not t.host[t.kind[d]]], t.edges, sorted({u for u, _ in t.edges})
+    calls, edges = [d for d in devices if not t.host[t.kind[d]]], t.edges
+    sent = {e: pins for e, (_, pins) in enumerate(t.nets) if len(pins) > 1}
     most, (time, cost) = len(t.ops) + len(calls), t.units(model)
     x = [{d: model.binary("x", v, d) for d in devices} for v in t.ops]
-    into, out = ({d: {u: model.implied(1, name, d, u) for u in senders} for d in calls} for name in ("into", "out"))
+    into, out = ({d: {e: model.implied(1, name, d, e) for e in sent} for d in calls} for name in ("into", "out"))
     ready = [model.amount(1, "ready", v) for v in t.ops]
     start, finish = ({d: model.amount(1, name, d) for d in calls} for name in ("start", "finish"))
     level, turn = [model.implied(most, "level", v) for v in t.ops], {d: model.implied(most, "turn", d) for d in calls}
@@ -78,9 +94,10 @@ def _model(model: PlainRows, run: Run, by: str, t: Textbook) -> None:
         t.hold(model, t.kind[d], [row[d] for row in x])
     for d in calls:
         model.letter("K")  # an output enters a call, or leaves it
-        for u, v in edges:
-            model.row(x[v][d] - x[u][d], into[d][u])
-            model.row(x[u][d] - x[v][d], out[d][u])
+        for e, (u, *readers) in sent.items():
+            for v in readers:
+                model.row(x[v][d] - x[u][d], into[d][e])
+                model.row(x[u][d] - x[v][d], out[d][e])
         model.letter("C")  # calls do not wait for one another in a circle, even if they take no time
         for u, v in edges:
             model.row(level[u] + 1, level[v], x[v][d], 1 - x[u][d])
@@ -89,11 +106,11 @@ def _model(model: PlainRows, run: Run, by: str, t: Textbook) -> None:
         model.letter("F")  # results are there when the call has finished; it starts when its inputs are there
         for v in t.ops:
             model.row(finish[d], ready[v], x[v][d])
-        for u in senders:
-            model.row(ready[u], start[d], into[d][u])
+        for e, (u, *_) in sent.items():
+            model.row(ready[u], start[d], into[d][e])
         model.letter("L")  # it takes its ops and its transfers
         work = [time[t.kind[d]][v] * x[v][d] for v in t.ops]
-        moves = [cost[u] * (into[d][u] + out[d][u]) for u in senders]
+        moves = [cost[e] * (into[d][e] + out[d][e]) for e in sent]
         model.row(add_up([start[d], *work, *moves]), finish[d])
     model.letter("H")
     for d in (d for d in devices if d not in calls):  # (F) an op on a host starts when its inputs are there
@@ -102,12 +119,12 @@ def _model(model: PlainRows, run: Run, by: str, t: Textbook) -> None:
         for u, v in edges:
             model.row(ready[u] + time[t.kind[d]][v], ready[v], x[v][d])
             model.row(level[u] + 1, level[v], x[v][d])
+    known(x, z)
 
-    def plan(value: Callable[[Any], float]) -> LatencyPlan | None:
-        device = [max(devices, key=lambda d: value(row[d])) for row in x]
-        return t.kept(run, LatencyPlan(run.problem.graph.names, np.array(device)), by)
+    def made(value: Callable[[Any], float]) -> LatencyPlan | None:
+        return t.kept(run, plan([max(devices, key=lambda d: value(row[d])) for row in x]), by)
 
-    model.minimise(z, plan)
+    model.minimise(z, made)
 
 
 plain_cpsat, plain_milp = both(_solve)

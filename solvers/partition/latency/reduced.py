@@ -65,11 +65,6 @@ class ReducedLatency:
         return len(self.group_of)
 
     @cached_property
-    def group_of_op(self) -> IntArray:
-        """The group of each op, -1 for one without an item, int32 (n,)."""
-        return np.where(self.item_of >= 0, self.group_of[self.item_of], -1).astype(np.int32)
-
-    @cached_property
     def groups(self) -> list[list[int]]:
         """The items of each group, in topological order."""
         count = int(self.group_of.max(initial=-1)) + 1

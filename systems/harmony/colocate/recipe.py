@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gangplan.instances.arrays import check_fields, limited, require_choice
 from gangplan.instances.lazy import Later
 from gangplan.learned.training.recipe import Recipe
-from gangplan.learned.training.trainer import StageSpec, staged
-from gangplan.simulator.ground import Maker
+from gangplan.learned.training.trainer import staged
 
 from ...interference.ground import Interference
 
@@ -59,23 +58,18 @@ class ColocateSettings:
         return maker(self.case, **words)(seed)
 
 
-def judge(policy: Any, *, case: str = "") -> tuple[list[Interference], Maker, list[str]]:
-    """Compare a policy with the rules and the oracles in the true cluster.
-
-    Args:
-        case: by default the one that it was fitted for.
-    """
+def judge(policy: Any) -> tuple[list[Interference], list[str]]:
+    """Compare a policy with the rules and the oracles in the true cluster of the case that it was fitted for."""
     from ...interference.baselines import baselines
 
-    on = replace(policy.settings, case=case or policy.settings.case)
-    return [Interference(on.case, make=on.make)], lambda drawn, seed: policy, list(baselines())
+    return [Interference(policy.settings.case, cluster=policy.settings.cluster)], list(baselines())
 
 
 RECIPE = Recipe(
     name=NAME,
     about="where gangs are placed that slow one another down, by speeds that a log tells",
     config=ColocateSettings,
-    stages=staged(f"{__package__}.learners:ColocateTraining", lambda of: [StageSpec("fit", of.updates, of.updates)]),
+    stages=staged(f"{__package__}.learners:ColocateTraining", lambda of: {"fit": (of.updates, of.updates)}),
     load=Later(f"{__package__}.policy:ColocatePolicy.load"),
     judge=judge,
     data="a log of a case of gangplan.systems.interference: who was where, and how fast; training seeds from 2000000",

@@ -10,8 +10,7 @@ from gangplan.instances.arrays import check_fields, limited
 from gangplan.instances.lazy import Later
 from gangplan.instances.published import DATA
 from gangplan.learned.training.recipe import Recipe
-from gangplan.learned.training.trainer import StageSpec, staged
-from gangplan.simulator.ground import Maker
+from gangplan.learned.training.trainer import staged
 
 from ..ground import Pacml
 from ..step import Units
@@ -95,25 +94,10 @@ RIVALS = (
 """The best constants and rules with a block of each distribution, in either of the units: docs/pacml-results.md."""
 
 
-def judge(
-    policy: Any,
-    *,
-    profiles: str = f"{DATA}/pipedream",
-    models: str = "",
-    units: str = "",
-    cluster: str = "4x4x2",
-    load: float = 1.0,
-    jobs: int = 1000,
-) -> tuple[list[Pacml], Maker, tuple[str, ...]]:
-    """Compare a policy with the best rules on each distribution.
-
-    Args:
-        units: by default those that it was trained in.
-        load, jobs: see `gangplan.systems.pacml.arrivals`.
-    """
-    chosen = units or policy.settings.units[0]
-    grounds = [Pacml(profiles, letter, chosen, models, cluster, jobs, load) for letter in "ABCD"]
-    return grounds, lambda drawn, seed: policy, RIVALS
+def judge(policy: Any) -> tuple[list[Pacml], tuple[str, ...]]:
+    """Compare a policy with the best rules on each distribution, in the units that it was trained in."""
+    units = policy.settings.units[0]
+    return [Pacml(f"{DATA}/pipedream", letter, units) for letter in "ABCD"], RIVALS
 
 
 RECIPE = Recipe(
@@ -122,13 +106,12 @@ RECIPE = Recipe(
     config=PacmlSettings,
     stages=staged(
         f"{__package__}.learners:PacmlTraining",
-        lambda of: [
-            StageSpec("imitation", of.imitation_updates, of.validate_every),
-            StageSpec("correction", of.corrected_updates, of.validate_every),
-        ],
+        lambda of: {
+            "imitation": (of.imitation_updates, of.validate_every),
+            "correction": (of.corrected_updates, of.validate_every),
+        },
     ),
     load=Later(f"{__package__}.policy:RampPolicy.load"),
     judge=judge,
-    export=Later(f"{__package__}.onnx:export"),
     data="PAC-ML's five PipeDream profiles; distributions A to D",
 )

@@ -10,8 +10,7 @@ from gangplan.instances.lazy import Later
 from gangplan.instances.published import DATA
 from gangplan.learned.policy.settings import PpoSettings
 from gangplan.learned.training.recipe import Recipe
-from gangplan.learned.training.trainer import StageSpec, staged
-from gangplan.simulator.ground import Maker
+from gangplan.learned.training.trainer import staged
 
 from ..ground import Pacml
 from ..step import Units
@@ -48,17 +47,10 @@ class PublishedSettings(PpoSettings):
     validation_seeds: int = limited(16, positive=True)
 
 
-def judge(
-    policy: Any, *, profiles: str = f"{DATA}/pipedream", models: str = "", units: str = "", load: float = 1.0
-) -> tuple[list[Pacml], Maker, tuple[str, ...]]:
-    """Compare a policy with published rules on each distribution.
-
-    Args:
-        units: by default those that it was trained in.
-        load: see `gangplan.systems.pacml.arrivals`.
-    """
-    grounds = [Pacml(profiles, x, units or policy.settings.units, models, load=load) for x in "ABCD"]
-    return grounds, lambda drawn, seed: policy, ("para-max", "constant-2", "constant-4", "constant-16")
+def judge(policy: Any) -> tuple[list[Pacml], tuple[str, ...]]:
+    """Compare a policy with published rules on each distribution, in the units that it was trained in."""
+    grounds = [Pacml(f"{DATA}/pipedream", letter, policy.settings.units) for letter in "ABCD"]
+    return grounds, ("para-max", "constant-2", "constant-4", "constant-16")
 
 
 RECIPE = Recipe(
@@ -67,7 +59,7 @@ RECIPE = Recipe(
     config=PublishedSettings,
     stages=staged(
         f"{__package__}.learners:PublishedTraining",
-        lambda of: [StageSpec(f"ppo-{i}", of.rl_updates, of.validate_every) for i in range(4)],
+        lambda of: {f"ppo-{i}": (of.rl_updates, of.validate_every) for i in range(4)},
     ),
     load=Later(f"{__package__}.policy:PublishedPolicy.load"),
     judge=judge,

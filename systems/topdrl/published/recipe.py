@@ -11,8 +11,7 @@ from gangplan.instances.lazy import Later
 from gangplan.instances.placement import Fleet
 from gangplan.learned.policy.settings import PpoSettings
 from gangplan.learned.training.recipe import Recipe
-from gangplan.learned.training.trainer import StageSpec, staged
-from gangplan.simulator.ground import Maker
+from gangplan.learned.training.trainer import staged
 
 from ..ground import Topdrl
 
@@ -99,19 +98,13 @@ class TopdrlSettings(PpoSettings):
         return self.slots + 1 if self.decides == "job" else self.gpus
 
 
-def judge(policy: Any, *, workload: str = "") -> tuple[list[Topdrl], Maker, list[str]]:
-    """Compare a policy with the published rules with the same allocator.
-
-    Args:
-        workload: one of `gangplan.systems.topdrl.suites.SUITES`, by default the one that it was trained on.
-    """
+def judge(policy: Any) -> tuple[list[Topdrl], list[str]]:
+    """Compare a policy with the published rules with the same allocator, on the workloads that it was trained on."""
     from gangplan.simulator.gangs.allocate import ALLOCATORS
 
     from ..policies import PUBLISHED
 
-    ground = Topdrl(workload or policy.settings.size)
-    policy.step = ground.on.step
-    return [ground], ground.always(policy), [f"{name}+{ALLOCATORS[policy.allocator]}" for name in PUBLISHED]
+    return [Topdrl(policy.settings.size)], [f"{name}+{ALLOCATORS[policy.allocator]}" for name in PUBLISHED]
 
 
 RECIPE = Recipe(
@@ -120,10 +113,10 @@ RECIPE = Recipe(
     config=TopdrlSettings,
     stages=staged(
         f"{__package__}.learners:TopdrlTraining",
-        lambda of: [
-            StageSpec("imitation", of.imitation_updates, of.imitation_updates // 5),
-            StageSpec("rl", of.rl_updates, of.validate_every),
-        ],
+        lambda of: {
+            "imitation": (of.imitation_updates, of.imitation_updates // 5),
+            "rl": (of.rl_updates, of.validate_every),
+        },
     ),
     load=Later(f"{__package__}.policy:TopdrlPolicy.load"),
     judge=judge,

@@ -196,11 +196,11 @@ def test_stages_follow_one_another(tmp_path: Path, listens_to_ctrl_c: None) -> N
         curve(tmp_path / "whole" / "rl")[1][0]["score"]
     )
     parts = train_stages(stages(interrupt), tmp_path / "parts")
-    assert [x.report.reason for x in parts] == ["updates", "interrupted"]
+    assert [x.reason for x in parts.values()] == ["updates", "interrupted"]
     made.clear()
     again = train_stages(stages(), tmp_path / "parts", resume=True)
     assert made == ["rl"]
-    assert [x.report.best for x in again] == [x.report.best for x in whole]
+    assert [x.best for x in again.values()] == [x.best for x in whole.values()]
     assert curve(tmp_path / "parts" / "rl") == curve(tmp_path / "whole" / "rl")
 
 
@@ -212,11 +212,11 @@ def test_killed_before_the_last_validation(tmp_path: Path) -> None:
     before = curve(tmp_path / "a")
     path.write_text("".join(path.read_text().splitlines(keepends=True)[:-1]))
     again = train_stages(stages, tmp_path, resume=True)
-    assert curve(tmp_path / "a") == before and again[0].report.best == whole[0].report.best
+    assert curve(tmp_path / "a") == before and again["a"].best == whole["a"].best
 
 
 def test_time_of_all_stages(tmp_path: Path) -> None:
     """Where the time is up in the first stage the second does not begin."""
     stages = [TrainingStage("a", lambda before: Line(), 9, 3), TrainingStage("b", lambda before: Line(), 9, 3)]
     found = train_stages(stages, tmp_path, minutes=0.0)
-    assert [(x.name, x.report.reason) for x in found] == [("a", "minutes")]
+    assert [(name, x.reason) for name, x in found.items()] == [("a", "minutes")]

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from gangplan.instances import InstanceError
-from gangplan.learned.training.trainer import StageSpec, Trainer, staged
+from gangplan.learned.training.trainer import Trainer, staged
 
 
 class Told(Trainer[Any]):
@@ -32,7 +32,7 @@ class Told(Trainer[Any]):
 
 def test_stages() -> None:
     """Stages without updates are left out, all share a trainer, and a number after a hyphen is handed on."""
-    steps = [StageSpec("imitation", 3, 0), StageSpec("rl", 0, 5), StageSpec("imitation-1", 4, 2)]
+    steps = {"imitation": (3, 0), "rl": (0, 5), "imitation-1": (4, 2)}
     stages = staged(f"{__name__}:Told", lambda of: steps)(SimpleNamespace(width=2), 7)
     assert [(x.name, x.updates, x.validate_every) for x in stages] == [("imitation", 3, 1), ("imitation-1", 4, 2)]
     Told.made = 0
@@ -45,14 +45,14 @@ def test_stages() -> None:
 
 def test_something_is_trained() -> None:
     """A training of which no stage has updates is refused."""
-    steps = [StageSpec("imitation", 0, 1), StageSpec("rl", 0, 5)]
+    steps = {"imitation": (0, 1), "rl": (0, 5)}
     with pytest.raises(InstanceError, match="updates: of imitation, rl are 0: nothing is trained"):
         staged(f"{__name__}:Told", lambda of: steps)(SimpleNamespace(width=2), 7)
 
 
 def test_first_weights_are_of_the_seed() -> None:
     """The same seed draws the same first weights, whatever torch drew before, and another draws others."""
-    make = staged(f"{__name__}:Told", lambda of: [StageSpec("imitation", 1, 1)])
+    make = staged(f"{__name__}:Told", lambda of: {"imitation": (1, 1)})
     found = []
     for seed in (0, 0, 1):
         torch.rand(3)

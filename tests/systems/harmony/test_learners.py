@@ -141,9 +141,9 @@ def test_recipe(tmp_path: Path) -> None:
     own = tmp_path / "own.toml"
     own.write_text(f'{text}validation_seeds = 1\nreward_model = "mean ratio"\nsamples = 200\nform = "tuned"\n')
     done = train_policy(own, tmp_path / "run", resume=True)
-    assert [x.name for x in done.reports] == ["imitation", "rl"] and done.weights is not None
+    assert [*done.reports] == ["imitation", "rl"] and done.weights is not None
     again = train_policy(own, tmp_path / "run", resume=True)
-    assert again.reports[-1].report.best == done.reports[-1].report.best
+    assert [*again.reports.values()][-1].best == [*done.reports.values()][-1].best
     policy = recipe("harmony").load(done.weights)
     assert isinstance(policy, HarmonyPolicy)
     policy.save(tmp_path / "copy")

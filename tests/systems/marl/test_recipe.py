@@ -27,8 +27,8 @@ def test_recipe(tmp_path: Path) -> None:
     own = tmp_path / "own.toml"
     own.write_text(f"{text}lanes = 1\nwarm = 0\nvalidation_seeds = 1\nvalidate_every = 1\n")
     done = train_policy(own, tmp_path / "run", resume=True)
-    assert [x.name for x in done.reports] == ["imitation-0", "rl"] and done.weights is not None
+    assert [*done.reports] == ["imitation-0", "rl"] and done.weights is not None
     again = train_policy(own, tmp_path / "run", resume=True)
-    assert again.reports[-1].report.best == done.reports[-1].report.best
+    assert [*again.reports.values()][-1].best == [*done.reports.values()][-1].best
     policy = recipe("marl").load(done.weights)
     assert isinstance(policy, MarlPolicy)

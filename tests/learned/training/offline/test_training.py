@@ -46,9 +46,9 @@ def test_two_updates(objective: str, size: int, tmp_path: Path) -> None:
     config = tmp_path / "tiny.toml"
     config.write_text(CONFIG.format(objective, size, 0 if size == 24 else 2, str(tmp_path / "labels")))
     done = train_policy(config, tmp_path / "run")
-    assert [x.name for x in done.reports] == ["imitation", "rl"] and done.weights is not None
+    assert [*done.reports] == ["imitation", "rl"] and done.weights is not None
     assert str(tmp_path) not in done.weights.with_suffix(".json").read_text()
-    figures = done.reports[-1].report.validation
+    figures = [*done.reports.values()][-1].validation
     assert figures["many"] <= figures["one"] and figures["rule"] >= 0
     policy = OfflinePolicy.load(task_of(objective), done.weights)
     rows = recipe(f"offline-{objective}").evaluate(policy, [0], ops=size, seconds=0.2)

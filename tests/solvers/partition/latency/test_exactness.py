@@ -6,7 +6,7 @@ import pytest
 
 from gangplan.instances import verify
 from gangplan.solvers import Run
-from gangplan.solvers.partition.latency.cpsat import cpsat
+from gangplan.solvers.partition.latency.exact import cpsat
 from gangplan.solvers.partition.latency.methods import SUITE
 from gangplan.solvers.partition.referee import optimum
 from gangplan.solvers.partition.tiny import random_latency as random_problem

@@ -62,10 +62,10 @@ def test_recipe(scenario: Scenario, monkeypatch: pytest.MonkeyPatch, tmp_path: P
     )
     (tmp_path / "own.toml").write_text(f"{text}validate_every = 1\nunits = 'physical'\n")
     done = train_policy(tmp_path / "own.toml", tmp_path / "run")
-    assert [x.name for x in done.reports] == ["ppo-0", "ppo-1", "ppo-2", "ppo-3"] and done.weights is not None
+    assert [*done.reports] == ["ppo-0", "ppo-1", "ppo-2", "ppo-3"] and done.weights is not None
     assert done.card is not None and set(done.card.validation) == {"score", *"ABCD"}
     again = train_policy(tmp_path / "own.toml", tmp_path / "run", resume=True)
-    assert again.reports[-1].report.best == done.reports[-1].report.best
+    assert [*again.reports.values()][-1].best == [*done.reports.values()][-1].best
     assert isinstance(recipe("pacml-published").load(done.weights), PublishedPolicy)
 
 

@@ -58,9 +58,9 @@ def test_recipe(tmp_path: Path) -> None:
     text = 'policy = "topdrl"\nimitation_updates = 2\nlabels = 64\nrl_updates = 2\nslots = 8\nchannels = 4\nlanes = 4\n'
     (tmp_path / "own.toml").write_text(f"{text}steps = 4\nvalidation_seeds = 2\n")
     done = train_policy(tmp_path / "own.toml", tmp_path / "run", resume=True)
-    assert [x.name for x in done.reports] == ["imitation", "rl"] and done.weights is not None
+    assert [*done.reports] == ["imitation", "rl"] and done.weights is not None
     again = train_policy(tmp_path / "own.toml", tmp_path / "run", resume=True)
-    assert again.reports[-1].report.best == done.reports[-1].report.best
+    assert [*again.reports.values()][-1].best == [*done.reports.values()][-1].best
     policy = recipe("topdrl").load(done.weights)
     assert isinstance(policy, TopdrlPolicy)
     rows = recipe("topdrl").evaluate(policy, [0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -15,17 +16,16 @@ from gangplan.instances.placement import Demand, Expected, Fleet, GangJob, Place
 from gangplan.instances.verify.placement import Fragmentation
 from gangplan.solvers import Run
 from gangplan.solvers.check import check_solver
-from gangplan.solvers.cpsat_solver import cpsat_solver
+from gangplan.solvers.cpsat_solver import cpsat_solver, model_of
 from gangplan.solvers.method import Suite, suite
+from gangplan.solvers.placement import plain
 from gangplan.solvers.placement.columns import Columns
-from gangplan.solvers.placement.cpsat import goal_of, hint
-from gangplan.solvers.placement.cpsat_model import AssignmentModel
 from gangplan.solvers.placement.enumeration import optimum, random_problem
-from gangplan.solvers.placement.gpu_assignment import as_plan
 from gangplan.solvers.placement.local_search import local_search
 from gangplan.solvers.placement.methods import METHODS
 from gangplan.solvers.placement.online import FreeState, TaskMix, fgd
 from gangplan.solvers.placement.prepare import PreparedBatch, suits_patterns
+from gangplan.solvers.plain import PlainRows, Values
 from tests.seeds import some
 
 
@@ -60,8 +60,8 @@ def test_what_just_fits_fits(field: str, tasks: int, hair: float, fits: bool) ->
     fleet, demand = Fleet.regular(1, 1, 4, **room), {field: 0.6 / tasks}
     problem = PlacementProblem(fleet, (GangJob("x", "a", (tasks,), Demand(1, **demand)),), speeds)
     run = Run(problem, time_limit=20.0)
-    status = cpsat_solver(run).solve(AssignmentModel(PreparedBatch(problem)).model)
-    assert (status == cp_model.OPTIMAL, status == cp_model.INFEASIBLE) == (fits, not fits)
+    METHODS["cpsat"].function(run, None)  # without a plan to begin with
+    assert (run.plan is not None, run.infeasible) == (fits, not fits)
 
 
 @pytest.mark.parametrize("method", ["cpsat", "auto"])
@@ -77,21 +77,23 @@ def test_nics_decide(method: str) -> None:
         assert result.status == "OPTIMAL" and result.objective == pytest.approx(slowdown)
 
 
-def test_hint_is_complete_and_taken() -> None:
-    """CP-SAT takes the hint of every variable: with the search limited to it, it has the plan it started from."""
+def test_the_hint_is_taken() -> None:
+    """CP-SAT takes what it is told of the plan it begins with: with the search limited to it, it has that plan."""
     problem = gangs(8, racks=2, nodes=3, gpus=4, load=0.9, seed=3)
-    run, batch = Run(problem, time_limit=20.0), PreparedBatch(problem)
+    run, batch, looked = Run(problem, time_limit=20.0), PreparedBatch(problem), list[float]()
     local_search(run, batch, 200)
-    assert run.plan is not None
-    plan = AssignmentModel(batch)
-    goal_of(plan, run.objective)
-    hint(run, batch, plan)
-    assert len(plan.model.proto.solution_hint.vars) == len(plan.model.proto.variables)
-    solver = cpsat_solver(run)
-    solver.parameters.fix_variables_to_their_hinted_value = True
-    assert solver.solve(plan.model) in (cp_model.OPTIMAL, cp_model.FEASIBLE)
-    found = as_plan(batch, plan.rows(solver.value), lambda n: plan.packing(solver.value, n))
-    assert verify(problem, found).objective == pytest.approx(run.objective, rel=1e-6)
+    assert run.objective is not None
+
+    def hinted(rows: PlainRows, plan: Callable[[Values], object]) -> None:
+        model, solver = model_of(rows), cpsat_solver(run)
+        for x, value in zip(model.proto.solution_hint.vars, model.proto.solution_hint.values, strict=True):
+            model.add(model.get_int_var_from_proto_index(x) == value)
+        assert solver.solve(model) in (cp_model.OPTIMAL, cp_model.FEASIBLE)
+        made = plan(lambda x: x.at(lambda j: solver.value(model.get_int_var_from_proto_index(j))))
+        looked.append(verify(problem, made).objective or 0.0)
+
+    plain.Gangs(run, PlainRows(run, run.objective, hinted), None)
+    assert looked == [pytest.approx(run.objective, rel=1e-6)]
 
 
 def test_columns_bound_is_above_the_cheap_one() -> None:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from gangplan.hybrid.portfolio import timetable
 from gangplan.hybrid.table import Entry, register, suited, unregister
-from gangplan.hybrid.timetable import Situation, timetable
 from gangplan.instances import InstanceError
 from gangplan.instances.generators import generate
 from gangplan.solvers import Run
@@ -37,7 +37,7 @@ PROVER, MINE = entry("prover", beside=True), entry("mine", added=True)
 
 def slots(entries: Sequence[Entry], seconds: float, **facts: Any) -> list[tuple[str, str]]:
     """Return who runs where, in order."""
-    return [(x.entry.name, x.where) for x in timetable(Situation(entries, **facts), 0.0, seconds).slots]
+    return [(x.entry.name, x.where) for x in timetable(entries, 0.0, seconds, **facts).slots]
 
 
 SITUATIONS: list[tuple[Sequence[Entry], float, dict[str, Any], str]] = [
@@ -61,10 +61,10 @@ SITUATIONS: list[tuple[Sequence[Entry], float, dict[str, Any], str]] = [
     ((entry("slow", least=5.0), SEARCH), 2.0, {}, "search thread, slow thread"),
     ((entry("policy", learned=True, least=5.0), SEARCH), 2.0, {}, "search thread"),
     # a method that would follow itself runs once
-    ((SEARCH, EXACT, entry("search")), 10.0, {"unfit": {"exact": "too large"}}, "search thread"),
+    ((SEARCH, entry("search")), 10.0, {}, "search thread"),
     # asked for by name
     ((EXACT,), 10.0, {"named": True}, "exact child"),
-    ((EXACT,), 0.1, {"named": True}, "exact thread"),
+    ((EXACT,), 0.1, {"named": True}, "exact child"),
     ((SEARCH,), 10.0, {"named": True}, "search thread"),
     ((MINE,), 0.01, {"named": True}, ""),
     ((MINE,), 0.1, {"named": True}, "mine alone"),
@@ -79,7 +79,7 @@ def test_situations(entries: Sequence[Entry], seconds: float, facts: dict[str, A
 
 def test_slots_follow_one_another_to_the_end() -> None:
     """A slot begins where the one before it ends, the last one ends with the solve, and each takes its share."""
-    planned = timetable(Situation(TABLE), 2.0, 12.0).slots
+    planned = timetable(TABLE, 2.0, 12.0).slots
     assert [x.begin for x in planned] == [2.0, *(x.end for x in planned[:-1])] and planned[-1].end == 12.0
     assert [x.given.share for x in planned] == pytest.approx([0.6, 0.4, 1.0])
     assert planned[0].end - planned[0].begin == pytest.approx(0.6 * 10.0)
@@ -87,25 +87,24 @@ def test_slots_follow_one_another_to_the_end() -> None:
 
 def test_who_is_done_is_not_planned_again() -> None:
     """The time that a method has given back goes to those after it; its namesake right after it has had its turn."""
-    situation = Situation((QUICK, SEARCH, entry("search"), EXACT))
-    assert [x.entry for x in timetable(situation, 0.1, 10.0, [QUICK]).slots][-1] is EXACT
-    assert [x.entry.name for x in timetable(situation, 0.1, 10.0, [QUICK, SEARCH]).slots] == ["exact"]
+    entries = QUICK, SEARCH, entry("search"), EXACT
+    assert [x.entry for x in timetable(entries, 0.1, 10.0, [QUICK]).slots][-1] is EXACT
+    assert [x.entry.name for x in timetable(entries, 0.1, 10.0, [QUICK, SEARCH]).slots] == ["exact"]
 
 
 def test_whoever_could_not_be_followed_has_all() -> None:
     """A search has all of hundredths of a second if only a solver follows, which needs a process; not of a second."""
     for seconds, share in ((0.07, 1.0), (1.0, 0.4)):
-        planned = timetable(Situation((SEARCH, EXACT)), 0.0, seconds)
+        planned = timetable((SEARCH, EXACT), 0.0, seconds)
         assert planned.slots[0].share == share
 
 
 def test_why_others_have_no_slot() -> None:
-    """Who is unfit or has no time is named with the reason."""
+    """Who has no time is named with the reason."""
     policy = entry("policy", learned=True, least=1.0)
-    unfit = {"exact": "exactlib is not installed"}
-    planned = timetable(Situation((policy, EXACT), unfit=unfit), 0.0, 0.5)
+    planned = timetable((policy,), 0.0, 0.5)
     assert not planned.slots and planned.late == {"policy": "no time to encode the problem"}
-    assert timetable(Situation((SEARCH, EXACT)), 0.0, 0.03).late == {"exact": "no time for a process of its own"}
+    assert timetable((SEARCH, EXACT), 0.0, 0.03).late == {"exact": "no time for a process of its own"}
 
 
 def test_order_of_the_table() -> None:

@@ -26,12 +26,11 @@ import pytest
 
 import gangplan
 from gangplan.hybrid import Entry, portfolio, register, server, unregister
-from gangplan.hybrid.processes import Heard, Performer, Process, Searcher, guarded
-from gangplan.hybrid.timetable import ALONE, BESIDE, THREAD, TimetableSlot
+from gangplan.hybrid.guard import ALONE, BESIDE, THREAD, Heard, Performer, Process, Searcher, TimetableSlot, guarded
 from gangplan.hybrid.worker import Tell
 from gangplan.instances.generators import generate
 from gangplan.solvers import Run, processes
-from gangplan.solvers.method import Method
+from gangplan.solvers.method import Method, suite
 
 HARD = {"ops": 20, "layers": 6, "degree": 3.0, "training": False, "devices": 3, "variant": "free", "seed": 4}
 """A problem whose best plan none of the quick methods finds."""
@@ -71,7 +70,7 @@ def test_in_threads(best: float) -> None:
 def begun(run: Run, method: Callable[[Run, Any], None], where: str = ALONE, share: float = 1.0) -> Process:
     """Return a process with a method at work."""
     entry = Entry("throughput", method.__name__.strip("_"), Method(method))
-    process = Process(run, Heard(), None, entry)
+    process = Process(run, Heard(), entry)
     process.start(TimetableSlot(entry, where, share=share))
     return process
 
@@ -436,8 +435,9 @@ def test_a_crash_of_highs_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """What ends HiGHS before its time has failed."""
     highs = pytest.importorskip("gangplan.solvers.highs")
     monkeypatch.setattr(highs, "forked", lambda *_: None)
+    run = Run(generate("layered", **HARD), time_limit=60.0, bare=True)
     with pytest.raises(RuntimeError, match="HiGHS has crashed"):
-        gangplan.solve(generate("layered", **HARD), time_limit=0.4, method="plain_milp")
+        suite("throughput").methods["plain_milp"].run(run, run)
 
 
 def searching(run: Run, method: Callable[[Run, Any], None], *, named: bool = False, share: float = 1.0) -> Searcher:
@@ -512,7 +512,7 @@ import sys, threading, time
 from gangplan import generate, solve
 from gangplan.hybrid import portfolio
 from gangplan.hybrid.table import Entry
-from gangplan.solvers.method import Method
+from gangplan.solvers.method import Method, suite
 def spin(run, prepared):
     while True:
         sum(range(1000))
