@@ -82,14 +82,14 @@ _ABOUT: dict[tuple[str, ...], str] = {
     ("solvers/pipeline",): "solvers/pipeline/test_methods.py",
     ("solvers/placement",): """
         solvers/placement/online/test_placer.py::test_every_decision_is_feasible
-        solvers/placement/test_cpsat.py solvers/placement/test_eviction.py::test_a_plain_model
+        solvers/placement/test_placement.py solvers/placement/test_eviction.py::test_a_plain_model
         solvers/placement/test_patterns.py solvers/placement/test_plain.py
     """,
     ("solvers/schedule",): """
         solvers/schedule/test_kernels.py solvers/schedule/test_methods.py::test_exact_methods_agree
     """,
     ("scheduler", "solvers/placement"): """
-        scheduler/explaining/test_intervals.py scheduler/journal/test_figures.py scheduler/journal/test_play.py
+        scheduler/explaining/test_intervals.py scheduler/journal/test_play.py
         scheduler/moving/test_defragment.py::test_enumeration scheduler/policies/test_engine_policy.py
         scheduler/queueing/test_held_jobs.py::test_snapshots_keep_who_is_held_back
         scheduler/snapshots/test_snapshot.py::test_any_value_in_a_snapshot

@@ -80,7 +80,7 @@ def why_waits(
         why = FULL if state.idle or not request.job.worker.gpu else "no GPU is idle"
         if state.ground(request, degree).total < job.workers[0]:
             why = too_few(state, request, degree)
-        elif state.placer.part(job) is not None and int(state.placer.room(job).room.sum()) >= job.workers[0]:
+        elif state.kind(request, degree)[0].shared and int(state.placer.room(job).room.sum()) >= job.workers[0]:
             why = "there is room for it, but not where its workers are to be: " + in_words(request)
     return WaitingJob(
         name, state.now, request.submit, why, request.job.workers, state.holds(request, degree), request.together,

@@ -20,10 +20,8 @@ from gangplan.instances import verify
 from gangplan.instances.arrays import BoolArray, FloatArray
 from gangplan.instances.verify import TOLERANCE
 
-from ..plain import attempts
 from ..run import Run
 
-M = TypeVar("M")
 P = TypeVar("P")
 _BITS = 40
 """Sizes of a million groups add up to less than 63 bits; a thousand are rounded by less than the tolerance."""
@@ -151,22 +149,6 @@ class CoverCuts:
     def of(self, limit: float) -> Iterator[tuple[int, ...]]:
         """Yield the groups that do not go together on a device of `limit` bytes."""
         return (groups for bytes_, groups in self.found if limit <= bytes_)
-
-
-def refine(run: Run, name: str, build: Callable[[CoverCuts], M], solve: Callable[[M], None]) -> None:
-    """Solve a model of `run`'s problem, and again while it was too coarse to tell, or let too much into memory.
-
-    Args:
-        build: makes the model, its numbers as fine as the best plan is good.
-        solve: looks for plans in it and raises the bound.
-    """
-    covers = CoverCuts()
-    for _ in attempts(run, np.inf, covers.found):
-        with run.phase(f"{name} model"):
-            model = build(covers)
-        if not run.stopped:
-            with run.phase(name):
-                solve(model)
 
 
 def _least(memory: FloatArray, here: BoolArray, group_of: NDArray[Any], limit: float) -> tuple[int, ...]:

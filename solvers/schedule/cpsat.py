@@ -16,7 +16,7 @@ from gangplan.instances.arrays import FloatArray
 from gangplan.instances.schedule import SchedulePlan
 
 from ..cpsat_solver import cpsat_solver, minimise
-from ..run import OPTIMAL_GAP, Run
+from ..run import OPTIMAL_GAP, Run, never, watched
 from .grain import Scale
 from .kernels import Room, settle
 from .prepare import NODES, POOL, RAMP, Ints, PreparedJobs
@@ -25,11 +25,8 @@ from .prepare import NODES, POOL, RAMP, Ints, PreparedJobs
 def cpsat(run: Run, p: PreparedJobs) -> None:
     """Minimise the goal; with a plan known, start from it."""
     with run.phase("cpsat model"):
-        try:
-            model = OptionModel(p, np.inf if run.objective is None else run.objective, lambda: run.stopped)
-            model.hint(run)
-        except OutOfTimeError:
-            return
+        model = OptionModel(p, np.inf if run.objective is None else run.objective, lambda: run.stopped)
+        model.hint(run)
     if run.stopped:
         return
     scale = model.scale
@@ -38,15 +35,11 @@ def cpsat(run: Run, p: PreparedJobs) -> None:
         run.note(f"cpsat: whole numbers of 64 bits may cost its bound {scale.error:.2g}")
 
 
-class OutOfTimeError(Exception):
-    """A model is not built to its end."""
-
-
 class OptionModel:
     """x[o]: option o runs; s[o]: when, in ticks; out[j]: job j is left out, `None` if it must run; see `Scale`."""
 
-    def __init__(self, p: PreparedJobs, most: float = np.inf, stopped: Callable[[], bool] = lambda: False) -> None:
-        """Build the model for schedules of at most `most`; raise `OutOfTimeError` if `stopped` says so."""
+    def __init__(self, p: PreparedJobs, most: float = np.inf, stopped: Callable[[], bool] = never) -> None:
+        """Build the model for schedules of at most `most`; raise `TimeoutError` if `stopped` says so."""
         self.p, self._stopped = p, stopped
         self.scale = Scale(p, most)
         self.cp = cp_model.CpModel()
@@ -73,8 +66,7 @@ class OptionModel:
         terms: list[Any] = []
         last = cp.new_int_var(0, self.horizon, "last") if p.makespan else None
         self.out: list[Any] = []
-        for j in range(p.n):
-            self._look()
+        for j in watched(range(p.n), self._stopped, 1):
             mine = list(p.options(j))
             literals = [self.x[o] for o in mine]
             out = None
@@ -102,10 +94,6 @@ class OptionModel:
         self.total = sum(terms)
         cp.minimize(self.total)
 
-    def _look(self) -> None:
-        if self._stopped():
-            raise OutOfTimeError
-
     def pool(self) -> None:
         """All that runs holds at most all GPUs: on nodes and blocks too, where it is redundant."""
         intervals = [
@@ -120,8 +108,7 @@ class OptionModel:
         p, cp, per = self.p, self.cp, self.p.per
         on: list[list[Any]] = [[] for _ in range(p.nodes)]
         demand: list[list[int]] = [[] for _ in range(p.nodes)]
-        for o, q in enumerate(self.runs):
-            self._look()
+        for o, q in watched(enumerate(self.runs), self._stopped, 1):
             full, rest = divmod(int(p.gpus[o]), per)
             before: list[Any] = []
             for count, amount in ((full, per), (int(rest > 0), rest)):
@@ -143,8 +130,7 @@ class OptionModel:
         """Have a job hold the servers of one block, each for itself."""
         p, cp = self.p, self.cp
         on: list[list[Any]] = [[] for _ in range(p.nodes)]
-        for o, q in enumerate(self.runs):
-            self._look()
+        for o, q in watched(enumerate(self.runs), self._stopped, 1):
             fits = np.flatnonzero(p.size == p.gpus[o])
             here = [cp.new_bool_var(f"at{o}_{b}") for b in fits]
             cp.add(sum(here) == self.x[o])

@@ -15,8 +15,9 @@ from gangplan.instances.arrays import FloatArray, IntArray
 from gangplan.instances.graph import connected
 
 from ...cpsat_solver import cpsat_solver, minimise, start_from
+from ...plain import attempts
 from ...run import OPTIMAL_GAP, Run, never
-from ..sizes import CoverCuts, refine
+from ..sizes import CoverCuts
 from .cpsat_model import StepModel, Transfers
 from .model import Prepared
 from .schedule import Sent, retime, sent_of
@@ -25,11 +26,13 @@ from .segments import segments
 
 def cpsat(run: Run, p: Prepared) -> None:
     """Minimise the makespan with CP-SAT, warm-started with the best plan; offers plans as they come."""
-
-    def build(covers: CoverCuts) -> StepFormulation:
-        return StepFormulation(p, run.objective, run.plan, covers=covers, stopped=lambda: run.stopped)
-
-    refine(run, "cpsat", build, lambda model: _solve(run, model))
+    covers = CoverCuts()
+    for _ in attempts(run, np.inf, covers.found):
+        with run.phase("cpsat model"):
+            model = StepFormulation(p, run.objective, run.plan, covers=covers, stopped=lambda: run.stopped)
+        if not run.stopped:
+            with run.phase("cpsat"):
+                _solve(run, model)
 
 
 class StepFormulation:

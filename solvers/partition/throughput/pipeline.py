@@ -85,11 +85,10 @@ def few_mixes(q: Quotient) -> Quotient | None:
 
 
 def bounds(run: Run, own: Quotient, contiguous: Quotient | None) -> None:
-    """Raise the bound by the least load of a device with any one group, for pipelines by what cuts and shares say."""
+    """Raise the bound by the least load of a device with any one group, for pipelines by what shares say."""
     if run.bound is None or run.stopped or not run.can_import("ortools"):
         return
-    from .cut_bound import cut_bound  # OR-Tools' flows take a while to import
-    from .share_bound import share_bounds
+    from .share_bound import share_bounds  # OR-Tools' flows take a while to import
     from .stage_bound import contraction_bounds, stage_bounds
 
     def stopped() -> bool:
@@ -104,11 +103,7 @@ def bounds(run: Run, own: Quotient, contiguous: Quotient | None) -> None:
     if run.objective is None or run.stopped:
         return
     raise_by("contraction", "contraction", contraction_bounds(own, run.bound, run.objective, stopped))
-    if contiguous is None or run.stopped:
-        return
-    with run.phase("cut bound"):
-        run.raise_bound(cut_bound(contiguous, run.objective, stopped), "cuts")
-    if not run.stopped:
+    if contiguous is not None and not run.stopped:
         raise_by("shares", "share bound", share_bounds(contiguous, run.bound, run.objective, stopped))
 
 

@@ -9,12 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gangplan import solve
 from gangplan.instances import Cluster, DeviceType, OpGraph, PartitionProblem, precedence
 from gangplan.instances.generators import generate
 from gangplan.solvers.partition.referee import optimum
 from gangplan.solvers.partition.throughput.bounds import counting_bound, impossible, work_bound
-from gangplan.solvers.partition.throughput.cut_bound import cut_bound
 from gangplan.solvers.partition.throughput.cycles import cyclic_bound
 from gangplan.solvers.partition.throughput.dominate import dominate
 from gangplan.solvers.partition.throughput.quotient import Quotient, quotient
@@ -59,17 +57,6 @@ def both(problem: PartitionProblem) -> tuple[Quotient, Quotient]:
     return quotient(problem), dominate(quotient(problem))
 
 
-@settings(max_examples=examples(150))
-@given(SEEDS, st.sampled_from([1.0, 1.1, 3.0]))
-def test_cut_bound(seed: int, above: float) -> None:
-    """No pipeline beats the cut bound, be its threshold the optimum itself or something above."""
-    problem = equal_devices(seed)
-    best = optimum(problem)
-    if best is not None:
-        for q in both(problem):
-            assert cut_bound(q, best * above, lambda: False) <= best * (1 + 1e-9)
-
-
 def dear_chain() -> Quotient:
     """Return a chain of four ops of 1 s with outputs of 1 s, on two devices."""
     problem = equal_devices(0)
@@ -87,42 +74,6 @@ def dear_chain() -> Quotient:
         backward=np.zeros(n, dtype=bool),
     )
     return quotient(PartitionProblem(graph, Cluster.flat((DeviceType("gpu"), 2), bandwidth=1.0)))
-
-
-def test_cut_bound_counts_transfers() -> None:
-    """Where every cut is dear the bound is well above the work, here up to the optimum."""
-    # a chain of four ops of 1 s, outputs of 1 s, two devices: a load of 3 leaves 1 to 3 s of work before the boundary,
-    # so it cuts one output, which both sides pay: 2 T >= 4 + 2, and a b | c d reaches 3. Work alone says 2
-    q = dear_chain()
-    assert optimum(q.problem) == 3.0
-    assert counting_bound(q) == 2.0
-    assert cut_bound(q, 3.0, lambda: False) == pytest.approx(3.0, rel=1e-9)
-
-
-def test_cut_bound_at_the_optimum_of_larger_graphs() -> None:
-    """On layered graphs of 60 ops it is below the optimum that is its threshold, and often above the counting bound."""
-    better = 0
-    for seed in range(6):
-        problem = generate("layered", ops=60, layers=45, degree=2.0, training=False, devices=3 + seed % 3, seed=seed)
-        best = solve(problem, time_limit=60, method="pipeline", workers=1)
-        assert best.status == "OPTIMAL" and best.objective is not None
-        for q in both(problem):
-            bound = cut_bound(q, best.objective, lambda: False)
-            assert bound <= best.objective * (1 + 1e-9)
-            better += bound > counting_bound(q) * 1.001
-    assert better >= 6
-
-
-def test_cut_bound_without_an_argument() -> None:
-    """It says nothing about hosts, mixed types, one device, no work and no threshold, instead of something wrong."""
-    two = random_problem(0)
-    for kinds, counts in (((DeviceType("gpu"), DeviceType("cpu", host=True)), (2, 1)), ((DeviceType("gpu"),), (1,))):
-        cluster = Cluster.flat(*zip(kinds, counts, strict=True), bandwidth=1.0)
-        assert cut_bound(quotient(replace(two, cluster=cluster)), 1e9, lambda: False) == 0.0
-    idle = equal_devices(1)
-    idle = replace(idle, graph=replace(idle.graph, time=np.zeros_like(idle.graph.time)))
-    assert cut_bound(quotient(idle), 5.0, lambda: False) == 0.0
-    assert cut_bound(quotient(equal_devices(1)), 0.0, lambda: False) == 0.0
 
 
 @settings(max_examples=examples(150))
