@@ -17,7 +17,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
 from importlib import import_module
@@ -124,21 +124,6 @@ def command(module: str, *arguments: str, path: Sequence[str] = ()) -> list[str]
     return [sys.executable, "-P", "-c", _MAIN.format(module), json.dumps([*map(str, path or sys.path)]), *arguments]
 
 
-class Worker:
-    """A process that works on a job, as a `Child` is, but of the server's."""
-
-    def __init__(self, number: int) -> None:
-        self._number = number
-
-    def interrupt(self) -> None:
-        """Tell it that its solve is over."""
-        _server.tell(f"interrupt {self._number}  ")
-
-    def kill(self) -> None:
-        """Have it ended, and all that it started."""
-        _server.tell(f"end {self._number}  ")
-
-
 class _ServerHandle:
     """The server, as this process has it: started when it is first asked, and again when it has gone."""
 
@@ -221,8 +206,8 @@ def fork_only() -> None:
     _server.forks = can_serve()
 
 
-def begin(theirs: socket.socket, objective: str, *, library: str = "") -> Worker | Child:
-    """Return a process that awaits a job.
+def begin(theirs: socket.socket, objective: str, *, library: str = "") -> Callable[[str], None]:
+    """Return what tells a process, which awaits a job, to ``interrupt`` its method or to ``end`` with all it started.
 
     Args:
         theirs: its end of the connection to the caller.
@@ -233,10 +218,11 @@ def begin(theirs: socket.socket, objective: str, *, library: str = "") -> Worker
         OSError: if there is no process to be had.
     """
     if _server.forks:
-        return Child(lambda: work(Connection(os.dup(theirs.fileno()))))
+        child = Child(lambda: work(Connection(os.dup(theirs.fileno()))))
+        return lambda word: child.kill() if word == "end" else child.interrupt()
     number = next(_numbers)
     _server.ask(f"begin {number} {objective} {library}", theirs.fileno())
-    return Worker(number)
+    return lambda word: _server.tell(f"{word} {number}  ")
 
 
 def close_workers() -> None:
