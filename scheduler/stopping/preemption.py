@@ -188,9 +188,8 @@ class Preemption:
 
     def _running(self) -> RunningTable:
         """Return the running jobs as they are now."""
-        stamp = self._state.changes
-        if stamp != self._stamp:
-            self._stamp, (self._jobs, self._rows) = stamp, self._state.running.jobs()
+        if self._stamp != self._state.changes:
+            self._stamp, (self._jobs, self._rows) = self._state.changes, self._state.running.jobs()
             self._known.clear()
         return self._jobs
 
