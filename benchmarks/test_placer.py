@@ -82,7 +82,7 @@ def test_gang(benchmark: Any, record_property: Callable[[str, object], None], po
     for _ in range(50):
         job = crowd.next()
         by_thread = time.thread_time()
-        room = Capacity(crowd.placer._nodes, Kind.workers(job))
+        room = Capacity(crowd.placer, Kind.workers(job))
         if room.total >= job.workers[0]:
             GANG_POLICIES[policy](room, job.workers[0])
         anew.append(time.thread_time() - by_thread)

@@ -253,7 +253,7 @@ class Process(Performer):
         self._line = Connection(ours.detach())
         inbox = Connection(os.dup(self._line.fileno()))
         with theirs:
-            self._child = begin(theirs, run.problem.objective, library=library)
+            self._tell = begin(theirs, run.problem.objective, library=library)
         try:
             begin_thread(partial(self._hear, inbox, told))
         except OSError:
@@ -297,7 +297,7 @@ class Process(Performer):
 
     def stop(self) -> None:
         """Send the process the signal of Ctrl-C."""
-        self._child.interrupt()
+        self._tell("interrupt")
 
     def end(self) -> None:
         """End the process too."""
@@ -306,7 +306,7 @@ class Process(Performer):
 
     def _leave(self) -> None:
         self.gone = True
-        self._child.kill()
+        self._tell("end")
         # so that who reads hears no more, whoever else has the other end
         with suppress(OSError), socket.socket(fileno=os.dup(self._line.fileno())) as line:
             line.shutdown(socket.SHUT_RDWR)

@@ -331,6 +331,7 @@ def timetable(
     slots, at, first = list[TimetableSlot](), now, 0
     for i, entry in enumerate(queue):
         is_quick, foreign = _is_quick(entry, left), serves and entry.foreign
+        foreign = foreign and (entry.child or left >= SHORT or not named)
         where = THREAD if is_quick else ALONE if entry.added else CHILD if foreign else THREAD
         if where == CHILD and left < PROCESS:
             late[entry.name] = NO_PROCESS

@@ -17,7 +17,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
 from importlib import import_module
@@ -81,18 +81,19 @@ def serve(control: socket.socket, caller: int) -> None:
                     wanted = libraries(objective)
                     connection = Connection(files[0])
                     begin_work = partial(_work, connection, control, *(other for _, other in children.values()))
-                    with suppress(OSError):  # no process to be had: the caller sees the connection end
+                    try:
                         children[number] = Child(begin_work), connection
+                    except OSError:  # no process to be had: the caller sees the connection end
+                        connection.close()
                 elif number in children:
                     child = children[number][0]
                     (child.interrupt if word == "interrupt" else child.kill)()
             elif wanted and not children:
                 _import(wanted.pop())
-            for number, (child, connection) in [*children.items()]:
-                if not child.alive():
-                    with suppress(OSError):
-                        connection.send(("code", child.exitcode))
-                    del children[number]
+            for number in [number for number, (child, _) in children.items() if not child.alive()]:
+                child, connection = children.pop(number)
+                with connection, suppress(OSError):
+                    connection.send(("code", child.exitcode))
             if children or heard:
                 since = time.monotonic()
     except ConnectionError:  # the caller has gone
@@ -121,21 +122,6 @@ def command(module: str, *arguments: str, path: Sequence[str] = ()) -> list[str]
     By ``-P`` no file of the folder that the user is in is taken for a module before ``sys.path`` is ours.
     """
     return [sys.executable, "-P", "-c", _MAIN.format(module), json.dumps([*map(str, path or sys.path)]), *arguments]
-
-
-class Worker:
-    """A process that works on a job, as a `Child` is, but of the server's."""
-
-    def __init__(self, number: int) -> None:
-        self._number = number
-
-    def interrupt(self) -> None:
-        """Tell it that its solve is over."""
-        _server.tell(f"interrupt {self._number}  ")
-
-    def kill(self) -> None:
-        """Have it ended, and all that it started."""
-        _server.tell(f"end {self._number}  ")
 
 
 class _ServerHandle:
@@ -220,8 +206,8 @@ def fork_only() -> None:
     _server.forks = can_serve()
 
 
-def begin(theirs: socket.socket, objective: str, *, library: str = "") -> Worker | Child:
-    """Return a process that awaits a job.
+def begin(theirs: socket.socket, objective: str, *, library: str = "") -> Callable[[str], None]:
+    """Return what tells a process, which awaits a job, to ``interrupt`` its method or to ``end`` with all it started.
 
     Args:
         theirs: its end of the connection to the caller.
@@ -232,10 +218,11 @@ def begin(theirs: socket.socket, objective: str, *, library: str = "") -> Worker
         OSError: if there is no process to be had.
     """
     if _server.forks:
-        return Child(lambda: work(Connection(os.dup(theirs.fileno()))))
+        child = Child(lambda: work(Connection(os.dup(theirs.fileno()))))
+        return lambda word: child.kill() if word == "end" else child.interrupt()
     number = next(_numbers)
     _server.ask(f"begin {number} {objective} {library}", theirs.fileno())
-    return Worker(number)
+    return lambda word: _server.tell(f"{word} {number}  ")
 
 
 def close_workers() -> None:

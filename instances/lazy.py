@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
@@ -35,12 +36,14 @@ class Lazy(Mapping[str, Any]):
         return len(self._homes)
 
 
-def exported(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
+def exported(package: str, homes: Mapping[str, str] | None = None) -> Callable[[str], Any]:
     """Return the `__getattr__` of a package that has names of its modules, ``{".a": "B C"}``, when asked for them.
 
-    Type checkers see them in a stub, or below ``TYPE_CHECKING``; `tests/test_layout.py` compares.
+    By default those of the stub beside it, which type checkers read; they see others below ``TYPE_CHECKING``, and
+    `tests/test_layout.py` compares.
     """
-    names = Lazy(package, {name: module for module, some in homes.items() for name in some.split()})
+    known = stubbed(sys.modules[package]) if homes is None else {}
+    names = Lazy(package, known | {name: module for module, some in (homes or {}).items() for name in some.split()})
 
     def attribute(name: str) -> Any:
         if name not in names:
@@ -50,6 +53,13 @@ def exported(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
         return value
 
     return attribute
+
+
+def stubbed(package: Any) -> dict[str, str]:
+    """Return the names that the stub of a package imports, and the module of each."""
+    tree = ast.parse(package.__spec__.loader.get_data(f"{package.__file__}i"))  # from a zip, too
+    found = (x for x in tree.body if isinstance(x, ast.ImportFrom))
+    return {y.name: "." * x.level + (x.module or "") for x in found for y in x.names}
 
 
 class OfLast(Generic[T]):

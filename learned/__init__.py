@@ -2,4 +2,4 @@
 
 from gangplan.instances.lazy import exported
 
-__getattr__ = exported(__name__, {".policy.check": "Case check_policy"})
+__getattr__ = exported(__name__)

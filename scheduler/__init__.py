@@ -3,7 +3,7 @@
 from gangplan.solvers.placement.online.evolved import Evolved
 from gangplan.solvers.placement.online.patient import Patient
 
-from .decision import Considered, Decision, Explanation, Start, Stop, WaitingJob
+from .decision import Considered, Decision, Explanation, Start, Stop, Stopping, WaitingJob
 from .explaining.explain import RunsNow
 from .moving.mending import Mend
 from .policies.policy import Proposes, Ranks, View
@@ -11,7 +11,6 @@ from .queueing.request import Terms
 from .scheduler import Scheduler
 from .settings import Limit, Quota, Sharing
 from .starting.calendar import Window
-from .stopping.notices import Stopping
 
 __all__ = [
     "Considered",

@@ -13,7 +13,6 @@ from gangplan.instances.errors import printable
 from gangplan.instances.quantities import counted, moment, quantity
 
 from .moving.mending import Mend
-from .stopping.notices import Stopping
 
 SHOWN = 16
 """Maximum number of candidates and waiting jobs that are named."""
@@ -276,7 +275,7 @@ class Stop:
     """
 
     job: str
-    nodes: Mapping[str, tuple[int, ...]]
+    nodes: Mapping[str, tuple[int, ...]] = field(metadata={"signed": True})
     other: str
     left: float
     price: float
@@ -303,6 +302,24 @@ class Stop:
         goes_on = any(start.job == self.job for start in starts)
         waits = 0.0 if goes_on else max((start.seconds for start, _ in here), default=0.0)
         return self.left * sum(parts) > self.price + waits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stopping(Stop):
+    """A job that is told to stop: it holds its GPUs until `Scheduler.stopped` or `finish` says that it has.
+
+    Attributes:
+        since: seconds of the user's clock when it was told.
+        seconds: its grace; after it the job is among the stops of the next decision.
+    """
+
+    since: float
+    seconds: float
+
+    @property
+    def until(self) -> float:
+        """When its grace is over."""
+        return self.since + self.seconds
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,11 +17,11 @@ from .queueing.request import USUAL_TERMS, Price, Request, Seconds, TermFields, 
 from .starting.gpu_types import TypedSeconds, by_type
 
 if TYPE_CHECKING:
+    from .decision import Stopping
     from .explaining.intervals import StartIntervals
     from .policies.network import NetworkTier, NetworkUse
     from .starting.learned_speeds import Learned
     from .state import SchedulerState
-    from .stopping.notices import Stopping
 
 
 class EventCalls:

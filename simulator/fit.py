@@ -177,9 +177,7 @@ class Nodes:
 
     def follow(self, other: Nodes) -> None:
         """Be free as others are now."""
-        for n in range(self.m):
-            for r in range(self.resources):
-                self.free[n, r] = other.free[n, r]
+        self.free[:, :] = other.free
 
 
 @final

@@ -161,8 +161,10 @@ def evaluate(
     return runs
 
 
-def check_ground(make: Callable[[], Ground], seeds: Sequence[int] = (0, 1), *, time_limit: float = 10.0) -> None:
-    """Check a ground on some seeds with its usual policies.
+def check_ground(
+    make: Callable[[], Ground], seeds: Sequence[int] = (0, 1), *, policies: Sequence[str] = (), time_limit: float = 10.0
+) -> None:
+    """Check a ground, and policies that decide there, on some seeds.
 
     Checked: a seed draws the same twice, and no other seed does; arrivals ascend; a policy has the declared figures,
     the first finite and the same again, none of it less than the bound; what was drawn is not written to.
@@ -170,6 +172,7 @@ def check_ground(make: Callable[[], Ground], seeds: Sequence[int] = (0, 1), *, t
     Args:
         make: returns the ground, a small one.
         seeds: two or more of it.
+        policies: names, by default the usual ones.
         time_limit: seconds for a bound.
 
     Raises:
@@ -187,7 +190,7 @@ def check_ground(make: Callable[[], Ground], seeds: Sequence[int] = (0, 1), *, t
         assert _alike(before[seed], again.arrays(again.draw(seed))), f"seed {seed} draws another thing each time"
         assert (np.diff(before[seed][0]) >= 0).all(), f"seed {seed}: arrivals do not ascend"
         bound = ground.bound(case, time_limit)
-        for name in ground.usual:
+        for name in policies or ground.usual:
             mine, other = (dict(x.play(x.policy(name)(case, seed), case)) for x in (ground, again))
             value = mine[first]
             assert [*mine] == [*ground.figures], f"{name}: figures {[*mine]}, declared are {[*ground.figures]}"

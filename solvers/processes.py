@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from math import inf
 from multiprocessing.connection import Connection
-from threading import Event, RLock, Thread
+from threading import Event, RLock, Thread, current_thread, main_thread
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -197,13 +197,16 @@ def connected() -> tuple[socket.socket, socket.socket]:
 def forked(work: Callable[[], T], stopped: Callable[[], bool]) -> T | None:
     """Return `work()`, done in a fork, or `None` if that is killed: by a crash, or soon after `stopped` turns true.
 
-    It is for a solver that is deaf even to its own clock.
+    It is for a solver that is deaf even to its own clock. In a thread it is done here: a fork would find the locks of
+    other threads held.
 
     Raises:
         KeyboardInterrupt: on Ctrl-C, at once.
         OSError: if the system has no process to give.
         Exception: what `work` raises.
     """
+    if current_thread() is not main_thread():
+        return work()
     inbox, outbox = (Connection(end.detach()) for end in connected())
 
     def tell() -> None:

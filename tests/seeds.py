@@ -89,7 +89,8 @@ _ABOUT: dict[tuple[str, ...], str] = {
         solvers/schedule/test_kernels.py solvers/schedule/test_methods.py::test_exact_methods_agree
     """,
     ("scheduler", "solvers/placement"): """
-        scheduler/explaining/test_intervals.py scheduler/journal/test_figures.py scheduler/journal/test_play.py
+        scheduler/explaining/test_intervals.py scheduler/journal/test_play.py
+        scheduler/journal/test_history.py::test_each_kind_of_event
         scheduler/moving/test_defragment.py::test_enumeration scheduler/policies/test_engine_policy.py
         scheduler/queueing/test_held_jobs.py::test_snapshots_keep_who_is_held_back
         scheduler/snapshots/test_snapshot.py::test_any_value_in_a_snapshot

@@ -14,9 +14,8 @@ from urllib.parse import quote, urlencode, urlsplit
 from gangplan.instances import InstanceError, dump
 from gangplan.instances.documents import from_document
 from gangplan.instances.intake import decoded, parse_json
-from gangplan.scheduler.decision import Decision, Start, Stop, whole
+from gangplan.scheduler.decision import Decision, Start, Stop, Stopping, whole
 from gangplan.scheduler.moving.mending import Mend
-from gangplan.scheduler.stopping.notices import Stopping
 
 from .core import text_of
 

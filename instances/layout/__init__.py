@@ -2,13 +2,4 @@
 
 from ..lazy import exported
 
-__getattr__ = exported(
-    __name__,
-    {
-        ".measured": "MeasuredLayers",
-        ".pool": "GpuPool Link gpu_pool",
-        ".problem": "Calibration LayoutPlan LayoutProblem",
-        ".profiled": "profiled_layers",
-        ".transformer": "Transformer",
-    },
-)
+__getattr__ = exported(__name__)

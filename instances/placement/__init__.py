@@ -2,12 +2,4 @@
 
 from ..lazy import exported
 
-__getattr__ = exported(
-    __name__,
-    {
-        ".fleet": "Fleet",
-        ".job": "Demand Expected GangJob SpeedModel Task",
-        ".problem": "PlacementPlan PlacementProblem Running",
-        ".proximity": "Proximity",
-    },
-)
+__getattr__ = exported(__name__)

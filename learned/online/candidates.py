@@ -142,8 +142,7 @@ def list_candidates(s: CandidateScratch, f: Formula) -> Int:
     k: Int = 0
     if s.state.count[RUNNING] > 0:
         s.place[0], s.cost[0], s.of[0] = WAIT, 0.0, -1
-        for node in range(len(s.cluster.rack)):
-            s.take[0, node] = 0
+        s.take[0, :] = 0
         k = 1
     for i in range(s.fit):
         job = s.queue[s.listed[i]]
@@ -176,8 +175,7 @@ def _list_jobs(s: CandidateScratch, f: Formula) -> None:
     """
     s.fit = s.not_fit = 0
     idle, now = total(s.state.free), s.state.clock[NOW]
-    for need in range(idle + 1):
-        s.known[need] = UNKNOWN
+    s.known[: idle + 1] = UNKNOWN
     for at in range(s.waiting):
         job = s.queue[at]
         need = s.jobs.gpus[job]

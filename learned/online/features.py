@@ -81,8 +81,7 @@ def write_rows(s: CandidateScratch, f: Formula, k: Int) -> None:
         if s.place[i] != WAIT:
             _write_candidate(s, i, k, least)
     if s.place[0] == WAIT:
-        for j in range(FEATURES):
-            s.x[0, j] = s.x[best, j]
+        s.x[0, :FEATURES] = s.x[best, :FEATURES]
         s.x[0, 0] = 1.0
     _write_rule(s, f, k)
 
@@ -141,10 +140,7 @@ def look_ahead(s: CandidateScratch) -> None:
     for i in range(s.state.count[RUNNING]):
         job = s.state.running[i]
         s.running = sort_in(s, job, remaining(s.jobs, s.state, job), s.runs, s.ends, s.running, True)
-    for i in range(s.running, len(s.ends)):
-        s.ends[i] = NEVER
-    for i in range(len(s.known)):
-        s.known[i] = UNKNOWN
+    s.ends[s.running :], s.known[:] = NEVER, UNKNOWN
     for node in range(nodes):
         s.last[node], s.idle[0, node] = 0.0, s.state.free[node]
         for step in range(steps):

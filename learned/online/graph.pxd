@@ -14,7 +14,6 @@ cpdef enum:
 
 cdef Int write_graph(CandidateScratch s, Formula f) noexcept nogil
 cdef void _tell_apart(CandidateScratch s) noexcept nogil
-cdef void _forget(CandidateScratch s, Int count) noexcept nogil
 cdef Int _step(Float share) noexcept nogil
 cdef void _write_jobs(CandidateScratch s) noexcept nogil
 cdef void _write_runs(CandidateScratch s) noexcept nogil

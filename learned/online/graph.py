@@ -50,9 +50,7 @@ def write_graph(s: CandidateScratch, f: Formula) -> Int:
     s.kind[RACKS] = s.kind[NODES] + s.nodes
     s.kind[WHOLE] = s.kind[RACKS] + s.racks
     s.kind[WHOLE + 1] = s.kind[WHOLE] + 1
-    for i in range(s.kind[WHOLE + 1]):
-        for j in range(s.x.shape[1]):
-            s.x[i, j] = 0.0
+    s.x[: s.kind[WHOLE + 1], :] = 0.0
     write_rows(s, f, k)
     _write_jobs(s)
     _write_runs(s)
@@ -78,7 +76,7 @@ def _tell_apart(s: CandidateScratch) -> None:
         s.group[racks + node] = node
         most = max(most, s.cluster.first[node + 1] - s.cluster.first[node] + 1)
     if racks > APART:
-        _forget(s, STEPS * STEPS)
+        s.known[: STEPS * STEPS] = -1.0
         s.racks = 0
         for rack in range(racks):
             whole, broken, size = 0.0, 0.0, 0.0
@@ -95,7 +93,7 @@ def _tell_apart(s: CandidateScratch) -> None:
                 s.racks += 1
             s.group[rack] = int(s.known[at])
     if m > APART:
-        _forget(s, s.racks * most)
+        s.known[: s.racks * most] = -1.0
         s.nodes = 0
         for node in range(m):
             at = s.group[s.cluster.rack[node]] * most + s.state.free[node]
@@ -103,11 +101,6 @@ def _tell_apart(s: CandidateScratch) -> None:
                 s.known[at] = s.nodes
                 s.nodes += 1
             s.group[racks + node] = int(s.known[at])
-
-
-def _forget(s: CandidateScratch, count: Int) -> None:
-    for i in range(count):
-        s.known[i] = -1.0
 
 
 def _step(share: Float) -> Int:
@@ -304,7 +297,7 @@ def _join_held(s: CandidateScratch, run: Int, e: Int) -> Int:
 def _join_racks(s: CandidateScratch, up: bint, e: Int) -> Int:
     """Write the edges between nodes and racks, once for those that are merged."""
     racks: Int = len(s.cluster.begin) - 1
-    _forget(s, s.nodes)
+    s.known[: s.nodes] = -1.0
     for node in range(len(s.cluster.rack)):
         own = s.group[racks + node]
         if s.known[own] >= 0.0:

@@ -63,10 +63,7 @@ def _imagine(
     for at in range(n + ahead):
         ours.first[at + 1] = ours.first[at] + ours.gpus[at]
         then.start[at], then.finish[at], then.urgency[at], then.cost[at] = NEVER, NEVER, -NEVER, 0.0
-    for node in range(len(state.free)):
-        then.free[node] = state.free[node]
-    for gpu in range(len(state.holder)):
-        then.holder[gpu] = -1
+    then.free[:], then.holder[:] = state.free, -1
     then.clock[NOW], then.count[ARRIVED], then.count[WAITING], then.count[RUNNING] = state.clock[NOW], n, 0, 0
     for at in range(n):
         job = live[at]

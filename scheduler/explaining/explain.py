@@ -18,7 +18,7 @@ from gangplan.instances.arrays import plain
 from gangplan.instances.placement import GangJob
 from gangplan.instances.quantities import counted, moment
 
-from ..decision import ENDS, SEEN, SHOWN, Decision, Explanation, Printed, WaitingJob, span, wrapped
+from ..decision import ENDS, SEEN, SHOWN, Decision, Explanation, Printed, Stopping, WaitingJob, span, wrapped
 from ..policies.lookahead import worth
 from ..queueing.admission import too_few
 from ..queueing.queue import in_order
@@ -28,7 +28,6 @@ from ..starting.reservations import reserve
 from ..starting.seating import FULL, WINDOW
 from ..state import SchedulerState
 from ..stopping.leaving import least_ends
-from ..stopping.notices import Stopping
 from .intervals import StartIntervals
 
 if TYPE_CHECKING:
@@ -80,7 +79,7 @@ def why_waits(
         why = FULL if state.idle or not request.job.worker.gpu else "no GPU is idle"
         if state.ground(request, degree).total < job.workers[0]:
             why = too_few(state, request, degree)
-        elif state.placer.part(job) is not None and int(state.placer.room(job).room.sum()) >= job.workers[0]:
+        elif state.kind(request, degree)[0].shared and int(state.placer.room(job).room.sum()) >= job.workers[0]:
             why = "there is room for it, but not where its workers are to be: " + in_words(request)
     return WaitingJob(
         name, state.now, request.submit, why, request.job.workers, state.holds(request, degree), request.together,

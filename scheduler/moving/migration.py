@@ -15,7 +15,7 @@ from gangplan.instances.placement import GangJob
 from gangplan.instances.verify.actions import verify_start
 from gangplan.solvers.run import OPTIMAL_GAP
 
-from ..decision import Decision, Printed, Start, Stop, explained, listed
+from ..decision import Decision, Printed, Start, Stop, Stopping, explained, listed
 from ..journal.write import recorded
 from ..policies.policy import Watchdog
 from ..queueing.queue import QueueWalk
@@ -23,7 +23,6 @@ from ..starting.gpu_types import verify_terms
 from ..starting.starts import StartRound
 from ..state import SchedulerState
 from ..stopping.grace import announce, kept
-from ..stopping.notices import Stopping
 from ..stopping.running_jobs import Nodes, RunningJob
 
 if TYPE_CHECKING:

@@ -68,7 +68,7 @@ class Relocation:
     def _come(self, j: int, free: bool) -> None:
         """Let a job that moves come to nodes that may have it: of the chosen domain none if that is to be free."""
         gang, model = self._gangs[j], self._model
-        most = np.minimum(self._state.placer.most_on(gang), gang.workers[0])
+        most = np.minimum(self._state.placer.most_on(Kind.workers(gang)), gang.workers[0])
         late = self._state.delay([] if j == COMES else [self._jobs[j]])  # others who move may have a longer grace
         most[self._group < 0 if j == COMES else closed(self._state, self._jobs[j], self._state.now, late)] = 0
         nodes = np.flatnonzero(most).tolist()

@@ -14,7 +14,6 @@ from gangplan.solvers.placement.online.shared import levels_of
 from gangplan.solvers.placement.online.state import MOST
 
 from ..starting.gpu_types import as_placed
-from ..stopping.leaving import domains
 from .accounts import Amounts
 from .request import Request
 
@@ -127,8 +126,9 @@ def too_few(state: SchedulerState, request: Request, degree: int) -> str:
 def _room(state: SchedulerState, request: Request, degree: int, up: bool) -> int:
     """Return how many of its workers have room in one domain if nobody is there."""
     gang, group = as_placed(request, state.loose(request), degree), request.terms.group
-    room = state.placer.most_on(gang, up=up) // group * group
-    return int(np.bincount(domains(state, gang), room).max(initial=0))
+    kind = Kind.workers(gang)
+    room = state.placer.most_on(kind, up=up) // group * group
+    return int(np.bincount(state.placer.domain(kind), room).max(initial=0))
 
 
 def _lacks(state: SchedulerState, request: Request) -> str:

@@ -115,7 +115,6 @@ class JobLines:
         self.sharing = Sharing() if sharing is None else sharing
         self.accounts = Accounts(self.sharing)
         self.queue, self.due = WaitingQueue(settings.order, self.accounts.place, self.accounts.top), WaitingQueue(0.0)
-        self.due.kept = True
         self.estimates = Durations()
         self.alike = self.accounts.trivial and self.sharing.most_run is None
         self._aging: list[tuple[float, int, str]] = []

@@ -5,11 +5,8 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from heapq import heapify, heappop, heappush, nsmallest
-from itertools import count
+from heapq import heapify, heappop, heappush
 from math import inf
-
-import numpy as np
 
 from gangplan.solvers.placement.online.capacity import Kind
 
@@ -106,7 +103,7 @@ class WaitingQueue:
     def __init__(
         self, order: float, rank: Callable[[int], Rank] = lambda _: (), top: Callable[[int], int] = lambda _: ROOT
     ) -> None:
-        self.order, self.rank, self.top, self.kept = order, rank, top, False
+        self.order, self.rank, self.top = order, rank, top
         self.open: Collection[Alike | Shape] | None = None
         self.stays: Callable[[Alike | Shape], bool] = lambda _: True
         self.fresh: set[Shape] = set()
@@ -117,9 +114,7 @@ class WaitingQueue:
         self._lines: dict[Shape, list[Place]] = {}
         self._at: dict[str, tuple[Shape, Place]] = {}
         self._entries: dict[Shape, tuple[Rank, Place, float, Entry]] = {}  # kept while nothing of them changes
-        self._firsts: list[tuple[Place, int, Shape]] = []  # of lines; some are outdated
-        self._notes = count()
-        self._ripe: dict[Shape, None] = {}  # lines of which the first came out of `_firsts`
+        self._heads: list[tuple[Place, Shape]] = []  # the first of each line, ascending
 
     def add(self, request: Request, shape: Shape, seconds: float) -> None:
         """Let a job wait."""
@@ -137,10 +132,13 @@ class WaitingQueue:
                 self._gone.remove(shape)
             else:
                 self.fresh.add(shape)
-        insort(self._lines[shape], place)
+        line = self._lines[shape]
+        insort(line, place)
         self._at[request.name] = shape, place
-        if self._lines[shape][0] is place:
-            self._note(shape)
+        if line[0] is place:
+            if len(line) > 1:
+                self._behead(line[1])
+            insort(self._heads, (place, shape))
 
     def remove(self, name: str) -> None:
         """Take a job out."""
@@ -148,9 +146,11 @@ class WaitingQueue:
         line = self._lines[shape]
         at = bisect_left(line, place)
         del line[at]
+        if not at:
+            self._behead(place)
         if line:
             if not at:
-                self._note(shape)
+                insort(self._heads, (line[0], shape))
             return
         del self._lines[shape]
         alike, some = self._of.pop(shape), self.alike[shape.stage]
@@ -159,7 +159,6 @@ class WaitingQueue:
             self.fresh.remove(shape)
         else:
             self._gone.add(shape)
-        self._ripe.pop(shape, None)
         self._entries.pop(shape, None)
         if not alike.lines:
             self._former[shape.anyone] = some.pop(shape.anyone)
@@ -185,27 +184,13 @@ class WaitingQueue:
         some = self.open
         return some is None or ((self._of[shape] in some or shape in some) and shape not in self.fresh)
 
-    def _note(self, shape: Shape) -> None:
-        """Note who is first in a line."""
-        if not self.kept or shape in self._ripe:
-            return
-        if len(self._firsts) > 4 * len(self._lines) + 64:
-            rest = [x for x in self._lines if x not in self._ripe]
-            self._firsts = [(self._lines[x][0], next(self._notes), x) for x in rest]
-            heapify(self._firsts)
-        else:
-            heappush(self._firsts, (self._lines[shape][0], next(self._notes), shape))
+    def _behead(self, place: Place) -> None:
+        """Note that a job is not the first of its line any more."""
+        del self._heads[bisect_left(self._heads, (place,))]
 
     def ripe(self, most: float) -> list[Shape]:
-        """Return the lines whose first has no more than so many seconds, if these are `kept` track of."""
-        while self._firsts and self._firsts[0][0][0] <= most:
-            place, _, shape = heappop(self._firsts)
-            if shape in self._lines and self._lines[shape][0] is place:
-                self._ripe[shape] = None
-        for shape in [shape for shape in self._ripe if self._lines[shape][0][0] > most]:
-            del self._ripe[shape]
-            self._note(shape)
-        return list(self._ripe)
+        """Return the lines whose first has no more than so many seconds."""
+        return [shape for _, shape in self._heads[: bisect_left(self._heads, ((most, inf),))]]
 
     def entry(self, shape: Shape, place: Place) -> Entry:
         """Return where a job of a line stands among the first ones of all lines."""
@@ -235,11 +220,7 @@ class WaitingQueue:
 
     def some(self, count: int) -> list[tuple[Shape, list[Place]]]:
         """Return the lines whose first jobs have the least seconds, whatever waited before."""
-        heads, most = [line[0][0] for line in self._lines.values()], inf
-        if len(heads) > count:
-            most = float(np.partition(heads, count)[count])
-        lines = (line for line in self._lines.items() if line[1][0][0] <= most)
-        return nsmallest(count, lines, key=lambda line: line[1][0])
+        return [(shape, self._lines[shape]) for _, shape in self._heads[:count]]
 
 
 class QueueWalk:

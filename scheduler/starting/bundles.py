@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -41,29 +42,24 @@ class Bundles:
     """
 
     def __init__(self, placer: Placer) -> None:
-        self._placer = placer
-        self._sizes: dict[tuple[Kind, int, int, bool], int] = {}
-        self._grounds: dict[Kind, EmptyNodes] = {}
-        self._numbers: dict[bytes, int] = {}
+        self._placer, self._numbers = placer, dict[bytes, int]()
+        self._ground, self._size = lru_cache(_KINDS)(self._empty_nodes), lru_cache(_KINDS)(self._largest)
 
     def clear(self) -> None:
         """Forget everything."""
-        self._sizes.clear()
-        self._grounds.clear()
+        self._ground.cache_clear()
+        self._size.cache_clear()
         self._numbers.clear()
 
     def ground(self, job: GangJob) -> EmptyNodes:
         """Return the nodes that are up and may have a worker of a gang."""
-        kind = Kind.workers(job)
-        if kind not in self._grounds:
-            if len(self._grounds) >= _KINDS:
-                self._grounds.clear()
-            most = self._placer.most_on(job)
-            number = self._numbers.setdefault((most > 0).tobytes(), len(self._numbers))
-            part = self._placer.part(job)
-            total = int(most.sum() if part is None else np.bincount(part, most).max(initial=0))
-            self._grounds[kind] = EmptyNodes(most > 0, most, total, number)
-        return self._grounds[kind]
+        return self._ground(Kind.workers(job))
+
+    def _empty_nodes(self, kind: Kind) -> EmptyNodes:
+        most = self._placer.most_on(kind)
+        number = self._numbers.setdefault((most > 0).tobytes(), len(self._numbers))
+        total = int(np.bincount(self._placer.domain(kind), most).max(initial=0))
+        return EmptyNodes(most > 0, most, total, number)
 
     def size(self, job: GangJob, degree: int, step: int = 1, *, up: bool = True) -> int:
         """Return the most workers a bundle with which so many fit the cluster if nobody is there, 0 if they never do.
@@ -72,22 +68,14 @@ class Bundles:
         less. If the nodes that are up are too few for the gang, or unless it is about them (`up`), those that are down
         count too. Each `step` workers are on one node, whatever else.
         """
-        key = Kind.workers(job), degree, step, up
-        if key not in self._sizes:
-            if len(self._sizes) >= _KINDS:
-                self._sizes.clear()
-            self._sizes[key] = (up and self._size(job, degree, step, True)) or self._size(job, degree, step, False)
-        return self._sizes[key]
+        kind = Kind.workers(job)
+        return (up and self._size(kind, degree, step, True)) or self._size(kind, degree, step, False)
 
-    def _size(self, job: GangJob, degree: int, step: int, up: bool) -> int:
-        part = self._placer.part(job)
-        if step > 1 or part is not None:
-            room = self._placer.most_on(job, up=up)
-            part = np.zeros(len(room), dtype=np.int64) if part is None else part
-            larger = range(min(degree, int(room.max(initial=0))) // step * step, 0, -step)
-            return next((b for b in larger if (np.bincount(part, room // b) * b).max() >= degree), 0)
-        most, nodes = np.unique(self._placer.most_on(job, up=up), return_counts=True)
-        if int((most * nodes).sum()) < degree:
-            return 0
-        sizes = range(min(degree, int(most.max(initial=0))), 0, -1)
-        return next(size for size in sizes if int((most // size * nodes).sum()) * size >= degree)
+    def _largest(self, kind: Kind, degree: int, step: int, up: bool) -> int:
+        room, part = self._placer.most_on(kind, up=up), self._placer.part(kind)
+        nodes: Long | int = 1
+        if part is None:
+            room, nodes = np.unique(room, return_counts=True)
+            part = 0 * room
+        sizes = range(min(degree, int(room.max(initial=0))) // step * step, 0, -step)
+        return next((b for b in sizes if np.bincount(part, room // b * b * nodes).max() >= degree), 0)

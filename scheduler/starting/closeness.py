@@ -51,9 +51,9 @@ class Closeness:
         if key not in self._least:
             if len(self._least) >= _KINDS:
                 self._least.clear()
-            room, workers = self._placer.most_on(gang, up=up), gang.workers[0]
+            room, workers = self._placer.most_on(kind, up=up), gang.workers[0]
             if up and int(room.sum()) < workers:
-                room = self._placer.most_on(gang, up=False)
+                room = self._placer.most_on(kind, up=False)
             self._least[key] = np.inf
             for times, has in self._by_type(kind.shared, room, workers):
                 best = self._find(has, min(workers, int(has.sum())))

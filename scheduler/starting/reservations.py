@@ -53,7 +53,7 @@ class Reservation:
         self._room = placer.room(gang).room.copy()
         if shut is not None:
             self._most[shut] = self._room[shut] = 0
-        self._part, self._workers = placer.part(gang), gang.workers[0]
+        self._part, self._workers = placer.part(self._kind), gang.workers[0]
         self._spare = self._left()
         self._against = placer.against(gang)
         self._beside = np.zeros(len(self._room), dtype=np.int64)  # of those against it, how many are on each node
@@ -125,11 +125,8 @@ class Reservation:
         return int(room) - self._workers
 
     def _renew(self, nodes: Ints) -> None:
-        room = self._later(nodes, self._free[:, nodes], self._taken[nodes])
-        self._spare += int(room.sum() - self._room[nodes].sum())
-        self._room[nodes] = room
-        if self._part is not None:
-            self._spare = self._left()
+        self._room[nodes] = self._later(nodes, self._free[:, nodes], self._taken[nodes])
+        self._spare = self._left()
 
     def _later(self, nodes: Ints, free: Ints, taken: Ints) -> Ints:
         """Return how many workers nodes take then, with so much free and so many jobs there."""

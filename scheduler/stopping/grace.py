@@ -16,13 +16,13 @@ import numpy as np
 
 from gangplan.solvers.placement.online.capacity import demanded
 
-from ..decision import GAIN, Stop
+from ..decision import GAIN, Stop, Stopping
 from ..queueing.job_lines import renamed
 from ..queueing.request import Request, Terms
 from ..starting.gpu_types import below_zero
 from ..starting.starts import StartRound
 from ..state import OTHER, SchedulerState, Trial
-from .notices import Claim, Stopping
+from .notices import Claim
 from .running_jobs import Nodes, RunningJob
 
 
@@ -80,7 +80,8 @@ def announce(
     starts.trial.back(runs, told)
     for job, stop in zip(jobs, told.values(), strict=True):
         seconds = state.grace(job.request)
-        row = Stopping(stop.job, stop.nodes, stop.other, stop.left, stop.price, stop.cause, state.now, seconds)
+        said = stop.job, stop.nodes, stop.other, stop.left, stop.price, stop.cause
+        row = Stopping(*said, since=state.now, seconds=seconds)
         state.alter(job.told(row.until))
         notices.stopping[job.name] = row
     for start in late:

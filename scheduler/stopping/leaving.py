@@ -34,7 +34,7 @@ class Leaving:
         gang: as the placer sees it.
         request: of the gang, if it waits: it does not come to nodes that a window closes before it would end.
         domain: parts of the network, one of which has to have all of the gang, int64 (m,), -1 for nodes in none; by
-            default see `domains`.
+            default see `Placer.domain`.
     """
 
     def __init__(
@@ -44,14 +44,15 @@ class Leaving:
         table = state.running.table()
         order = np.lexsort((table.node, table.serial))
         node, used, of = table.node[order], table.used[:, order], np.unique(table.serial[order], return_inverse=True)[1]
-        blocks, most = placer.guarded[node] | gang.whole_nodes, placer.most_on(gang)
+        kind = Kind.workers(gang)
+        blocks, most = placer.guarded[node] | gang.whole_nodes, placer.most_on(kind)
         if against := placer.against(gang):
             blocks |= np.array([state.running.parts[row][0] in against for row in order.tolist()], bool)
         if request is not None:
             most[state.shut(request, request.job.workers[0])] = 0
-        domain = domains(state, gang) if domain is None else domain
+        domain = placer.domain(kind) if domain is None else domain
         most[domain < 0] = 0
-        self._need, self._workers = np.array(Kind.workers(gang).need), gang.workers[0]
+        self._need, self._workers = np.array(kind.need), gang.workers[0]
         self._occupancy = Occupancy(placer.vacant.copy(), most, domain, of, node, used, blocks, np.zeros(0))
 
     def cheapest(self, cost: FloatArray, seconds: float) -> Eviction | None:
@@ -66,12 +67,6 @@ class Leaving:
         """Return the parts of the network that have room for the gang once some jobs have left."""
         room = self._occupancy.workers(self._need, np.array(jobs, np.int64))
         return np.flatnonzero(np.bincount(self._occupancy.domain + 1, room)[1:] >= self._workers).tolist()
-
-
-def domains(state: SchedulerState, job: GangJob) -> Long:
-    """Return the part of the network of each node, one of which has all of a gang, int64 (m,)."""
-    part = state.placer.part(job)
-    return np.zeros(state.fleet.n_nodes, np.int64) if part is None else part
 
 
 def least_ends(state: SchedulerState, request: Request) -> tuple[list[str], Eviction] | None:

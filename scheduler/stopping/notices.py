@@ -12,35 +12,12 @@ from gangplan.instances import InstanceError
 from gangplan.instances.quantities import quantity
 from gangplan.instances.typed import STATE
 
+from ..decision import Stopping
+
 if TYPE_CHECKING:
     from gangplan.instances.placement import GangJob
 
     from ..state import SchedulerState
-
-
-@dataclass(frozen=True, slots=True)
-class Stopping:
-    """A job that is told to stop: it holds its GPUs until `Scheduler.stopped` or `finish` says that it has.
-
-    Attributes:
-        job, nodes, other, left, price, cause: as of a `Stop`.
-        since: seconds of the user's clock when it was told.
-        seconds: its grace; after it the job is among the stops of the next decision.
-    """
-
-    job: str
-    nodes: Mapping[str, tuple[int, ...]] = field(metadata={"signed": True})
-    other: str
-    left: float
-    price: float
-    cause: str
-    since: float
-    seconds: float
-
-    @property
-    def until(self) -> float:
-        """When its grace is over."""
-        return self.since + self.seconds
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from heapq import heappop, heappush, merge
+from heapq import merge
 from itertools import islice
 from math import inf, log
 from sys import float_info
@@ -191,8 +191,8 @@ class RunningJobs(dict[str, RunningJob]):
         self.parts: list[tuple[str, int]] = []
         self.stoppable = self.logs = 0
         self._at: dict[tuple[str, int], int] = {}
-        self._ages: list[tuple[float, int, str]] = []  # when the age of jobs says something else, a heap
-        self._next: dict[str, float] = {}  # the entry of each that holds
+        self._ages: list[tuple[float, int, str]] = []  # when the age of jobs says something else, ascending
+        self._next: dict[str, float] = {}  # the same by name
         self._now = 0.0
         self._times, self._counts = np.zeros((7, 256)), np.zeros((10, 256), dtype=np.int64)
 
@@ -206,10 +206,8 @@ class RunningJobs(dict[str, RunningJob]):
         """
         job = self._looked(job, max(job.since, self._now))  # one that is put back has run already
         self[job.name] = job
-        insort(self.by_end, (job.end, job.request.serial, job.name))
-        self.logs += job.log
-        price, wide, times = job.price, job.gpus, self._of(job)
-        self.stoppable += 0 if price is None else len(job.nodes)
+        self._note(job, 1)
+        wide, times = job.gpus, self._of(job)
         for i, node in enumerate(job.nodes):
             at = len(self.parts)
             if at == self._times.shape[1]:
@@ -226,49 +224,52 @@ class RunningJobs(dict[str, RunningJob]):
         cost = np.inf if price is None or not job.request.lends else price
         return job.end, job.since, cost, job.settled, index, job.ready, job.request.lasts(job.degree)
 
+    def _note(self, job: RunningJob, sign: int) -> None:
+        """Count a job in, or out if the sign is -1."""
+        key = job.end, job.request.serial, job.name
+        if sign > 0:
+            insort(self.by_end, key)
+        else:
+            del self.by_end[bisect_left(self.by_end, key)]
+        self.logs += sign * job.log
+        self.stoppable += sign * len(job.nodes) * (job.price is not None)
+
     def _looked(self, job: RunningJob, now: float) -> RunningJob:
         """Return a job as its age says, and note when that says something else, if its work is a distribution."""
-        self._next.pop(job.name, None)
+        self._forget_age(job)
         if job.request.work:
             job, after = job.aged(now)
             self._next[job.name] = after
-            heappush(self._ages, (after, job.request.serial, job.name))
+            insort(self._ages, (after, job.request.serial, job.name))
         return job
+
+    def _forget_age(self, job: RunningJob) -> None:
+        if (after := self._next.pop(job.name, None)) is not None:
+            del self._ages[bisect_left(self._ages, (after, job.request.serial, job.name))]
+
+    def _exchange(self, job: RunningJob) -> None:
+        """Have a running job be another one on the same nodes."""
+        self._note(self[job.name], -1)
+        self._note(job, 1)
+        self[job.name], times = job, self._of(job)
+        for at in self.rows(job.name):
+            self._times[:, at] = times
 
     def change(self, job: RunningJob, leaf: int, now: float) -> None:
         """Note that a running job has another end, price or class, or another account pays, and no other nodes."""
-        job = self._looked(job, now)
-        old, times = self[job.name], self._of(job)
-        del self.by_end[bisect_left(self.by_end, (old.end, old.request.serial, job.name))]
-        insort(self.by_end, (job.end, job.request.serial, job.name))
-        self.logs += job.log - old.log
-        self.stoppable += len(job.nodes) * ((job.price is not None) - (old.price is not None))
-        self[job.name] = job
+        self._exchange(self._looked(job, now))
         for at in self.rows(job.name):
-            self._times[:, at] = times
             self._counts[8:, at] = leaf, job.request.terms.priority
 
     def age(self, now: float) -> None:
         """Look at jobs again that have run so long that it says something of when they end."""
         self._now = now
         while self._ages and self._ages[0][0] <= now:
-            at, serial, name = heappop(self._ages)
-            if self._next.get(name) != at:
-                continue
-            job = self[name]
-            aged = self._looked(job, now)
-            del self.by_end[bisect_left(self.by_end, (job.end, serial, name))]
-            insort(self.by_end, (aged.end, serial, name))
-            self[name] = aged
-            for row in self.rows(name):
-                self._times[0, row] = aged.end
-                self._times[4, row] = np.nan if aged.index is None else aged.index
+            self._exchange(self._looked(self[self._ages[0][2]], now))
 
     def older(self) -> float:
         """Return when `age` looks at a job next, infinite if it never does."""
-        while self._ages and self._next.get(self._ages[0][2]) != self._ages[0][0]:
-            heappop(self._ages)
-        return self._ages[0][0] if self._ages else float(np.inf)
+        return self._ages[0][0] if self._ages else inf
 
     def ends(self, now: float) -> Iterator[tuple[float, str]]:
         """Yield when jobs are expected to end, see `RunningJob.left`, and their names, ascending."""
@@ -280,10 +281,8 @@ class RunningJobs(dict[str, RunningJob]):
     def remove(self, name: str) -> RunningJob:
         """Forget a job that stops and return it: the last part takes the place of each of its own."""
         job = self.pop(name)
-        self._next.pop(name, None)
-        del self.by_end[bisect_left(self.by_end, (job.end, job.request.serial, name))]
-        self.logs -= job.log
-        self.stoppable -= 0 if job.price is None else len(job.nodes)
+        self._forget_age(job)
+        self._note(job, -1)
         for node in job.nodes:
             at = self._at.pop((name, node))
             last, n = self.parts.pop(), len(self.parts)

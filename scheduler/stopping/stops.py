@@ -143,7 +143,8 @@ class RunningParts:
 
     def find(self, job: GangJob, key: float, shut: np.ndarray) -> Clearance | None:
         """Return the cheapest room for a gang on nodes that are open: for each worker a node, and who leaves it."""
-        placer, workers, need = self._state.placer, job.workers[0], Kind.workers(job).need
+        placer, workers, kind = self._state.placer, job.workers[0], Kind.workers(job)
+        need = kind.need
         rows = [i for i, amount in enumerate(need) if amount]
         alone = self._used[0] == self._wide  # all of the job is on this node
         gives = self._stays & self.movable & ~self._on & (self.key > key)
@@ -157,7 +158,7 @@ class RunningParts:
         free, given = placer.free, held(self._node[gives], self._used[:1, gives], m)[0]
         want = takes * need[0]
         cost = np.where(takes > 0, np.maximum(want - free, 0) + 1e3 * np.maximum(want - free - given, 0), np.inf)
-        if (part := placer.part(job)) is not None:
+        if (part := placer.part(kind)) is not None:
             other = part != _cheapest(part, takes, cost, workers)
             takes[other], cost[other] = 0, np.inf
         order = np.argsort(cost / np.maximum(takes, 1), kind="stable")

@@ -171,8 +171,7 @@ class FreeProfile:
         while self.at < self.steps:
             end = self.time[self.at] + self.low.span[job]
             self.past = self.at + 1
-            for x in range(len(self.least)):
-                self.least[x] = self.room[self.at, x]
+            self.least[:] = self.room[self.at]
             while self.past < self.steps and self.time[self.past] < end:
                 for x in range(len(self.least)):
                     self.least[x] = min(self.least[x], self.room[self.past, x])
@@ -190,8 +189,7 @@ class FreeProfile:
         if self.past == self.steps or self.time[self.past] > end:
             for step in range(self.steps, self.past - 1, -1):
                 self.time[step] = self.time[step - 1] if step > self.past else end
-                for x in range(len(self.least)):
-                    self.room[step, x] = self.room[step - 1, x]
+                self.room[step, :] = self.room[step - 1]
             self.steps += 1
         for step in range(self.at, self.past):
             for k in range(rows):

@@ -38,8 +38,7 @@ def choose(rule: Int, need: Int, cluster: GpuRacks, free: Ints, take: Ints) -> b
         free: idle GPUs of each node, int64 (m,).
         take: the answer, int64 (m,).
     """
-    for node in range(len(take)):
-        take[node] = 0
+    take[:] = 0
     left: Int = max(need, 1)
     for node in range(len(free)):
         left -= free[node]

@@ -2,13 +2,4 @@
 
 from gangplan.instances.lazy import exported
 
-__getattr__ = exported(
-    __name__,
-    {
-        "..metrics.summary": "finish_time_fairness summary",
-        ".jobs": "RoundJobs RoundsCluster from_gavel from_workload parse_cluster",
-        ".outcome": "RoundOutcome check_rounds",
-        ".policies": "ROUND_POLICIES",
-        ".simulate": "simulate_rounds",
-    },
-)
+__getattr__ = exported(__name__)

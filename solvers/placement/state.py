@@ -112,15 +112,12 @@ class PlacementState:
     def server_room(self, j: int, workers: Rows) -> IntArray:
         """Return how many servers of job j each node could take beside `workers`, its own rows to be, (m,)."""
         batch = self.batch
-        room = np.where(batch.allowed[j][batch.kind], 2.0**31 - 1, 0.0)
-        for free, has, worker, server in zip(
-            self.free, batch.amounts, batch.worker[:, j], batch.server[:, j], strict=True
-        ):
-            left = free.copy()
-            for node, (w, _) in workers.items():
-                left[node] -= w * worker
-            room = np.minimum(room, fits(left, server, has))
-        return self._open(j, np.asarray(np.minimum(room, batch.jobs[j].servers), dtype=np.int32))
+        left = self.free.copy()
+        for node, (w, _) in workers.items():
+            left[:, node] -= w * batch.worker[:, j]
+        room = fits(left, batch.server[:, j, None], batch.amounts).min(axis=0)
+        room = np.where(batch.allowed[j][batch.kind], np.minimum(room, batch.jobs[j].servers), 0.0)
+        return self._open(j, np.asarray(room, dtype=np.int32))
 
     def holds(self, j: int, node: int, workers: int, servers: int) -> bool:
         """Return whether a node could take so many tasks of job j, which is not placed: `room` for one node."""
@@ -173,30 +170,23 @@ class PlacementState:
     def _refresh(self, node: int) -> None:
         here = self.at[node]
         cpu = memory = nic = 0.0
-        whole = 0
-        shares = []
         for j, (w, p) in here.items():
-            each, share, worker, server = self._need[j]
+            _, _, worker, server = self._need[j]
             cpu += w * worker[0] + p * server[0]
             memory += w * worker[1] + p * server[1]
             nic += w * worker[2] + p * server[2]
-            if share < 1 and each:
-                if w:
-                    shares.append((j, share, w))
-            else:
-                whole += w * each
         has = self._amounts[node]
         self.free[:, node] = has[0] - cpu, has[1] - memory, has[2] - nic
         if node in self.held:
             del self.held[node], self._costs.meets[node]
+        shares, left = self.shares(node)
         if shares:
-            left = self._gpus[node] - whole
             held = pack(sorted(shares), left, lambda a, b: dislike(self.batch, a, b))  # whatever order they came in
             assert held is not None, "the shares on a node were checked to fit before they came"
             self.held[node] = held
             self._costs.meets[node] = meeting(held)
-            whole += fewest(shares, left) or 0
-        self.free_gpu[node] = self._gpus[node] - whole
+            left -= fewest(shares, left) or 0
+        self.free_gpu[node] = left
         if self._measure is not None:
             if self._loose[node]:
                 self.total -= float(self.fragment[node])
@@ -219,8 +209,7 @@ class PlacementState:
         held = [
             sum(float(self.batch.share[j]) * n for j, n in card.items()) for card in self.held.get(node, []) if card
         ]
-        whole = sum(w * int(self.batch.each[j]) for j, (w, _) in self.at[node].items() if self.batch.share[j] == 1)
-        empty = self._gpus[node] - whole - len(held)
+        empty = self.shares(node)[1] - len(held)
         return [*[1.0] * empty, *sorted((max(0.0, 1 - x) for x in held), reverse=True)]
 
     def _sum(self) -> float:
@@ -237,9 +226,13 @@ class PlacementState:
 
         return bisect_left(range(most), True, key=full)
 
-    def shares(self, node: int, j: int, workers: int) -> tuple[list[tuple[int, float, int]], int]:
+    def shares(self, node: int, j: int = -1, workers: int = 0) -> tuple[list[tuple[int, float, int]], int]:
         """Return what shares GPUs on a node with so many workers of job j there too, and the GPUs left for it."""
-        batch = self.batch
-        there = [*((i, w) for i, (w, _) in self.at[node].items() if w), *([(j, workers)] if workers else [])]
-        items = [(i, float(batch.share[i]), w) for i, w in there if batch.share[i] < 1 and batch.each[i]]
-        return items, self._gpus[node] - sum(w * int(batch.each[i]) for i, w in there if batch.share[i] == 1)
+        items, left = list[tuple[int, float, int]](), self._gpus[node]
+        for i, (w, _) in [*self.at[node].items(), *([(j, (workers, 0))] if workers else [])]:
+            each, share, *_ = self._need[i]
+            if share < 1 and each and w:
+                items.append((i, share, w))
+            elif share == 1:
+                left -= w * each
+        return items, left

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -47,8 +48,6 @@ class RampState:
         accepted: bool (jobs,), of those before.
     """
 
-    __slots__ = ("_fits", "accepted", "blocks", "case", "ends", "fraction", "free", "index", "job", "limit", "now")
-
     def __init__(self, case: ArrivalCase, index: int, limit: float, ends: FloatArray, accepted: BoolArray) -> None:
         self.case, self.blocks = case, case.blocks
         self.index, self.now = index, float(case.submit[index])
@@ -56,14 +55,11 @@ class RampState:
         self.fraction, self.limit = float(case.fraction[index]), limit
         self.ends, self.accepted = ends, accepted
         self.free: BoolArray = ends <= self.now
-        self._fits: BoolArray | None = None
 
-    @property
+    @cached_property
     def fits(self) -> BoolArray:
         """Return which blocks are free, bool (blocks,)."""
-        if self._fits is None:
-            self._fits = self.blocks.fits(self.free)
-        return self._fits
+        return self.blocks.fits(self.free)
 
     @property
     def acceptable(self) -> BoolArray:

@@ -147,8 +147,7 @@ def _reserve(jobs: Jobs, state: State, s: Scoring, need: Int) -> None:
     """Note when `need` GPUs will be idle by the durations expected, and how many more will be then."""
     size: Int = state.count[RUNNING]
     idle: Int = total(state.free)
-    for i in range(size):
-        s.left[i] = state.running[i]
+    s.left[:size] = state.running[:size]
     while idle < need and size > 0:
         soonest: Int = 0
         least: Float = NEVER
@@ -300,8 +299,7 @@ def _go_on(
     while on and not _offer(jobs, state, mask):
         on = _wait(jobs, cluster, state, hold, paid)
     if not on:
-        for at in range(len(mask)):
-            mask[at] = False
+        mask[:] = False
 
 
 def _offer(jobs: Jobs, state: State, mask: Flags) -> bool:

@@ -30,7 +30,7 @@ from gangplan.hybrid.guard import ALONE, BESIDE, THREAD, Heard, Performer, Proce
 from gangplan.hybrid.worker import Tell
 from gangplan.instances.generators import generate
 from gangplan.solvers import Run, processes
-from gangplan.solvers.method import Method, suite
+from gangplan.solvers.method import Method
 
 HARD = {"ops": 20, "layers": 6, "degree": 3.0, "training": False, "devices": 3, "variant": "free", "seed": 4}
 """A problem whose best plan none of the quick methods finds."""
@@ -435,9 +435,20 @@ def test_a_crash_of_highs_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """What ends HiGHS before its time has failed."""
     highs = pytest.importorskip("gangplan.solvers.highs")
     monkeypatch.setattr(highs, "forked", lambda *_: None)
-    run = Run(generate("layered", **HARD), time_limit=60.0, bare=True)
     with pytest.raises(RuntimeError, match="HiGHS has crashed"):
-        suite("throughput").methods["plain_milp"].run(run, run)
+        gangplan.solve(generate("layered", **HARD), time_limit=0.4, method="plain_milp")
+
+
+def test_a_thread_does_not_fork(monkeypatch: pytest.MonkeyPatch) -> None:
+    """HiGHS in a thread of the caller solves there: a fork would find the locks of other threads held."""
+    pytest.importorskip("gangplan.solvers.highs")
+    monkeypatch.setattr(os, "fork", None)
+    problem = generate("layered", ops=5, layers=3, training=False, devices=2)
+    for _ in range(3):  # what is busy elsewhere
+        result = gangplan.solve(problem, time_limit=0.45, method="plain_milp", workers=1)
+        if result.status == "OPTIMAL":
+            break
+    assert result.status == "OPTIMAL" and {turn.where for turn in result.turns} == {"thread"}
 
 
 def searching(run: Run, method: Callable[[Run, Any], None], *, named: bool = False, share: float = 1.0) -> Searcher:
@@ -512,7 +523,7 @@ import sys, threading, time
 from gangplan import generate, solve
 from gangplan.hybrid import portfolio
 from gangplan.hybrid.table import Entry
-from gangplan.solvers.method import Method, suite
+from gangplan.solvers.method import Method
 def spin(run, prepared):
     while True:
         sum(range(1000))

@@ -64,7 +64,7 @@ SITUATIONS: list[tuple[Sequence[Entry], float, dict[str, Any], str]] = [
     ((SEARCH, entry("search")), 10.0, {}, "search thread"),
     # asked for by name
     ((EXACT,), 10.0, {"named": True}, "exact child"),
-    ((EXACT,), 0.1, {"named": True}, "exact child"),
+    ((EXACT,), 0.1, {"named": True}, "exact thread"),
     ((SEARCH,), 10.0, {"named": True}, "search thread"),
     ((MINE,), 0.01, {"named": True}, ""),
     ((MINE,), 0.1, {"named": True}, "mine alone"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
+from functools import lru_cache, partial
 from math import ceil
 from typing import NamedTuple
 
@@ -71,9 +72,12 @@ class NodeCapacity:
     """What is free on each of m nodes, in whole numbers, so that what was taken comes back to the digit.
 
     Attributes:
-        free: int64 (4, m), idle GPUs, and what is left of cores, memory and NIC in the units of `Kind.need`.
+        vacant, whole: int64 (4, m), what is left, and what there is, of GPUs, cores, memory and NIC in the units of
+            `Kind.need`.
+        free: int64 (m,), idle GPUs, a view.
         taken: int64 (m,), jobs on the node.
-        guarded: bool (m,), whether the job there wants the node for itself.
+        guarded: bool (m,), whether the job there wants the node for itself, or it is down.
+        parts: returns the parts of the fleet, one of which has a gang whole that shares something.
     """
 
     def __init__(self, fleet: Fleet, speeds: SpeedModel) -> None:
@@ -82,19 +86,13 @@ class NodeCapacity:
                 raise InstanceError(f"fleet.gpu_types[{i}]", f"{kind!r} has no speeds")
         self.fleet, self.speeds = fleet, speeds
         amounts = np.stack([fleet.gpus, fleet.cpu * CPU, fleet.memory, fleet.nic])
-        self.free = np.floor(np.minimum(amounts, MOST) + 1e-3).astype(np.int64)
+        self.vacant: Long = np.floor(np.minimum(amounts, MOST) + 1e-3).astype(np.int64)
+        self.whole: Long = self.vacant.copy()
+        self.free: Long = self.vacant[0]
         self.taken = np.zeros(fleet.n_nodes, dtype=np.int64)
         self.guarded = np.zeros(fleet.n_nodes, dtype=bool)
         self.tree = GroupTree(fleet)
-        self._parts: dict[Shared, FleetParts] = {}
-
-    def parts(self, shared: Shared) -> FleetParts:
-        """Return the parts of the fleet, one of which has a gang whole."""
-        if shared not in self._parts:
-            if len(self._parts) >= PARTS:
-                self._parts.clear()
-            self._parts[shared] = FleetParts(self.fleet, shared)
-        return self._parts[shared]
+        self.parts = lru_cache(PARTS)(partial(FleetParts, fleet))
 
     def allowed(self, kind: Kind) -> BoolArray:
         """Return the nodes where such workers may be: usable, by labels, taints and types; its GPUs run the model."""
@@ -114,12 +112,12 @@ class NodeCapacity:
             found &= (fleet.gpus > 0) & runs[np.where(fleet.gpus > 0, fleet.gpu_type, 0)]
         return found
 
-    def room(self, kind: Kind, allowed: BoolArray, nodes: Long) -> Long:
+    def workers(self, kind: Kind, allowed: BoolArray, nodes: Long) -> Long:
         """Return how many workers of a kind these nodes could take, int64 (k,)."""
         most = np.where(allowed[nodes] & ~self.guarded[nodes], kind.most, 0)
         if kind.alone:
             most[self.taken[nodes] > 0] = 0
-        return most_workers(self.free, kind.need, most, nodes)
+        return most_workers(self.vacant, kind.need, most, nodes)
 
 
 class Capacity:
@@ -130,16 +128,16 @@ class Capacity:
 
     def __init__(self, nodes: NodeCapacity, kind: Kind) -> None:
         self.nodes, self.kind, self.tree = nodes, kind, nodes.tree
-        self.free: Long = nodes.free[0]
+        self.free = nodes.free
         self._allowed = nodes.allowed(kind)
-        self.room = nodes.room(kind, self._allowed, np.arange(nodes.fleet.n_nodes))
+        self.room = nodes.workers(kind, self._allowed, np.arange(nodes.fleet.n_nodes))
         self.sums = [np.bincount(group, weights=self.room).astype(np.int64) for group in nodes.tree.group[1:]]
         self._parts = None if kind.shared is None else nodes.parts(kind.shared)
         self._held = None if self._parts is None else np.bincount(self._parts.part, self.room)
 
     def renew(self, changed: Long) -> None:
         """Look again at these nodes, each named once."""
-        self._set(changed, self.nodes.room(self.kind, self._allowed, changed))
+        self._set(changed, self.nodes.workers(self.kind, self._allowed, changed))
 
     def without(self, blocked: Long) -> Capacity:
         """Return a copy with no room on these nodes."""

@@ -32,7 +32,7 @@ class NodeAllocation:
     gpus: tuple[int, ...]
 
 
-class Placer:
+class Placer(NodeCapacity):
     """A cluster on which gangs come and go.
 
     For each kind of worker it keeps how many of them each node, each rack and each part above could take. A decision
@@ -45,9 +45,6 @@ class Placer:
 
     Attributes:
         running: the jobs that run, by name, with what they hold on each node.
-        free, taken: idle GPUs of each node, 0 where it is down, and jobs on it, int64 (m,); views.
-        guarded: which nodes are down, or of a job that wants them for itself, bool (m,); a view.
-        vacant, whole: what is left of each node, and what it has, in the units of `Kind.need`, int64 (4, m); views.
     """
 
     def __init__(self, fleet: Fleet, speeds: SpeedModel | None, policy: str = "topology") -> None:
@@ -56,12 +53,9 @@ class Placer:
             one, same = np.ones(1), np.ones((len(fleet.gpu_types), 1))
             speeds = SpeedModel((ANY_MODEL,), fleet.gpu_types, same, one, one, 0 * one[None], 0 * one[None])
         self._fleet, self._policy = fleet, GANG_POLICIES[policy]
-        self._nodes = NodeCapacity(replace(fleet, usable=np.ones(fleet.n_nodes, dtype=bool)), speeds)
-        self.vacant, self.whole = self._nodes.free, self._nodes.free.copy()
-        self.free: Long = self.vacant[0]
-        self.taken, self.guarded = self._nodes.taken, self._nodes.guarded
+        super().__init__(replace(fleet, usable=np.ones(fleet.n_nodes, dtype=bool)), speeds)
         self._idle = [list(range(count)) for count in fleet.gpus.tolist()]
-        self._down: dict[int, tuple[Long, list[int]]] = {}
+        self._down: dict[int, tuple[list[int], Long]] = {}
         self._capacities: dict[Kind, tuple[Capacity, int]] = {}
         self._log = ChangeLog()
         self._jobs: dict[str, GangJob] = {}
@@ -72,44 +66,44 @@ class Placer:
 
     def fail(self, node: int) -> None:
         """Take out a node on which nobody is."""
-        self._down[node] = self._nodes.free[:, node].copy(), self._idle[node]
-        self._nodes.free[:, node] = 0
-        self._nodes.guarded[node] = True
-        self._idle[node] = []
-        self._log.note([node])
+        gpus = self._idle[node]
+        self._down[node] = gpus, self.close(node, gpus, self.whole[:, node])
+        self.guarded[node] = True
 
     def repair(self, node: int) -> None:
         """Bring a node back."""
-        self._nodes.free[:, node], self._idle[node] = self._down.pop(node)
-        self._nodes.guarded[node] = False
-        self._log.note([node])
+        self.open(node, *self._down.pop(node))
+        self.guarded[node] = False
 
     def close(self, node: int, gpus: Collection[int], amounts: Long) -> Long:
         """Have idle GPUs of a node and such amounts, as far as it has them, be nobody's; return the amounts."""
-        less = np.minimum(self._nodes.free[:, node], amounts)
-        self._nodes.free[:, node] -= less
+        less = np.minimum(self.vacant[:, node], amounts)
+        self.vacant[:, node] -= less
         self._idle[node] = [gpu for gpu in self._idle[node] if gpu not in gpus]
         self._log.note([node])
         return np.asarray(less)
 
     def open(self, node: int, gpus: Collection[int], amounts: Long) -> None:
         """Take back what `close` did."""
-        self._nodes.free[:, node] += amounts
+        self.vacant[:, node] += amounts
         self._idle[node] = sorted([*self._idle[node], *gpus])
         self._log.note([node])
 
-    def most_on(self, job: GangJob, *, up: bool = True) -> Long:
-        """Return how many of a job's workers each node takes if it is empty, int64 (m,); 0 if `up` and it is down."""
-        kind = Kind.workers(job)
-        most = np.where(self._nodes.allowed(kind), kind.most, 0)
+    def most_on(self, kind: Kind, *, up: bool = True) -> Long:
+        """Return how many such workers each node takes if it is empty, int64 (m,); 0 if `up` and it is down."""
+        most = np.where(self.allowed(kind), kind.most, 0)
         if up:
             most[list(self._down)] = 0
         return most_workers(self.whole, kind.need, most)
 
-    def part(self, job: GangJob) -> Long | None:
-        """Return the part of the fleet of each node, one of which has a job whole, int64 (m,); `None` if any may."""
-        shared = Kind.workers(job).shared
-        return None if shared is None else self._nodes.parts(shared).part
+    def part(self, kind: Kind) -> Long | None:
+        """Return the part of the fleet of each node, one of which has a gang whole, int64 (m,); `None` if any may."""
+        return None if kind.shared is None else self.parts(kind.shared).part
+
+    def domain(self, kind: Kind) -> Long:
+        """Return the same, one part for all nodes if any may."""
+        part = self.part(kind)
+        return np.zeros(len(self.free), np.int64) if part is None else part
 
     def idle(self, node: int) -> list[int]:
         """Return the GPUs of a node that nobody holds."""
@@ -161,22 +155,24 @@ class Placer:
             workers = policy(room.chosen(degree), degree)
             servers = self._servers(job, workers, blocked) if job.servers else {}
             if servers is not None:
-                return self._take(job, workers, servers, policy.__name__)
+                seats = {
+                    node: NodeAllocation(w, servers.get(node, 0), tuple(self._idle[node][: job.worker.grants * w]))
+                    for node, w in ((node, workers.get(node, 0)) for node in sorted({*workers, *servers}))
+                }
+                return self._take(job, seats, policy.__name__)
         return None
 
     def put(self, job: GangJob, nodes: Mapping[int, Sequence[int]]) -> bool:
         """Place a gang whose GPUs are known and idle; return whether cores, memory and NIC suffice."""
         need = max(1, job.worker.grants)
-        workers = {node: len(gpus) // need for node, gpus in sorted(nodes.items())}
-        job = replace(job, workers=(sum(workers.values()),))
-        seats = {node: NodeAllocation(count, 0, ()) for node, count in workers.items()}
-        if (self._used(job, seats) > self._nodes.free[:, list(seats)]).any():
+        seats = {
+            node: NodeAllocation(len(gpus) // need, 0, tuple(gpus) if job.worker.gpu else ())
+            for node, gpus in sorted(nodes.items())
+        }
+        job = replace(job, workers=(sum(seat.workers for seat in seats.values()),))
+        if (self._used(job, seats) > self.vacant[:, list(seats)]).any():
             return False
-        for node, gpus in nodes.items() if job.worker.gpu else ():
-            self._idle[node] = [*gpus, *(gpu for gpu in self._idle[node] if gpu not in gpus)]  # taken from the front
-        self._take(job, workers, {}, "put")
-        for node in nodes:
-            self._idle[node].sort()
+        self._take(job, seats, "put")
         return True
 
     def remove(self, name: str) -> None:
@@ -201,7 +197,7 @@ class Placer:
         table = np.array([(j, node, part.workers, part.servers) for j, node, part in rows], dtype=np.int32)
         held = np.array(grants, dtype=np.int32).reshape(-1, 2)
         plan = PlacementPlan(tuple(job.name for job in jobs), *table.T, *held.T)
-        return PlacementProblem(self._fleet, jobs, self._nodes.speeds, goal=goal), plan
+        return PlacementProblem(self._fleet, jobs, self.speeds, goal=goal), plan
 
     def _room(self, kind: Kind, blocked: list[int]) -> Capacity:
         room, read = self._capacities.get(kind, (None, -1))
@@ -209,7 +205,7 @@ class Placer:
         if room is None or changed is None:
             while len(self._capacities) >= KINDS:
                 del self._capacities[next(iter(self._capacities))]
-            room = Capacity(self._nodes, kind)
+            room = Capacity(self, kind)
         elif len(changed):
             room.renew(changed)
         self._capacities[kind] = room, self._log.end
@@ -220,26 +216,19 @@ class Placer:
         room = self._room(Kind.servers(job), blocked)
         worker, server, most = Kind.workers(job).need, room.kind.need, dict[int, int]()
         for node, w in workers.items():
-            left = zip(self._nodes.free[:, node].tolist(), worker, server, strict=True)
+            left = zip(self.vacant[:, node].tolist(), worker, server, strict=True)
             most[node] = min([job.servers, *((has - w * of_worker) // need for has, of_worker, need in left if need)])
         return serve(workers, job.servers, most, lambda: room.without(np.array(sorted(workers), dtype=np.int64)))
 
-    def _take(
-        self, job: GangJob, workers: dict[int, int], servers: dict[int, int], by: str
-    ) -> Mapping[int, NodeAllocation]:
-        need = job.worker.grants
-        allocation = {
-            node: NodeAllocation(w, servers.get(node, 0), tuple(self._idle[node][: need * w]))
-            for node, w in ((node, workers.get(node, 0)) for node in sorted({*workers, *servers}))
-        }
+    def _take(self, job: GangJob, allocation: Mapping[int, NodeAllocation], by: str) -> Mapping[int, NodeAllocation]:
         used = self._used(job, allocation)
         placed = sum(part.workers for part in allocation.values()), sum(part.servers for part in allocation.values())
         whole = placed[0] in job.workers and placed[1] == job.servers
-        held = all(len(part.gpus) == need * part.workers for part in allocation.values())
-        if not (whole and held and (used <= self._nodes.free[:, list(allocation)]).all()):
+        held = all(len(part.gpus) == job.worker.grants * part.workers for part in allocation.values())
+        if not (whole and held and (used <= self.vacant[:, list(allocation)]).all()):
             raise AssertionError(f"{by} proposed nodes for {job.name} that do not fit: {allocation}")
         for node, part in allocation.items():
-            del self._idle[node][: len(part.gpus)]
+            self._idle[node] = [gpu for gpu in self._idle[node] if gpu not in part.gpus]
         self._change(job, allocation, -used)
         self._jobs[job.name], self.running[job.name] = job, allocation
         for other in job.apart:
@@ -247,7 +236,7 @@ class Placer:
         return allocation
 
     def _used(self, job: GangJob, allocation: Mapping[int, NodeAllocation]) -> Long:
-        """Return what the job uses of each of its nodes, in the units of `NodeCapacity.free`, int64 (4, nodes).
+        """Return what the job uses of each of its nodes, in the units of `NodeCapacity.vacant`, int64 (4, nodes).
 
         Rounded once a node, so that it is the same whether the gang is counted by workers or by bundles of them.
         """
@@ -256,9 +245,9 @@ class Placer:
         return np.asarray(np.ceil(np.minimum(tasks @ exact, MOST) - 1e-3).astype(np.int64).T)
 
     def _change(self, job: GangJob, allocation: Mapping[int, NodeAllocation], more: Long) -> None:
-        nodes, where = self._nodes, list(allocation)
-        nodes.free[:, where] += more
-        nodes.taken[where] += 1 if job.name not in self._jobs else -1
+        where, comes = list(allocation), job.name not in self._jobs
+        self.vacant[:, where] += more
+        self.taken[where] += 1 if comes else -1
         if job.whole_nodes:
-            nodes.guarded[where] = job.name not in self._jobs
+            self.guarded[where] = comes
         self._log.note(where)

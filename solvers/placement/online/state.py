@@ -177,10 +177,11 @@ class FreeState(Slots):
         self.first = np.full(m, m, dtype=np.int64)
         self.log = ChangeLog()
         self._slots: dict[tuple[int, ...], int] = {}
+        self._key: list[tuple[int, ...]] = [()] * m
         self._idle = list(range(m - 1, -1, -1))
         usable = np.asarray(fleet.usable)
         for node in np.flatnonzero(usable).tolist():
-            self._enter(node)
+            self._enter(node, self._node_cpu[node], self._node_memory[node])
         self.capacity = int(np.maximum(self.share, 0)[usable].sum())
         self.allocated = 0
 
@@ -254,23 +255,18 @@ class FreeState(Slots):
         nodes.remove(node)
         self.first[slot] = nodes[0] if nodes else len(self.members)
         if not nodes:
-            del self._slots[self._key(slot)]
+            del self._slots[self._key[slot]]
             self._idle.append(slot)
             self.log.note([slot])
 
-    def _key(self, slot: int) -> tuple[int, ...]:
-        row = (int(self.hardware[slot]), int(self.cpu[slot]), int(self.memory[slot]), int(self.marks[slot]))
-        return (*row, *self.free[slot].tolist())
-
-    def _enter(self, node: int, cpu: int | None = None, memory: int | None = None) -> None:
-        cpu = self._node_cpu[node] if cpu is None else cpu
-        memory = self._node_memory[node] if memory is None else memory
+    def _enter(self, node: int, cpu: int, memory: int) -> None:
         free = sorted(self.share[node].tolist(), reverse=True)
         marks = sum(1 << k for k in np.flatnonzero(self._count[node]).tolist()) if self.kinds else 0
         key = (int(self.node_hardware[node]), cpu, memory, marks, *free)
         slot = self._slots.get(key, -1)
         if slot < 0:
             slot = self._slots[key] = self._idle.pop()
+            self._key[slot] = key
             self.hardware[slot], self.cpu[slot], self.memory[slot], self.marks[slot] = key[:4]
             self.free[slot] = free
             self.log.note([slot])

@@ -161,7 +161,7 @@ def feasible(scheduler: gangplan.Scheduler, leave: list[str], freed: set[int], g
         if i == len(come):
             return True
         job, never = come[i]
-        need, most = np.array(Kind.workers(job).need), state.placer.most_on(job)
+        need, most = np.array(Kind.workers(job).need), state.placer.most_on(Kind.workers(job))
         for counts in product(*(range(int(0 if n in never else most[n]) + 1) for n in range(len(most)))):
             on = [n for n, count in enumerate(counts) if count]
             if sum(counts) != job.workers[0] or (free - need[:, None] * np.array(counts)).min() < 0:

@@ -59,7 +59,7 @@ def test_every_decision_is_feasible(policy: str, seed: int) -> None:
         if seats is None and not job.servers:
             blocked = np.array(placed.blocked(job), dtype=np.int64)
             turned += 1
-            assert Capacity(placed._nodes, Kind.workers(job)).without(blocked).total < job.workers[0]
+            assert Capacity(placed, Kind.workers(job)).without(blocked).total < job.workers[0]
     assert turned
 
 
@@ -69,7 +69,7 @@ def test_kept_rooms_are_fresh(policy: str, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(state, "LOG", 40)
     monkeypatch.setattr(placer, "KINDS", 5)
     for placed, job, _ in churn(crowd(7), policy, 7):
-        kept, fresh = placed._room(Kind.workers(job), []), Capacity(placed._nodes, Kind.workers(job))
+        kept, fresh = placed._room(Kind.workers(job), []), Capacity(placed, Kind.workers(job))
         np.testing.assert_array_equal(kept.room, fresh.room)
         for mine, anew in zip(kept.sums, fresh.sums, strict=True):
             np.testing.assert_array_equal(mine, anew)
@@ -85,7 +85,7 @@ def test_policies_are_those_of_batches(policy: str) -> None:
         if seats is None or job.servers:
             continue
         placed.remove(job.name)
-        room = Capacity(placed._nodes, Kind.workers(job)).without(np.array(placed.blocked(job), dtype=np.int64))
+        room = Capacity(placed, Kind.workers(job)).without(np.array(placed.blocked(job), dtype=np.int64))
         state: Any = SimpleNamespace(batch=SimpleNamespace(tree=room.tree), free_gpu=room.free)
         degree = sum(seat.workers for seat in seats.values())
         wanted = GANG_POLICIES[policy](Offer(state, 0, room.room.astype(np.int32)), degree)
@@ -102,9 +102,9 @@ def test_what_was_taken_comes_back() -> None:
     for name in list(placed.running):
         placed.remove(name)
     empty = Placer(problem.fleet, problem.speeds)
-    np.testing.assert_array_equal(placed._nodes.free, empty._nodes.free)
+    np.testing.assert_array_equal(placed.vacant, empty.vacant)
     assert placed._idle == empty._idle
-    assert not placed._nodes.taken.any()
+    assert not placed.taken.any()
     np.testing.assert_array_equal(placed.guarded, empty.guarded)
 
 
@@ -145,11 +145,11 @@ def test_bad_jobs(change: dict[str, Any], words: str) -> None:
     speeds = crowd(0).speeds
     placed = Placer(Fleet.regular(1, 2), speeds)
     placed.place(GangJob("there", speeds.models[0], (1,)))
-    before = placed._nodes.free.copy()
+    before = placed.vacant.copy()
     with pytest.raises(InstanceError) as error:
         placed.place(replace(GangJob("a", speeds.models[0], (1,)), **change))
     assert str(error.value).startswith(words)
-    np.testing.assert_array_equal(placed._nodes.free, before)
+    np.testing.assert_array_equal(placed.vacant, before)
 
 
 def test_labels_that_no_node_has() -> None:
@@ -176,7 +176,8 @@ def test_a_node_that_is_down_takes_nobody_until_it_is_repaired() -> None:
     before = placed.vacant.copy()
     placed.fail(0)
     assert placed.free.tolist() == [0, 4] and placed.guarded.tolist() == [True, False] and placed.idle(0) == []
-    assert placed.most_on(job).tolist() == [0, 4] and placed.most_on(job, up=False).tolist() == [4, 4]
+    kind = Kind.workers(job)
+    assert placed.most_on(kind).tolist() == [0, 4] and placed.most_on(kind, up=False).tolist() == [4, 4]
     assert set(placed.place(job) or ()) == {1}
     assert not placed.fits(replace(job, name="b"))
     placed.repair(0)
