@@ -26,28 +26,29 @@ class Textbook:
     Attributes:
         time: seconds, time[t][v]; infinite where t does not run v.
         nets: (seconds of a transfer, ops that hold or read it, none twice) of outputs, the op that makes it first.
+        host: whether each type is a host.
+        sizes: whole bytes of ops and of a device of each type, see `sizes`; all 0 where memory is ample.
+        limits: bytes of a device of each type, float64 (T,).
+        op_of: the index of each op here, int (n,).
         order: (a, b) where a pipeline has a no later than b.
         end_of: the op here of each end of `order`.
         together: (v, w) on one device.
         kind: the type of each device.
-        count, host: number of devices of each type, and whether it is a host.
-        sizes: whole bytes of ops and of a device of each type, see `sizes`; all 0 where memory is ample.
-        limits: bytes of a device of each type, float64 (T,).
-        op_of: the index of each op here, int (n,).
+        count: number of devices of each type.
         covers: ops that turned out not to fit together.
     """
 
     time: list[list[float]]
     nets: list[tuple[float, list[int]]]
-    order: list[tuple[int, int]]
-    end_of: Sequence[int]
-    together: list[tuple[int, int]]
-    kind: list[int]
-    count: list[int]
     host: list[bool]
     sizes: list[Sizes]
     limits: FloatArray
     op_of: IntArray
+    order: Sequence[tuple[int, int]] = ()
+    end_of: Sequence[int] = ()
+    together: Sequence[tuple[int, int]] = ()
+    kind: Sequence[int] = ()
+    count: Sequence[int] = ()
     covers: CoverCuts = field(default_factory=CoverCuts)
 
     @classmethod

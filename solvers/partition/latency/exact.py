@@ -57,11 +57,8 @@ def _textbook(r: ReducedLatency) -> Textbook:
     return Textbook(
         time=r.time.tolist(),
         nets=[*nets, *((0.0, [a, *after]) for a, after in free.items())],
-        order=[],
-        end_of=[],
         together=[(items[0], v) for items in r.groups for v in items[1:]],
         kind=[slot.kind for slot in r.slots],
-        count=[],
         host=[kind.host for kind in types],
         sizes=[whole(r.memory, limit, len(r.item_of)) for limit in limits.tolist()],
         limits=limits,

@@ -82,8 +82,6 @@ def _textbook(q: Quotient) -> Textbook:
         nets=[(cost, sorted(pins)) for pins, cost in q.nets],
         order=list(q.edges) if pipeline else [*zip(earlier, later, strict=True)],
         end_of=range(q.n_groups) if pipeline else q.group_of.tolist(),
-        together=[],
-        kind=[],
         count=q.counts.tolist(),
         host=q.host.tolist(),
         sizes=[whole(q.memory, limit, len(q.group_of)) for limit in q.capacity.tolist()],
