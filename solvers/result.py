@@ -51,8 +51,7 @@ class Turn:
     """A method's time in a solve, as planned, and what it took of it.
 
     Attributes:
-        where, why: in a ``thread``, in a ``child`` process, ``beside`` them in another one, ``alone`` in one, or
-            ``here``, in the caller's thread, where no other can be had.
+        where, why: in a ``thread``, in a ``child`` process, ``beside`` them in another one, or ``alone`` in one.
         begin, end, ran: as planned, seconds since the call; seconds at work.
     """
 
