@@ -13,7 +13,7 @@ from gangplan.instances import InstanceError
 from gangplan.instances.errors import did_you_mean
 from gangplan.instances.placement import Fleet, GangJob
 from gangplan.instances.verify.actions import verify_shared
-from gangplan.solvers.placement.online.shared import Shared, SharedGang
+from gangplan.solvers.placement.online.shared import Shared, SharedGang, level_groups
 
 from ..queueing.request import Seconds, given_seconds
 
@@ -67,11 +67,14 @@ def slower_on(request: Request, degree: int, fleet: Fleet, nodes: Mapping[int, o
 
 
 def best_type(state: SchedulerState, request: Request, degree: int, room: Capacity | None) -> Capacity | None:
-    """Return the room on the type where a gang takes least where places differ too, as it is if types may mix."""
+    """Return the room on the type where a gang takes least where places differ too, as it is if types may mix.
+
+    Of types that are as fast that is one where a group has all workers that are to be in one.
+    """
     assert state.places is not None
     gang, fleet = state.placed(request, degree), state.fleet
     room = state.placer.room(gang) if room is None else room
-    best, least = room, np.inf
+    best, least, group = room, (np.inf, 0), level_groups(fleet, request.terms.within)
     for kind in (kind for kind, _ in request.types if kind in fleet.gpu_types and not request.terms.mixed):
         other = np.flatnonzero(fleet.gpu_type != fleet.gpu_types.index(kind))
         part = room.with_room(other, np.zeros(len(other), dtype=np.int64))
@@ -79,8 +82,8 @@ def best_type(state: SchedulerState, request: Request, degree: int, room: Capaci
             continue
         seats = state.places.closest(part.chosen(gang.workers[0]), gang.workers[0])
         held = {node: (0,) * (count * gang.worker.grants) for node, count in sorted(seats.items())}
-        if (slower := state.slower(request, degree, held)) < least:
-            best, least = part, slower
+        if (found := (state.slower(request, degree, held), len(set(group[[*seats]].tolist())))) < least:
+            best, least = part, found
     return best
 
 

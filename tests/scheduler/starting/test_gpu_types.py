@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -185,6 +186,17 @@ def test_one_rack_is_required_or_preferred() -> None:
     scheduler = filled(together=False)
     scheduler.submit(gang("c", 4), 10.0, within="rack", topology="preferred")
     assert set(started(scheduler)["c"]) in ({"node0", "node1"}, {"node2", "node3"})
+
+
+def test_of_types_as_fast_that_which_has_one_node_is_preferred() -> None:
+    """Five workers go to the node that has five C, not to two with as many B, which come first by name."""
+    fleet = replace(Fleet.regular(1, 3, 5), gpu_types=("B", "C"), gpu_type=np.array([1, 0, 0], np.int32))
+    scheduler = Scheduler(fleet, "patient", speeds=Proximity(0.0, 1.0, 1.0, intensity={"any": 0.0}))
+    scheduler.submit(gang("r", 1, gpu_types=("B",)), 90.0, now=0.0)
+    scheduler.submit(gang("q", 1, gpu_types=("B",), apart=("r",)), 90.0)
+    assert {node for nodes in started(scheduler).values() for node in nodes} == {"node1", "node2"}
+    scheduler.submit(gang("a", 5), {"C": 10.0, "B": 10.0}, within="node", topology="preferred")
+    assert started(scheduler) == {"a": {"node0": 5}}
 
 
 def test_a_reservation_is_of_one_rack() -> None:
