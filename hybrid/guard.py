@@ -127,7 +127,7 @@ class Performer:
                 run.left_out.update(left_out)
                 run.hurried |= hurried
                 self._book(phases)
-            case ("bound", *_) | ("infeasible", *_) | ("proof", *_) if entry.added and not entry.trusted:
+            case ("bound", float(), str()) | ("infeasible", str()) | ("proof", _) if entry.added and not entry.trusted:
                 claim = f"the bound {message[1]:.9g}" if message[0] == "bound" else "that there is no plan"
                 if f"{entry.name} claimed" not in str(run.notes):
                     run.note(f"{entry.name} claimed {claim}: not counted, since it is not registered as trusted")
@@ -282,7 +282,7 @@ class Process(Performer):
             return
         begun = self.ready and self.slot is not None
         match message:
-            case ("ready",):
+            case ("ready",) if not self.ready:  # said again, it would have the order sent to who does not read
                 self.ready = True
                 if self.slot is not None:
                     self.start(self.slot)

@@ -302,6 +302,34 @@ def test_however_it_talks_it_has_its_time_alone(says: Callable[[Tell], None]) ->
     assert run.seconds() < 20 and longest < 10 and "talks" in run.left_out
 
 
+@pytest.mark.parametrize("message", [("bound",), ("bound", "high", "x"), ("infeasible",), ("proof",), ("ready",)])
+@pytest.mark.filterwarnings("ignore::gangplan.hybrid.MethodFailed")
+def test_claims_that_say_nothing_are_nonsense(message: Any) -> None:
+    """A registered method that claims without a value, or with a word for one, is given up, and nothing is raised."""
+    run = Run(generate("layered", **HARD), time_limit=60.0)
+    entry = Entry("throughput", "odd", Method(_writes), added=True)
+    performer = Performer(run, Heard())
+    performer.start(TimetableSlot(entry, ALONE))
+    performer.listen(message)
+    assert performer.gone and "nonsense" in run.left_out["odd"]
+
+
+@linux
+@pytest.mark.filterwarnings("ignore::gangplan.hybrid.MethodFailed")
+def test_a_process_is_ready_once() -> None:
+    """A method that says in the name of its process that this is ready gets no second order, which nobody reads."""
+
+    def sleeps(run: Run, prepared: object) -> None:
+        time.sleep(30.0)
+
+    run = Run(generate("layered", **HARD), time_limit=60.0)
+    process = begun(run, sleeps)
+    while not process.ready:
+        hear(process)
+    process.listen(("ready",))
+    assert process.gone and "nonsense" in run.left_out["sleeps"]
+
+
 @linux
 def test_what_a_method_starts_ends_with_it(tmp_path: Path) -> None:
     """A process that a child leaves behind is killed, though the child has ended by itself."""
