@@ -15,7 +15,7 @@ from gangplan.simulator.metrics import means_of_groups, period, summary, waiting
 from gangplan.simulator.metrics.groups import SIZE_NAMES, members
 from gangplan.simulator.trace import Outcome
 
-from .calendar import DAY, calendar_ticks, date, week_panels
+from .calendar import calendar_ticks, date
 from .colours import BAND, FEW, GREY, INK, SHADE, colours
 from .lanes import Lanes, lanes
 from .scene import RIGHT, Axis, Boxes, Dots, FloatArray, Heat, IntArray, Key, Lines, Mark, Panel, Scene, Words, names_in
@@ -84,7 +84,7 @@ def simulation_scene(outcomes: Mapping[str, Outcome], epoch: float | None = None
     """Return the picture of schedules of one workload, by the name of their policy: what holds of all, then each.
 
     Panels are ``jct``, and for each policy ``jobs``, ``queue`` and, if GPUs were not only counted, ``nodes``. If the
-    clock shows `epoch` at 0, seconds from 1970, the axis of time is the calendar's, and there is ``week``, for each.
+    clock shows `epoch` at 0, seconds from 1970, the axis of time is the calendar's.
     """
     one = next(iter(outcomes.values()))
     periods = [period(outcome) for outcome in outcomes.values()]
@@ -95,8 +95,6 @@ def simulation_scene(outcomes: Mapping[str, Outcome], epoch: float | None = None
         first = (jobs_panel if small(outcome) else load_panel)(outcome, span, classes)
         rows += [[replace(first, heading=_heading(policy, outcome))], [queue_panel(outcome, span)]]
         rows += [_heat(outcome, span)] if outcome.row_node.min(initial=0) >= 0 else []
-        if epoch is not None and span.last - span.first > 2 * DAY:
-            rows.append(week_panels(outcome, *period(outcome), epoch))
     room = one.room.tolist()
     several = len({tuple(outcome.room.tolist()) for outcome in outcomes.values()})
     alike = f"{len(room):,} {'node' if len(room) == 1 else 'nodes'} of {room[0]} GPUs"
