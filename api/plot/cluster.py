@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gangplan.instances import InstanceError
-from gangplan.instances.arrays import FloatArray, IntArray
+from gangplan.instances.arrays import FloatArray
 from gangplan.instances.placement import Fleet, GangJob, PlacementPlan, PlacementProblem, SpeedModel
 from gangplan.instances.quantities import short
 
@@ -18,7 +20,7 @@ from .cluster_layout import NAME, PAD, Tiles, band_tiles, gpu_tiles
 from .cluster_words import Flows, flows
 from .colours import FEW, GREY, INK, PALE, SHADE, colours, mixed
 from .partition import Drawn
-from .scene import CHARACTER, DPI, WIDTH, Axis, Boxes, Dots, Heat, Key, Lines, Mark, Panel, Scene, Words, fit, names_in
+from .scene import CHARACTER, DPI, WIDTH, Axis, Boxes, Dots, Key, Lines, Mark, Panel, Scene, Words, fit, names_in
 
 MOST_GPUS, MOST_UNITS, LEAST_UNITS = 12_000, 1_600, 16
 """GPUs that are drawn one by one. For more, nodes or groups of them are boxes: as many as are not too many."""
@@ -46,15 +48,15 @@ def cluster_scene(entry: Drawn, speeds: bool = True, shades: Sequence[str] | Non
     """
     verdict, problem, plan = entry.verdict(), entry.problem, entry.plan
     flow = flows(problem, plan, verdict.rates)
-    single = problem.fleet.n_gpus <= MOST_GPUS
-    level = 0 if single else _level(flow)
+    single, level = problem.fleet.n_gpus <= MOST_GPUS, _level(problem, flow)
     boxes, scale, named = _arrange(problem, plan, flow, level, single)
     units, unit, names = boxes[0], flow.members[level], words.of_levels(problem, level)
     tiles = gpu_tiles(problem, plan, units, named) if single else band_tiles(problem, plan, units, unit)
     job_texts = words.jobs(problem, plan, verdict.rates) if speeds else words.sizes(problem, plan)
     unit_texts = words.nodes(problem, plan) if level == 0 else words.groups(problem, plan, unit, names[0])
     colour = list(shades or job_colours(tiles, len(plan.jobs)))
-    keys, pixels = [Key("idle", (PALE,))], scale * DPI
+    busy = Key("links, the upper edges of boxes: busy 0 to 100% of the time", LOADS, "ramp")
+    keys, pixels = [*[busy] * speeds, Key("idle", (PALE,))], scale * DPI
     face = np.array([*colour, PALE, PALE], dtype=object)[tiles.job].tolist()
     paper, line = "#ffffff" if pixels > DETAIL else "", 0.9 if pixels > 14 else 0.4
     tile_texts = words.tiles(tiles, unit_texts, job_texts)
@@ -74,28 +76,27 @@ def cluster_scene(entry: Drawn, speeds: bool = True, shades: Sequence[str] | Non
         keys.append(Key("jobs fill a box in proportion to their GPUs", ("#999999",)))
     if level:
         keys.append(Key("below: busiest link of its nodes", (LOADS[2],), "line"))
-    told = [words.link_texts(problem, flow, level + i, names[i]) for i in range(len(boxes) - 1)] if speeds else []
+    links = [words.link_texts(problem, flow, level + i, names[i]) for i in range(len(boxes) - 1)] if speeds else []
     panel = panel.add(*_all_links(flow, level, boxes, pixels, used=speeds))
-    told = [tuple(map("<br>".join, zip(unit_texts, *told[:1], strict=True))), *told[1:]]
+    links = [tuple(map("<br>".join, zip(unit_texts, *links[:1], strict=True))), *links[1:]]
     tops = (each[:, :2] + each[:, 2:] * [0.5, 0] for each in boxes)
-    panel = panel.add(*(Dots(top, shape="", texts=texts) for top, texts in zip(tops, told, strict=False)))
+    panel = panel.add(*(Dots(top, shape="", texts=texts) for top, texts in zip(tops, links, strict=False)))
     keys.append(Key("unused link" if speeds else "link", (UNUSED,), "line"))
     panel = panel.add(_names(panel, tiles, plan.jobs, colour))
     if named:
         inset = (2 * PAD, PAD, NAME) if single else (2 * PAD, 0.0, lay.BAND_NAME)
-        units = words.typed(problem, names[0]) if level == 0 else names[0]
-        panel = panel.add(_captions(boxes[0], units, scale, inset, GREY))
+        own = words.typed(problem, names[0]) if level == 0 else names[0]
+        panel = panel.add(_captions(units, own, scale, inset, GREY))
     for each, of_group in zip(boxes[1:-1], names[1:-1], strict=True):
         panel = panel.add(_captions(each, of_group, scale, (lay.GAP, 0.15, lay.HEAD - 0.3), INK))
     panel, more = replace(panel, keys=keys), words.more(problem, plan, verdict)
-    if speeds:
-        listing = _listing(plan.jobs, colour, verdict.rates.slowdown, job_texts)
-        below = "" if entry.bound is None else f"bound {short(entry.bound, 6)}"
-        worth = entry.worth(verdict.objective, below, *more)
-        return Scene(words.title(problem), worth, [[_ramp()], [panel], [listing]])
-    held = np.bincount(tiles.job[tiles.job >= 0], tiles.amount[tiles.job >= 0], len(plan.jobs)).astype(np.float64)
-    listing = _listing(plan.jobs, colour, held, job_texts, "jobs and their GPUs", ".6g")
-    return Scene(words.title(problem), " · ".join(filter(None, more)), [[panel], [listing]])
+    if not speeds:
+        held = np.bincount(tiles.job[tiles.job >= 0], tiles.amount[tiles.job >= 0], len(plan.jobs)) + 0.0
+        listing = _listing(plan.jobs, colour, held, job_texts, "jobs and their GPUs", ".6g")
+        return Scene(words.title(problem), " · ".join(filter(None, more)), [[panel], [listing]])
+    listing = _listing(plan.jobs, colour, verdict.rates.slowdown, job_texts, "jobs and their slowdowns", ".3f")
+    below = "" if entry.bound is None else f"bound {short(entry.bound, 6)}"
+    return Scene(words.title(problem), entry.worth(verdict.objective, below, *more), [[panel], [listing]])
 
 
 def _frames(boxes: Sequence[FloatArray], scale: float) -> Panel:
@@ -140,8 +141,10 @@ def fleet_scene(
     return Scene(scene.title.replace("1 job on", "no job on"), told, rest)
 
 
-def _level(flow: Flows) -> int:
+def _level(problem: PlacementProblem, flow: Flows) -> int:
     """Return the level of the tree whose members are the units, 0 for nodes: the lowest that is not too crowded."""
+    if problem.fleet.n_gpus <= MOST_GPUS:
+        return 0
     counts = [int(members.max()) + 1 for members in flow.members[: len(flow.bandwidth)]]
     level = next((i for i, n in enumerate(counts) if n <= MOST_UNITS), len(counts) - 1)
     return level - 1 if level and counts[level] < LEAST_UNITS else level
@@ -201,7 +204,7 @@ def _all_links(flow: Flows, level: int, boxes: Sequence[FloatArray], pixels: flo
         yield from _links(below, busy, np.bincount(unit, flow.gangs(0)), pixels)
 
 
-def _links(boxes: FloatArray, busy: FloatArray, gangs: IntArray, pixels: float, thin: bool = False) -> list[Lines]:
+def _links(boxes: FloatArray, busy: FloatArray, gangs: NDArray[Any], pixels: float, thin: bool = False) -> list[Lines]:
     """Return the links of boxes as their upper edges, those that gangs cross on top and wider, if not `thin`, visible.
 
     A pixel of the map is a GPU's.
@@ -232,24 +235,13 @@ def _captions(
     return Words.of(found, "left")
 
 
-def _ramp() -> Panel:
-    words = "100%   upper edges, the links of nodes and racks: share of the time they are busy with synchronisation"
-    shades = Heat(np.linspace(0, 1, 128)[None], (0.0, 0.0, 1.0, 1.0), LOADS)
-    axis = Axis(0, 1)
-    panel = Panel("cluster", axis, axis, [shades], left=0.62, width=1.6, height=0.12, below=0.0, bare=True)
-    return panel.add(
-        Words.of([(-0.05, 0.5, "0%", 9.0, INK)], "right", True),
-        Words.of([(1.05, 0.5, words, 9.0, INK)], "left", True),
-    )
-
-
 def _listing(
     jobs: tuple[str, ...],
     colour: list[str],
     slowdown: FloatArray,
     texts: tuple[str, ...],
-    heading: str = "jobs and their slowdowns",
-    digits: str = ".3f",
+    heading: str,
+    digits: str,
 ) -> Panel:
     """Return the list of jobs with their slowdowns, or other numbers, column by column; of many the greatest."""
     placed = np.flatnonzero(np.isfinite(slowdown))

@@ -184,7 +184,10 @@ def _through(
     return np.asarray(size[plan.job] * (w * (servers - p) + p * (workers[plan.job] - w)) / servers)
 
 
-def traffic(problem: PlacementProblem, plan: PlacementPlan) -> list[tuple[IntArray, IntArray, FloatArray]]:
+Traffic = list[tuple[NDArray[np.int64], NDArray[np.int64], FloatArray]]
+
+
+def traffic(problem: PlacementProblem, plan: PlacementPlan) -> Traffic:
     """Return per level, the nodes' first, what jobs send over its links in a step: link, job, and bytes one way.
 
     A link has the number of its node, or of the group below it. The model does not say which member of a group leads a
@@ -194,7 +197,8 @@ def traffic(problem: PlacementProblem, plan: PlacementPlan) -> list[tuple[IntArr
     workers, size = sums(plan.job, plan.workers, count), problem.speeds.gradient[model_of(problem)]
     servers = np.array([max(job.servers, 1) for job in problem.jobs], dtype=float)[plan.job]
     members = [plan.node, *(group[plan.node] for group in topology.group)]
-    kind, found, passed = [COLLECTIVES.index(job.collective) for job in problem.jobs], [], np.zeros(count)
+    kind, passed = [COLLECTIVES.index(job.collective) for job in problem.jobs], np.zeros(count)
+    found: Traffic = []
     for member, group in reversed([*pairwise(members)]):
         crosses = _distinct(plan.job, member, count) > 1
         passed += crosses * _ring(_most(plan.job, group, member, count), size)
