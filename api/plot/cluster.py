@@ -91,7 +91,7 @@ def cluster_scene(entry: Drawn, speeds: bool = True, shades: Sequence[str] | Non
         panel = panel.add(_captions(each, of_group, scale, (lay.GAP, 0.15, lay.HEAD - 0.3), INK))
     panel, more = replace(panel, keys=keys), words.more(problem, plan, verdict)
     if not speeds:
-        held = np.bincount(tiles.job[tiles.job >= 0], tiles.amount[tiles.job >= 0], len(plan.jobs)) + 0.0
+        held = np.bincount(tiles.job[tiles.job >= 0], tiles.amount[tiles.job >= 0], len(plan.jobs)).astype(float)
         listing = _listing(plan.jobs, colour, held, job_texts, "jobs and their GPUs", ".6g")
         return Scene(words.title(problem), " · ".join(filter(None, more)), [[panel], [listing]])
     listing = _listing(plan.jobs, colour, verdict.rates.slowdown, job_texts, "jobs and their slowdowns", ".3f")
