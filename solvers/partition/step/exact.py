@@ -31,8 +31,8 @@ def cpsat(run: Run, p: Prepared) -> None:
     t, parts, times = Textbook.of(run.problem), parts_of(p), np.concatenate([p.time, p.delay])
     of = np.repeat(np.arange(len(parts)), [*map(len, parts)])[p.rank]
     firsts = [ops[0] for ops in parts[1:]]
-    # no linear programme says when ops of one machine end: without any, ft10 takes 2 s instead of 17
-    solver = partial(by_cpsat, by="cpsat", linear=not p.problem.is_shop(), instantiate=False)
+    # no linear programme says when ops of one machine end: without any, ft10 takes 3 s instead of 17
+    solver = partial(by_cpsat, by="cpsat", linear=not p.problem.is_shop(), instantiate=not p.problem.is_shop())
     # of twins the one that is used first by the first ops of groups is the first
     leaders = [p.members[g][0] for g in dict.fromkeys(p.group_of[p.order].tolist())]
     twins = [np.flatnonzero(p.twins == twin).tolist() for twin in np.unique(p.twins)]
