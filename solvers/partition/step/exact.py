@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -33,9 +33,7 @@ def cpsat(run: Run, p: Prepared) -> None:
     firsts = [ops[0] for ops in parts[1:]]
     # no linear programme says when ops of one machine end: without any, ft10 takes 3 s instead of 17
     solver = partial(by_cpsat, by="cpsat", linear=not p.problem.is_shop(), instantiate=not p.problem.is_shop())
-    # of twins the one that is used first by the first ops of groups is the first
     leaders = [p.members[g][0] for g in dict.fromkeys(p.group_of[p.order].tolist())]
-    twins = [np.flatnonzero(p.twins == twin).tolist() for twin in np.unique(p.twins)]
     whole = bool((np.floor(times) == times).all())
 
     def attempt(worst: float) -> None:
@@ -49,7 +47,7 @@ def cpsat(run: Run, p: Prepared) -> None:
             return retime(p, device, np.array(start), sent)
 
         def known(x: list[dict[int, Any]], s: list[Any], z: list[Any]) -> None:
-            """Add what is known of the makespan and of ops, and (S): the i-th group is on one of the first i twins."""
+            """Add what is known of the makespan and of ops, and (S): the first groups are on the first devices."""
             transfers.keep_apart()
             model.letter("T")
             model.row(add_up(z), model.units(worst))
@@ -62,18 +60,14 @@ def cpsat(run: Run, p: Prepared) -> None:
                 for v, head in zip(every, heads, strict=True):
                     model.row(model.units(head * _SHY), s[v] if of[v] == i else z[i])
             model.letter("S")
-            for devices in twins:
-                for i, v in enumerate(leaders[: len(devices)]):
-                    for d in devices[i + 1 :]:
-                        model.row(x[v][d], 0)
+            for _, d, earlier in renamed(p, []):
+                for v in leaders[:earlier]:
+                    model.row(x[v][d], 0)
             if run.plan is not None:
                 _start(run.plan, x, s)
 
         def _start(known: StepPlan, x: list[dict[int, Any]], s: list[Any]) -> None:
-            used = list(dict.fromkeys(known.device[leaders].tolist()))
-            name = {d: d for d in range(p.n_devices)}
-            for devices in twins:
-                name.update(zip([d for d in used if d in devices], devices, strict=False))
+            name = {d: new for d, new, _ in renamed(p, known.device[leaders].tolist())}
             start = [model.units(at) for at in known.start.tolist()]
             begin = np.array([0, *(start[v] for v in firsts)])[of].tolist()
             for v, d in enumerate(known.device.tolist()):
@@ -105,6 +99,43 @@ def parts_of(p: Prepared) -> list[list[int]]:
         parts[-1].append(v)
         last = max(last, int(p.rank[index[first[v] : first[v + 1]]].max(initial=0)))
     return parts
+
+
+def renamed(p: Prepared, used: Sequence[int]) -> list[tuple[int, int, int]]:
+    """Return (device, new name, how many other groups come before the first one there) for devices used in an order.
+
+    Devices are a tree of circles, the widest first. Circles of one shape may be swapped, and of them the one that is
+    used first gets the first name: so the first group of the i-th comes after those of the i - 1 before it.
+    """
+    turn = {d: -i for i, d in enumerate(reversed(used))}
+
+    def parts(devices: Sequence[int], level: int) -> Iterator[tuple[Hashable, list[int]]]:
+        for circle in dict.fromkeys(np.argmax(p.level <= level, axis=1)[devices].tolist()):
+            inside = [d for d in devices if p.level[circle, d] <= level]
+            yield shape(inside, level), inside
+
+    def shape(devices: list[int], level: int) -> Hashable:
+        lower = p.used_levels[p.used_levels < level].tolist()
+        inner = (of for of, _ in parts(devices, [-1, *lower][-1])) if level >= 0 else ()
+        return int(p.type_of[devices[0]]) if level < 0 else tuple(sorted(inner, key=repr))
+
+    def match(
+        old: Sequence[int], new: Sequence[int], levels: list[int], earlier: int
+    ) -> Iterator[tuple[int, int, int]]:
+        if not levels:
+            yield old[0], new[0], earlier
+            return
+        alike: dict[Hashable, tuple[list[list[int]], list[list[int]]]] = {}
+        for i, devices in enumerate((old, new)):
+            for kind, inside in parts(devices, levels[0]):
+                alike.setdefault(kind, ([], []))[i].append(inside)
+        for olds, news in alike.values():
+            olds.sort(key=lambda inside: min(turn.get(d, 1) for d in inside))
+            for i, (one, other) in enumerate(zip(olds, news, strict=True)):
+                yield from match(one, other, levels[1:], earlier + i)
+
+    every = range(p.n_devices)
+    return list(match(every, every, [*p.used_levels[-2::-1].tolist(), -1], 0))
 
 
 class _Transfers:

@@ -16,7 +16,7 @@ from gangplan.instances.readers.shops import parse_jobshop
 from gangplan.solvers import Run, cpsat_solver
 from gangplan.solvers.method import suite
 from gangplan.solvers.partition.step import exact
-from gangplan.solvers.partition.step.exact import parts_of
+from gangplan.solvers.partition.step.exact import parts_of, renamed
 from gangplan.solvers.partition.step.model import Prepared, prepare
 from gangplan.solvers.partition.tiny import random_step as random_problem
 
@@ -138,6 +138,44 @@ def test_reach() -> None:
     """What comes before and after an op includes what is further away."""
     above, below = prepare(StepProblem(graph([1, 1, 1], [(0, 1), (1, 2)]), cluster(1))).reach
     assert (above, below) == ([0b000, 0b001, 0b011], [0b110, 0b100, 0b000])
+
+
+def test_ranks_of_devices() -> None:
+    """In two servers of two the second device needs one group before it, the last one two."""
+    p = prepare(StepProblem(graph([1], []), cluster(4, servers=2)))
+    assert renamed(p, []) == [(0, 0, 0), (1, 1, 1), (2, 2, 1), (3, 3, 2)]
+    flat = prepare(StepProblem(graph([1], []), cluster(3)))
+    assert [earlier for *_, earlier in renamed(flat, [])] == [0, 1, 2]
+
+
+def test_renamed_devices() -> None:
+    """The second server is called the first if it is used first, and its devices keep together."""
+    p = prepare(StepProblem(graph([1], []), cluster(4, servers=2)))
+    assert {d: name for d, name, _ in renamed(p, [3, 0, 2])} == {3: 0, 2: 1, 0: 2, 1: 3}
+
+
+def test_servers_of_unlike_shape_are_no_siblings() -> None:
+    """A server of one and a server of two devices keep their names."""
+    topology = TreeTopology((Level("server", 1.0), Level("rack", 0.5)), np.array([[0, 1, 1], [0, 0, 0]]))
+    gpus = Cluster((DeviceType("gpu"),), np.zeros(3, dtype=np.int32), topology)
+    p = prepare(StepProblem(graph([1], []), gpus))
+    assert renamed(p, []) == [(0, 0, 0), (1, 1, 0), (2, 2, 1)]
+    assert {d: name for d, name, _ in renamed(p, [2])} == {2: 1, 1: 2, 0: 0}
+
+
+@settings(max_examples=examples(50), deadline=None)
+@given(st.integers(0, 2**32))
+def test_renaming_is_an_automorphism(seed: int) -> None:
+    """Renamed devices are of the same type and as far apart, and the used ones within their ranks."""
+    p = prepare(random_problem(seed % 1000, devices=6))
+    used = np.random.default_rng(seed).integers(0, p.n_devices, 8).tolist()
+    name = {d: new for d, new, _ in renamed(p, used)}
+    new = np.array([name[d] for d in range(p.n_devices)])
+    assert sorted(new.tolist()) == list(range(p.n_devices))
+    assert (p.type_of[new] == p.type_of).all()
+    assert (p.level[np.ix_(new, new)] == p.level).all()
+    earlier = {d: e for _, d, e in renamed(p, [])}
+    assert all(earlier[name[d]] <= i for i, d in enumerate(used))
 
 
 def test_a_level_may_be_slower_than_the_one_above() -> None:
