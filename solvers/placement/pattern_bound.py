@@ -25,8 +25,10 @@ slows others down, and its gang is on the NIC.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Generator, Iterator
 from dataclasses import replace
 from math import log
+from typing import NamedTuple
 
 import highspy
 import numpy as np
@@ -37,8 +39,7 @@ from ..highs import new_highs
 from ..run import Run
 from .best_case import BestCase
 from .build import start
-from .columns import merged_kinds
-from .options import Options, Pricing, joined, parts_of, relaxed_options, staying, within
+from .options import Options, Pricing, joined, merged_kinds, parts_of, relaxed_options, staying, within
 from .prepare import Indices, PreparedBatch
 from .state import PlacementState
 
@@ -165,11 +166,23 @@ Patterns = tuple[FloatArray, Indices]
 """Costs and options."""
 
 
+class Round(NamedTuple):
+    """A round of column generation.
+
+    Attributes:
+        value: of the linear programme, before patterns are added to it.
+        added: patterns that are.
+        done: whether none improves it, which is proved.
+    """
+
+    value: float
+    added: int
+    done: bool
+
+
 def bounds(run: Run, batch: PreparedBatch) -> None:
     """Raise the bound by patterns of nodes."""
-    relaxation = PatternBound(run, batch)
-    if relaxation.families:
-        relaxation.solve()
+    PatternBound(run, batch).solve()
 
 
 class PatternBound:
@@ -199,16 +212,21 @@ class PatternBound:
         self.value = np.array([np.inf if value is None else value for value in values])
 
     def solve(self) -> None:
+        """Raise the bound."""
+        for _ in self.rounds():
+            pass
+
+    def rounds(self) -> Iterator[Round]:
         """Raise the bound: first it counts how many GPUs jobs that stay leave on a node, then who they are."""
         price: FloatArray | None = None
         for known in (False, True):
-            if known and not any(holds_workers(self.state, n) for n in self.state.at):
+            if not self.families or (known and not any(holds_workers(self.state, n) for n in self.state.at)):
                 return
             self.kinds = kinds_of(self.batch, self.families, self.state, known=known)
             self.nodes = np.array([kind.nodes for kind in self.kinds], dtype=float)
             self.known: list[set[tuple[int, ...]]] = [set() for _ in self.kinds]
             if self.kinds:
-                price = self._generate(price)
+                price = yield from self._generate(price)
 
     def prices(self) -> FloatArray:
         """Return the prices of the best bound by job, at least 0: what each costs anyhow, and what its family adds."""
@@ -219,7 +237,7 @@ class PatternBound:
                     found[j] += price - self._own[j] * self._floor[j]
         return np.asarray(np.maximum(np.nan_to_num(found, posinf=0.0), 0.0), dtype=np.float64)
 
-    def _generate(self, price: FloatArray | None) -> FloatArray:
+    def _generate(self, price: FloatArray | None) -> Generator[Round, None, FloatArray]:
         """Generate patterns until the bound is that of the linear programme, or time is up; return the best prices."""
         if price is None:
             price, node = self._centre()
@@ -244,10 +262,14 @@ class PatternBound:
             if better:
                 price, node = tried, low
                 self._box(lp, price, width)
+            boxed = any(lp.getSolution().col_value[: 2 * families])
             added = sum(self._add(lp, q, found[q], least, float(worth[q])) for q in range(len(found)))
-            if value - float(self.count @ price + self.nodes @ node) < _ENOUGH * abs(self.bound):
-                if width > _WIDEST or not any(lp.getSolution().col_value[: 2 * families]):
-                    break
+            near = value - float(self.count @ price + self.nodes @ node) < _ENOUGH * abs(self.bound)
+            done = near and (width > _WIDEST or not boxed)
+            yield Round(self.rest + value, added, done)
+            if done:
+                break
+            if near:
                 width *= 2
                 self._box(lp, price, width)
             elif added:
