@@ -189,7 +189,7 @@ class PatternBound:
     """The linear programme over patterns of families, and its prices. `bound`: the best bound so far."""
 
     def __init__(self, run: Run, batch: PreparedBatch) -> None:
-        self.run, self.batch, self.bound = run, batch, -np.inf
+        self.run, self.batch, self.bound, self._unit = run, batch, -np.inf, batch.unit
         best = BestCase(batch)
         self.families = _families(batch, best)
         lead = [jobs[0] for jobs in self.families]
@@ -251,8 +251,8 @@ class PatternBound:
         pull, families = 1.0, len(self.count)
         while not self.run.stopped:
             lp.run()
-            value = float(lp.getObjectiveValue())
-            dual = np.array(lp.getSolution().row_dual)
+            value = float(lp.getObjectiveValue()) / self._unit
+            dual = np.array(lp.getSolution().row_dual) / self._unit
             least, worth = np.minimum(dual[:families], self.value), np.minimum(dual[families:], 0.0)
             tried = pull * price + (1 - pull) * least
             found, low = self._price(tried, _EACH)
@@ -315,7 +315,7 @@ class PatternBound:
         return centre
 
     def _programme(self) -> highspy.Highs:
-        """Return the linear programme with a row a family and a row a kind of node, and gangs alone on their nodes."""
+        """Return the linear programme, a row a family and one a kind of node, gangs alone on nodes; costs of about 1."""
         lp, inf, families = new_highs(output_flag=False, threads=1), highspy.kHighsInf, len(self.count)
         for count in self.count:
             lp.addRow(count, count, 0, [], [])
@@ -336,7 +336,7 @@ class PatternBound:
             chosen = tuple(sorted(pattern[pattern >= 0].tolist()))
             shares = self.kinds[q].shares(chosen)
             reduced = cost - node - sum(pays[f] * share for f, share in shares.items())
-            if reduced < -_EPS * (1 + cost) and chosen not in self.known[q]:
+            if reduced < -_EPS * (1 / self._unit + cost) and chosen not in self.known[q]:
                 self.known[q].add(chosen)
                 self._column(lp, q, shares, cost)
                 added += 1
@@ -344,14 +344,14 @@ class PatternBound:
 
     def _column(self, lp: highspy.Highs, q: int, shares: dict[int, float], cost: float) -> None:
         rows = [*shares, len(self.count) + q]
-        lp.addCol(cost, 0.0, highspy.kHighsInf, len(rows), rows, [*shares.values(), 1.0])
+        lp.addCol(cost * self._unit, 0.0, highspy.kHighsInf, len(rows), rows, [*shares.values(), 1.0])
 
     def _box(self, lp: highspy.Highs, price: FloatArray, width: float) -> None:
         """Keep the prices of the linear programme near the best (Marsten, Hogan and Blankenship 1975)."""
         most = np.minimum(price + width * np.maximum(price, self.alone), self.value)
         for f, (up, down) in enumerate(zip(most.tolist(), (np.maximum(0.0, 1 - width) * price).tolist(), strict=True)):
-            lp.changeColCost(2 * f, up)
-            lp.changeColCost(2 * f + 1, -down)
+            lp.changeColCost(2 * f, up * self._unit)
+            lp.changeColCost(2 * f + 1, -down * self._unit)
 
     def _price(self, price: FloatArray, most: int) -> tuple[list[Patterns] | None, FloatArray]:
         """Return costs and options of the patterns of least reduced cost of each kind, and the least of these, <= 0.
@@ -369,7 +369,7 @@ class PatternBound:
 
     def _raise(self, price: FloatArray, node: FloatArray) -> bool:
         total = self.rest + float(self.count @ price + self.nodes @ node)
-        total -= _EPS * (1 + abs(total))
+        total -= _EPS * (1 / self._unit + abs(total))
         if not self.bound < total < np.inf:
             return False
         self.bound, self._best = total, price.copy()

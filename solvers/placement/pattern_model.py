@@ -97,7 +97,8 @@ class PatternModel:
         for q, xs in nodes.items():
             self.model.add(sum(xs) <= int(self._nodes.nodes[q]))
         for f, (jobs, degree) in enumerate(zip(self._nodes.kin.members, self._nodes.degree, strict=True)):
-            job, out = self.batch.jobs[jobs[0]], 0
+            job = self.batch.jobs[jobs[0]]
+            out: Any = 0
             if job.value is not None:
                 out = self.model.new_int_var(0, len(jobs), "")
                 left.append(floor(job.value * self.units) * out)

@@ -67,7 +67,7 @@ class NodePatterns:
         self.bound: float | None = None
         if len(self._least) == len(self.options):
             total = float(count @ self._price) + sum(self.nodes[q] * low for q, low in self._least.items())
-            self.bound = total - _ROUNDING * (1 + abs(total))
+            self.bound = total - _ROUNDING * (1 / batch.unit + abs(total))
 
     def _search(self, q: int, limit: float, most: int, *, best: bool) -> tuple[FloatArray, list[tuple[int, ...]], bool]:
         options = self.options[q]
@@ -217,7 +217,7 @@ def _choose(run: Run, known: NodePatterns, found: list[Pattern], margin: float) 
 
     def better(bound: float) -> None:
         value = min(bound / model.units, beyond, np.inf if run.objective is None else run.objective)
-        run.raise_bound(value - _ROUNDING * (1 + abs(value)), "patterns")
+        run.raise_bound(value - _ROUNDING * (1 / known.batch.unit + abs(value)), "patterns")
 
     solver = cpsat_solver(run)
     solver.parameters.relative_gap_limit = 0.0  # an end of the search is to be one
