@@ -42,7 +42,7 @@ BINARIES, TERMS = 100_000, 2_000_000
 FORMULATION = Formulation(
     "the goal: sum_j w[j] C[j], or the makespan, plus price[j] out[j]",
     (
-        Variable("x", "job option place tick", "1 if job j runs in this way from this tick on; in CP-SAT anywhere, at any time"),
+        Variable("x", "job option place tick", "1 if job j runs in this way, as a MILP from this tick on"),
         Variable("on", "job option part place", "CP-SAT only: 1 if a part of this option is here"),
         Variable("out", "job", "1 if job j is left out"),
         Variable("s", "job", "CP-SAT only: start of job j, in ticks"),
@@ -113,8 +113,8 @@ def cpsat(run: Run, p: PreparedJobs) -> None:
 def _intervals(run: Run, p: PreparedJobs, scale: Scale, minimise: Solve, known: SchedulePlan | None = None) -> None:
     """State the model of intervals, and minimise it, from a plan if one is known.
 
-    x[j, o] option o runs, on[j, o, k, i] its k-th part on the i-th place; s[j] and c[j] are start and end of job j; out[j]:
-    it is left out.
+    x[j, o] option o runs, on[j, o, k, i] its k-th part on the i-th place; s[j] and c[j] are start and end of job j;
+    out[j]: it is left out.
     """
     model = PlainRows(run, TICKS * scale.unit, minimise)
     model.constant = scale.constant
