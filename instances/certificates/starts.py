@@ -59,14 +59,25 @@ class StartsCertificate(Certificate):
 
     def bound(self, problem: Any) -> Fraction | float:
         """Return the threshold, less slack; `inf` if a job must run and cannot."""
+        value, found = self.search(problem)
+        if found is not None:
+            raise InstanceError("threshold", f"a schedule costs less than {self.threshold}")
+        return value
+
+    def search(self, problem: Any) -> tuple[Fraction | float, list[tuple[int, int]] | None]:
+        """Return what it proves and `None`; or, where schedules are below the threshold, the best of them.
+
+        It has (job, GPUs) of who runs and costs something, in the order of starts; none costs less.
+        """
         weights(self.prices, max(0, len(self.times) - 1), "prices")
         if any(a >= b for a, b in pairwise(self.times)):
             raise InstanceError("times", "do not ascend")
         grid = TimeGrid(problem, self.threshold)
         if grid.impossible:
-            return inf
-        search = _StartTree(grid, _Paid(grid, self.times, self.prices))
-        return grid.bound(search.least() if self.steps <= 0 else search.run(min(self.steps, _STEPS)))
+            return inf, None
+        tree = _StartTree(grid, _Paid(grid, self.times, self.prices))
+        value = grid.bound(tree.least() if self.steps <= 0 else tree.run(min(self.steps, _STEPS)))
+        return value, None if tree.best is None else tree.best.runs()
 
 
 class _Paid:
@@ -118,14 +129,30 @@ class _TimedOption:
 
 
 class _Begun(NamedTuple):
-    """A beginning: its last start, what its jobs cost without prices, and when each GPU is free, ascending."""
+    """A beginning: its last start, what its jobs cost without prices, and when each GPU is free, ascending.
+
+    Attributes:
+        job, gpus: of the last start.
+        before: the beginning without it, `None` of the empty one.
+    """
 
     at: int
     cost: int
     free: tuple[int, ...]
+    job: int = -1
+    gpus: int = 0
+    before: _Begun | None = None
+
+    def runs(self) -> list[tuple[int, int]]:
+        """Return (job, GPUs) in the order of starts."""
+        return [*self.before.runs(), (self.job, self.gpus)] if self.before else []
 
 
 class _StartTree:
+    """The search; `best`: the best schedule below the threshold, `None` if there is none."""
+
+    best: _Begun | None = None
+
     def __init__(self, grid: TimeGrid, paid: _Paid) -> None:
         self.grid, self.paid = grid, paid
         self.prices = [_NEVER if task.price is None else task.price * FINE for task in grid.tasks]
@@ -163,7 +190,7 @@ class _StartTree:
         return max(0, -(-self._value() // FINE))
 
     def run(self, steps: int) -> int:
-        """Return the goal once nothing is left below it."""
+        """Return the goal, or what the best schedule below it costs, once nothing is left below that."""
         value, column = self._value(), self._column(0)
         layer = {0: [_Begun(0, 0, (0,) * self.grid.gpus)]} if value <= self.most else {}
         # some options alone cost too much
@@ -177,19 +204,19 @@ class _StartTree:
                 alone = sum(self.prices[j] for j in rest)
                 for begun in group:
                     last = max(begun.free[-1], self.grid.alone)
-                    if begun.cost + alone + self.grid.length * FINE * last <= self.most:
-                        raise InstanceError("threshold", f"a schedule costs less than {self.grid.threshold}")
+                    if (cost := begun.cost + alone + self.grid.length * FINE * last) <= self.most:
+                        self.most, self.best = cost - 1, begun
                     steps -= len(rest)
                     for j, child in self._next(begun, rest):
                         _keep(new.setdefault(started | 1 << j, []), child)
                 if steps < 0:
                     raise InstanceError("steps", "are over before the search is")
             layer = new
-        return self.grid.goal
+        return -(-(self.most + 1) // FINE)
 
     def _next(self, begun: _Begun, rest: list[int]) -> Iterator[tuple[int, _Begun]]:
         """Yield the beginnings that are longer by a job."""
-        at, cost, free = begun
+        at, cost, free = begun[:3]
         able, soonest = [], _NEVER
         for j in rest:
             price, weight = self.grid.tasks[j].price, self.grid.tasks[j].weight
@@ -214,7 +241,8 @@ class _StartTree:
             spent = cost + run.weight * end
             paid = sums[gpus] + gpus * self.paid.until(end) + self._tail(max(end, free[-1]))
             if spent + waiting - column[j] + paid <= self.most:
-                yield j, _Begun(s, spent, tuple(sorted([*(max(x, s) for x in free[gpus:]), *(end,) * gpus])))
+                busy = tuple(sorted([*(max(x, s) for x in free[gpus:]), *(end,) * gpus]))
+                yield j, _Begun(s, spent, busy, self.grid.tasks[j].job, gpus, begun)
 
 
 def _keep(group: list[_Begun], new: _Begun) -> None:
