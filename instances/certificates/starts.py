@@ -64,10 +64,14 @@ class StartsCertificate(Certificate):
             raise InstanceError("threshold", f"a schedule costs less than {self.threshold}")
         return value
 
-    def search(self, problem: Any) -> tuple[Fraction | float, list[tuple[int, int]] | None]:
-        """Return what it proves and `None`; or, where schedules are below the threshold, the best of them.
+    def search(self, problem: Any, width: int = 0) -> tuple[Fraction | float, list[tuple[int, int]] | None]:
+        """Return what no schedule is below, and the best schedule below the threshold, `None` if there is none.
 
-        It has (job, GPUs) of who runs and costs something, in the order of starts; none costs less.
+        It has (job, GPUs) of who runs and costs something, in the order of starts.
+
+        Args:
+            problem: of schedules.
+            width: beginnings of as many jobs that are kept, those with the least bounds; all by default.
         """
         weights(self.prices, max(0, len(self.times) - 1), "prices")
         if any(a >= b for a, b in pairwise(self.times)):
@@ -76,7 +80,7 @@ class StartsCertificate(Certificate):
         if grid.impossible:
             return inf, None
         tree = _StartTree(grid, _Paid(grid, self.times, self.prices))
-        value = grid.bound(tree.least() if self.steps <= 0 else tree.run(min(self.steps, _STEPS)))
+        value = grid.bound(tree.least() if self.steps <= 0 else tree.run(min(self.steps, _STEPS), width))
         return value, None if tree.best is None else tree.best.runs()
 
 
@@ -132,6 +136,7 @@ class _Begun(NamedTuple):
     """A beginning: its last start, what its jobs cost without prices, and when each GPU is free, ascending.
 
     Attributes:
+        least: what schedules cost that go on from it.
         job, gpus: of the last start.
         before: the beginning without it, `None` of the empty one.
     """
@@ -139,6 +144,7 @@ class _Begun(NamedTuple):
     at: int
     cost: int
     free: tuple[int, ...]
+    least: int = 0
     job: int = -1
     gpus: int = 0
     before: _Begun | None = None
@@ -189,14 +195,15 @@ class _StartTree:
         """Return what all schedules cost at least."""
         return max(0, -(-self._value() // FINE))
 
-    def run(self, steps: int) -> int:
-        """Return the goal, or what the best schedule below it costs, once nothing is left below that."""
+    def run(self, steps: int, width: int = 0) -> int:
+        """Return the goal, or what the best schedule below it costs, once nothing is left below that; see `search`."""
         value, column = self._value(), self._column(0)
         layer = {0: [_Begun(0, 0, (0,) * self.grid.gpus)]} if value <= self.most else {}
         # some options alone cost too much
         slack = [self.most - value + least for least in column]
         self.runs = [[run for run in runs if run.costs[0] <= x] for runs, x in zip(self.runs, slack, strict=True)]
         self.columns.clear()
+        lost = self.most + 1
         while layer:
             new: dict[int, list[_Begun]] = {}
             for started, group in layer.items():
@@ -212,7 +219,12 @@ class _StartTree:
                 if steps < 0:
                     raise InstanceError("steps", "are over before the search is")
             layer = new
-        return -(-(self.most + 1) // FINE)
+            every = sorted(begun.least for group in new.values() for begun in group) if width else []
+            if len(every) > width:
+                limit = every[width - 1]
+                lost = min([lost, *every[bisect_right(every, limit) :][:1]])
+                layer = {jobs: [x for x in group if x.least <= limit] for jobs, group in new.items()}
+        return -(-min(self.most + 1, lost) // FINE)
 
     def _next(self, begun: _Begun, rest: list[int]) -> Iterator[tuple[int, _Begun]]:
         """Yield the beginnings that are longer by a job."""
@@ -240,9 +252,9 @@ class _StartTree:
             gpus, end = run.option.gpus, s + run.option.ticks
             spent = cost + run.weight * end
             paid = sums[gpus] + gpus * self.paid.until(end) + self._tail(max(end, free[-1]))
-            if spent + waiting - column[j] + paid <= self.most:
+            if (least := spent + waiting - column[j] + paid) <= self.most:
                 busy = tuple(sorted([*(max(x, s) for x in free[gpus:]), *(end,) * gpus]))
-                yield j, _Begun(s, spent, busy, self.grid.tasks[j].job, gpus, begun)
+                yield j, _Begun(s, spent, busy, least, self.grid.tasks[j].job, gpus, begun)
 
 
 def _keep(group: list[_Begun], new: _Begun) -> None:

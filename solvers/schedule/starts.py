@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from fractions import Fraction
 from math import inf, nextafter
 
@@ -31,6 +32,8 @@ _FINER = 60
 _FIRST, _MORE, _LEAST, _MOST = 2_000, 8, 2, 20_000_000
 """Steps of the first search, how many times as many the next one has at most and at least, and what the checker
 allows."""
+_WIDTHS, _PACE = (10, 30, 100), 100_000
+"""Beginnings kept side by side, for schedules before proofs; steps a second."""
 _PARTS = 64
 """Of what is open, the share to which the greatest threshold that can be refuted is looked for."""
 Priced = tuple[tuple[Fraction, ...], tuple[Fraction, ...]]
@@ -75,22 +78,38 @@ def starts(run: Run, p: PreparedJobs) -> None:
     # where every order costs the same there is nothing to search by
     if found is None or run.stopped or not suits_starts(p) or not p.slope.any():
         return
-    decoder, zero = Decoder(p), Fraction(run.zero)
-    high = zero + (ceiling(p) if run.objective is None else (Fraction(run.objective) - zero) * (1 - BELOW))
+    priced, decoder, zero = merged(found), Decoder(p), Fraction(run.zero)
+
+    def high() -> Fraction:
+        """Return what is to be refuted."""
+        return zero + (ceiling(p) if run.objective is None else (Fraction(run.objective) - zero) * (1 - BELOW))
 
     def better(runs: list[tuple[int, int]]) -> None:
-        option = np.where(np.isin(np.arange(p.n), [j for j, _ in runs]) | (p.slope == 0), CHEAPEST, LEFT_OUT)
-        option[[j for j, _ in runs]] = [next(o for o in p.options(j) if p.gpus[o] == gpus) for j, gpus in runs]
-        rank = np.full(p.n, p.n)
-        rank[[j for j, _ in runs]] = np.arange(len(runs))
+        jobs = [j for j, _ in runs]
+        option, rank = np.where(p.slope == 0, CHEAPEST, LEFT_OUT), np.full(p.n, p.n)
+        option[jobs] = [next(o for o in p.options(j) if p.gpus[o] == gpus) for j, gpus in runs]
+        rank[jobs] = np.arange(len(runs))
         decoder.offer(shifted, "starts", np.argsort(rank, kind="stable"), option)
 
-    for proof in refuted(run.problem, merged(found), Fraction(run.bound or 0), high, run.remaining, better):
-        if run.plan is None and proof.bound >= high * (1 - BELOW):
+    def prove(bound: Fraction | float) -> None:
+        run.raise_bound(nextafter(float(bound), 0.0), "starts")
+
+    for width in _WIDTHS:
+        with suppress(InstanceError):
+            certificate = StartsCertificate(high(), *priced, int(_PACE * run.remaining()))
+            value, runs = certificate.search(run.problem, width)
+            if runs is not None:
+                better(runs)
+            if run.plan is not None:
+                prove(in_floats(value))
+        if run.stopped:
+            return
+    for proof in refuted(run.problem, priced, Fraction(run.bound or 0), high(), run.remaining, better):
+        if run.plan is None and proof.bound >= high() * (1 - BELOW):
             run.prove_infeasible("starts")
         elif proof.bound < inf:
             run.prove(proof)
-            run.raise_bound(nextafter(float(proof.bound), 0.0), "starts")
+            prove(proof.bound)
 
 
 def refuted(
