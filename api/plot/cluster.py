@@ -74,14 +74,15 @@ def cluster_scene(entry: Drawn, speeds: bool = True, shades: Sequence[str] | Non
         panel = panel.add(Dots(mark[:, :2], look, size, "D", INK, told) if len(mark) else None)
     else:
         keys.append(Key("jobs fill a box in proportion to their GPUs", ("#999999",)))
-    if level:
-        keys.append(Key("below: busiest link of its nodes", (LOADS[2],), "line"))
-    links = [words.link_texts(problem, flow, level + i, names[i]) for i in range(len(boxes) - 1)] if speeds else []
-    panel = panel.add(*_all_links(flow, level, boxes, pixels, used=speeds))
-    links = [tuple(map("<br>".join, zip(unit_texts, *links[:1], strict=True))), *links[1:]]
+    links = [unit_texts]
+    if speeds:
+        panel = panel.add(*_all_links(flow, level, boxes, pixels))
+        links = [words.link_texts(problem, flow, level + i, names[i]) for i in range(len(boxes) - 1)]
+        links[0] = tuple(map("<br>".join, zip(unit_texts, links[0], strict=True)))
+        keys += [Key("below: busiest link of its nodes", (LOADS[2],), "line")] * bool(level)
+        keys.append(Key("unused link", (UNUSED,), "line"))
     tops = (each[:, :2] + each[:, 2:] * [0.5, 0] for each in boxes)
     panel = panel.add(*(Dots(top, shape="", texts=texts) for top, texts in zip(tops, links, strict=False)))
-    keys.append(Key("unused link" if speeds else "link", (UNUSED,), "line"))
     panel = panel.add(_names(panel, tiles, plan.jobs, colour))
     if named:
         inset = (2 * PAD, PAD, NAME) if single else (2 * PAD, 0.0, lay.BAND_NAME)
@@ -91,7 +92,7 @@ def cluster_scene(entry: Drawn, speeds: bool = True, shades: Sequence[str] | Non
         panel = panel.add(_captions(each, of_group, scale, (lay.GAP, 0.15, lay.HEAD - 0.3), INK))
     panel, more = replace(panel, keys=keys), words.more(problem, plan, verdict)
     if not speeds:
-        held = np.bincount(tiles.job[tiles.job >= 0], tiles.amount[tiles.job >= 0], len(plan.jobs)) + 0.0
+        held = np.bincount(tiles.job[tiles.job >= 0], tiles.amount[tiles.job >= 0], len(plan.jobs)).astype(float)
         listing = _listing(plan.jobs, colour, held, job_texts, "jobs and their GPUs", ".6g")
         return Scene(words.title(problem), " · ".join(filter(None, more)), [[panel], [listing]])
     listing = _listing(plan.jobs, colour, verdict.rates.slowdown, job_texts, "jobs and their slowdowns", ".3f")
@@ -192,10 +193,10 @@ def job_colours(tiles: Tiles, jobs: int) -> list[str]:
     return [palette[c] for c in chosen.tolist()]
 
 
-def _all_links(flow: Flows, level: int, boxes: Sequence[FloatArray], pixels: float, used: bool) -> Iterator[Lines]:
+def _all_links(flow: Flows, level: int, boxes: Sequence[FloatArray], pixels: float) -> Iterator[Lines]:
     """Yield the links of boxes, whose units are of a level of the tree; of groups also the busiest link inside."""
     for i, each in enumerate(boxes[:-1], level):
-        yield from _links(each, flow.busy(i), flow.gangs(i) * used, pixels, thin=i == 0)
+        yield from _links(each, flow.busy(i), flow.gangs(i), pixels, thin=i == 0)
     if level:
         units, unit = boxes[0], flow.members[level]
         busy = np.zeros(len(units))

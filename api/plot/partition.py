@@ -216,7 +216,7 @@ def rows(graph: OpGraph, column: IntArray) -> FloatArray:
     return shifted
 
 
-def _centred(group: IntArray, key: FloatArray, tall: FloatArray) -> FloatArray:
+def _centred(group: IntArray, key: NDArray[Any], tall: FloatArray) -> FloatArray:
     """Return the middles of what is stacked in each group, so tall each, in the order of `key`, centred on zero."""
     order = np.lexsort((np.arange(len(key)), key, group))
     _, first, of = np.unique(group[order], return_index=True, return_inverse=True)
