@@ -315,7 +315,7 @@ class PatternBound:
         return centre
 
     def _programme(self) -> highspy.Highs:
-        """Return the linear programme, a row a family and one a kind of node, gangs alone on nodes; costs of about 1."""
+        """Return the linear programme, a row a family and a kind of node, gangs alone on nodes; costs of about 1."""
         lp, inf, families = new_highs(output_flag=False, threads=1), highspy.kHighsInf, len(self.count)
         for count in self.count:
             lp.addRow(count, count, 0, [], [])
