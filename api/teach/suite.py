@@ -108,7 +108,7 @@ def read_suite(name: str) -> Homework:
 
 def _suite(data: Any, folder: Path) -> Homework:
     require_known(data, {x.name for x in fields(Homework)} - {"assignments"} | {"problem"})
-    rows = SETTINGS.read(tuple[_Row, ...], data.pop("problem", None), "problem")
+    rows = SETTINGS.read(tuple[SuiteEntry, ...], data.pop("problem", None), "problem")
     require_unique(tuple(x.name for x in rows), "problem")
     found = []
     for i, row in enumerate(rows):
@@ -146,7 +146,7 @@ def _drawn(x: SuiteProblem, suite: Homework, who: str, solved: bool) -> SuitePro
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
+class SuiteEntry:
     """A problem as the file of a suite has it."""
 
     name: str
@@ -167,7 +167,7 @@ class _Row:
             raise InstanceError("generate", f"{brief(self.generate)} is no table with a kind")
 
 
-def _assignment(row: _Row, folder: Path) -> SuiteProblem:
+def _assignment(row: SuiteEntry, folder: Path) -> SuiteProblem:
     from gangplan.hybrid.bench.suite import make, suite
     from gangplan.instances.readers import read
 
