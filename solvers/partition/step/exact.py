@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from gangplan.instances import StepPlan
 from gangplan.instances.arrays import IntArray
+from gangplan.instances.graph import connected
 
 from ...plain import TICKS, PlainRows, add_up, by_cpsat, literal, refine
 from ...run import Run
@@ -33,6 +35,7 @@ def cpsat(run: Run, p: Prepared) -> None:
     firsts = [ops[0] for ops in parts[1:]]
     # no linear programme says when ops of one machine end: without any, ft10 takes 3 s instead of 17
     solver = partial(by_cpsat, by="cpsat", linear=not p.problem.is_shop(), instantiate=not p.problem.is_shop())
+    families = equal_ops(p)
     leaders = [p.members[g][0] for g in dict.fromkeys(p.group_of[p.order].tolist())]
     whole = bool((np.floor(times) == times).all())
 
@@ -47,7 +50,7 @@ def cpsat(run: Run, p: Prepared) -> None:
             return retime(p, device, np.array(start), sent)
 
         def known(x: list[dict[int, Any]], s: list[Any], z: list[Any]) -> None:
-            """Add what is known of the makespan and of ops, and (S): the first groups are on the first devices."""
+            """Add what is known of the makespan and of ops, (S) of the first groups' devices, and (B) of equal ops' order."""
             transfers.keep_apart()
             model.letter("T")
             model.row(add_up(z), model.units(worst))
@@ -63,17 +66,26 @@ def cpsat(run: Run, p: Prepared) -> None:
             for _, d, earlier in renamed(p, []):
                 for v in leaders[:earlier]:
                     model.row(x[v][d], 0)
+            model.letter("B")
+            for u, v in (pair for family in families for pair in pairwise(family)):
+                model.row(s[u], s[v])
             if run.plan is not None:
                 _start(run.plan, x, s)
 
         def _start(known: StepPlan, x: list[dict[int, Any]], s: list[Any]) -> None:
             name = {d: new for d, new, _ in renamed(p, known.device[leaders].tolist())}
-            start = [model.units(at) for at in known.start.tolist()]
+            given, sent = known.start.copy(), sent_of(known)
+            for ops in families:
+                given[ops] = np.sort(given[ops])
+                for d in range(p.n_devices):
+                    pairs = [(u, d) for u in ops if (u, d) in sent]
+                    sent.update(zip(pairs, sorted(sent[pair] for pair in pairs), strict=True))
+            start = [model.units(at) for at in given.tolist()]
             begin = np.array([0, *(start[v] for v in firsts)])[of].tolist()
             for v, d in enumerate(known.device.tolist()):
                 model.start.update((literal(y), a == name[d]) for a, y in x[v].items())
                 model.start[literal(s[v])] = start[v] - begin[v]
-            for (u, d), at in sent_of(known).items():
+            for (u, d), at in sent.items():
                 if (u, name[d]) in transfers.at:
                     model.start[literal(transfers.at[u, name[d]])] = model.units(at) - begin[u]
 
@@ -99,6 +111,23 @@ def parts_of(p: Prepared) -> list[list[int]]:
         parts[-1].append(v)
         last = max(last, int(p.rank[index[first[v] : first[v + 1]]].max(initial=0)))
     return parts
+
+
+def equal_ops(p: Prepared) -> list[list[int]]:
+    """Return ops that do the same in parts of the graph that do exactly the same, such as micro-batches.
+
+    A part is a connected component. The i-th ops of equal parts are colocated and equally long, send as much, and have
+    the same edges. So if some schedule gives the i-th ops certain starts, they can be handed out in the order of the
+    parts: sorting keeps every precedence and moves nothing on any device or link.
+    """
+    families: dict[Hashable, list[list[int]]] = defaultdict(list)
+    for part in connected(p.n, zip(*(ends.tolist() for ends in p.edges), strict=True)):
+        place = {v: i for i, v in enumerate(part)}
+        first, index = p.successors
+        edges = tuple((i, place[w]) for i, v in enumerate(part) for w in index[first[v] : first[v + 1]].tolist())
+        looks = np.concatenate([p.time[:, part], p.delay[:, part], p.group_of[None, part].astype(float)])
+        families[edges, looks.tobytes()].append(part)
+    return [[*ops] for family in families.values() if len(family) > 1 for ops in zip(*family, strict=True)]
 
 
 def renamed(p: Prepared, used: Sequence[int]) -> list[tuple[int, int, int]]:
