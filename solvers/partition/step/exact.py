@@ -50,7 +50,7 @@ def cpsat(run: Run, p: Prepared) -> None:
             return retime(p, device, np.array(start), sent)
 
         def known(x: list[dict[int, Any]], s: list[Any], z: list[Any]) -> None:
-            """Add what is known of the makespan and of ops, (S) of the first groups' devices, and (B) of equal ops' order."""
+            """Add what is known of makespan and ops, (S) of the first groups' devices, and (B) of equal ops' order."""
             transfers.keep_apart()
             model.letter("T")
             model.row(add_up(z), model.units(worst))
