@@ -254,7 +254,7 @@ class Pricing:
         most: int,
         keep_best: bool,
         steps: int,
-    ) -> tuple[FloatArray, FloatArray, IntArray, bool]:
+    ) -> tuple[FloatArray, FloatArray, Indices, bool]:
         """Find the patterns whose cost less what their jobs pay is below `limit`.
 
         Args:
