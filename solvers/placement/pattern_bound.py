@@ -127,8 +127,6 @@ def holds_workers(state: PlacementState, node: int) -> bool:
 
 _EACH = 40
 """Patterns that a search adds."""
-_PULL = 0.7
-"""How far prices are drawn towards those of the best bound, which jump less (Wentges 1997)."""
 _CENTRES = 0.0, 0.04, 0.08, 0.15, 0.3, 0.6
 """First prices of a node, as shares of the mean cost of what is on one."""
 _MET = 0.0, 0.15, 0.3, 0.45, 0.6, 0.75
@@ -226,19 +224,17 @@ class PatternBound:
             self._raise(price, node)
         lp, width = self._programme(), _WIDTH
         self._box(lp, price, width)
-        pull, families = 1.0, len(self.count)
+        families = len(self.count)
         while not self.run.stopped:
             lp.run()
             value = float(lp.getObjectiveValue()) / self._unit
             dual = np.array(lp.getSolution().row_dual) / self._unit
             least, worth = np.minimum(dual[:families], self.value), np.minimum(dual[families:], 0.0)
-            tried = pull * price + (1 - pull) * least
-            found, low = self._price(tried, _EACH)
+            found, low = self._price(least, _EACH)
             if found is None:
                 break
-            better = self._raise(tried, low)
-            if better:
-                price, node = tried, low
+            if self._raise(least, low):
+                price, node = least, low
                 self._box(lp, price, width)
             boxed = any(lp.getSolution().col_value[: 2 * families])
             added = sum(self._add(lp, q, found[q], least, float(worth[q])) for q in range(len(found)))
@@ -250,12 +246,8 @@ class PatternBound:
             if near:
                 width *= 2
                 self._box(lp, price, width)
-            elif added:
-                pull = _PULL if pull else 0.0
-            elif pull == 0.0:
+            elif not added:
                 break
-            else:
-                pull = pull / 2 if pull > _PULL / 8 else 0.0
         return price
 
     def _centre(self) -> tuple[FloatArray, FloatArray]:
