@@ -203,6 +203,15 @@ class _StartTree:
         slack = [self.most - value + least for least in column]
         self.runs = [[run for run in runs if run.costs[0] <= x] for runs, x in zip(self.runs, slack, strict=True)]
         self.columns.clear()
+        # of each run the place of its last GPU, ticks, first and last start, the last end that is worth it, cost a tick
+        worth = [
+            x // (t.weight * FINE) if t.weight else _NEVER for x, t in zip(self.prices, self.grid.tasks, strict=True)
+        ]
+        self.ways = [
+            [(run.option.gpus - 1, *run.option[1:], end, run.weight) for run in runs]
+            for runs, end in zip(self.runs, worth, strict=True)
+        ]
+        self.tail = self._tail(0)
         lost = self.most + 1
         while layer:
             new: dict[int, list[_Begun]] = {}
@@ -231,30 +240,31 @@ class _StartTree:
         at, cost, free = begun[:3]
         able, soonest = [], _NEVER
         for j in rest:
-            price, weight = self.grid.tasks[j].price, self.grid.tasks[j].weight
-            for run in self.runs[j]:
-                gpus, ticks, first, last = run.option
-                s = max(at, first, free[gpus - 1])
+            for place, ticks, first, last, worth, weight in self.ways[j]:
+                s = free[place]
+                s = at if s < at else s
+                s = first if s < first else s
                 if s <= last:
-                    able.append((s, j, run))
-                    if price is None or weight * (s + ticks) <= price:
-                        soonest = min(soonest, s + ticks)
+                    end = s + ticks
+                    able.append((s, end, j, place + 1, weight))
+                    if end < soonest and end <= worth:
+                        soonest = end
         known = dict[int, tuple[list[int], int, list[int]]]()
-        for s, j, run in able:
+        for s, end, j, gpus, weight in able:
             if s >= soonest:
                 continue
             if s not in known:
                 column = self._column(s)
                 held = [self.paid.until(max(x, s)) for x in free]  # of the GPUs from each on, the prices until then
                 sums = list(accumulate(reversed(held), initial=0))[::-1]
-                known[s] = column, sum(column[i] for i in rest), sums
+                known[s] = column, cost + sum([column[i] for i in rest]), sums
             column, waiting, sums = known[s]
-            gpus, end = run.option.gpus, s + run.option.ticks
-            spent = cost + run.weight * end
-            paid = sums[gpus] + gpus * self.paid.until(end) + self._tail(max(end, free[-1]))
-            if (least := spent + waiting - column[j] + paid) <= self.most:
+            spent = weight * end
+            tail = self._tail(max(end, free[-1])) if self.grid.makespan else self.tail
+            least = spent + waiting - column[j] + sums[gpus] + gpus * self.paid.until(end) + tail
+            if least <= self.most:
                 busy = tuple(sorted([*(max(x, s) for x in free[gpus:]), *(end,) * gpus]))
-                yield j, _Begun(s, spent, busy, least, self.grid.tasks[j].job, gpus, begun)
+                yield j, _Begun(s, cost + spent, busy, least, self.grid.tasks[j].job, gpus, begun)
 
 
 def _keep(group: list[_Begun], new: _Begun) -> None:

@@ -29,11 +29,11 @@ from .prices import FINER, LEVELS, OFTEN, BestPrices, Levels, ascend
 
 _FINER = 60
 """Maximum number of jobs for whose search prices are on a finer grid."""
-_FIRST, _MORE, _LEAST, _MOST = 2_000, 8, 2, 20_000_000
+_FIRST, _MORE, _LEAST, _MOST = 16_000, 8, 2, 20_000_000
 """Steps of the first search, how many times as many the next one has at most and at least, and what the checker
 allows."""
-_WIDTHS, _PACE = (10, 30, 100), 100_000
-"""Beginnings kept side by side, for schedules before proofs; steps a second."""
+_WIDTH, _PACE = 30, 100_000
+"""Beginnings kept side by side, for a schedule before proofs; steps a second."""
 _PARTS = 64
 """Of what is open, the share to which the greatest threshold that can be refuted is looked for."""
 Priced = tuple[tuple[Fraction, ...], tuple[Fraction, ...]]
@@ -84,27 +84,28 @@ def starts(run: Run, p: PreparedJobs) -> None:
         """Return what is to be refuted."""
         return zero + (ceiling(p) if run.objective is None else (Fraction(run.objective) - zero) * (1 - BELOW))
 
-    def better(runs: list[tuple[int, int]]) -> None:
+    def better(runs: list[tuple[int, int]], bound: Fraction | float) -> None:
         jobs = [j for j, _ in runs]
         option, rank = np.where(p.slope == 0, CHEAPEST, LEFT_OUT), np.full(p.n, p.n)
         option[jobs] = [next(o for o in p.options(j) if p.gpus[o] == gpus) for j, gpus in runs]
         rank[jobs] = np.arange(len(runs))
         decoder.offer(shifted, "starts", np.argsort(rank, kind="stable"), option)
+        prove(bound)
 
     def prove(bound: Fraction | float) -> None:
-        run.raise_bound(nextafter(float(bound), 0.0), "starts")
+        if run.plan is not None:
+            run.raise_bound(nextafter(float(in_floats(bound)), 0.0), "starts")
 
-    for width in _WIDTHS:
-        with suppress(InstanceError):
-            certificate = StartsCertificate(high(), *priced, int(_PACE * run.remaining()))
-            value, runs = certificate.search(run.problem, width)
-            if runs is not None:
-                better(runs)
-            if run.plan is not None:
-                prove(in_floats(value))
-        if run.stopped:
-            return
-    for proof in refuted(run.problem, priced, Fraction(run.bound or 0), high(), run.remaining, better):
+    def left() -> float:
+        return 0.0 if run.stopped else run.remaining()
+
+    with suppress(InstanceError):  # there is no time
+        certificate = StartsCertificate(high(), *priced, int(_PACE * run.remaining()))
+        value, runs = certificate.search(run.problem, _WIDTH)
+        if runs is not None:
+            better(runs, value)
+        prove(value)
+    for proof in refuted(run.problem, priced, Fraction(run.bound or 0), high(), left, better):
         if run.plan is None and proof.bound >= high() * (1 - BELOW):
             run.prove_infeasible("starts")
         elif proof.bound < inf:
@@ -118,7 +119,7 @@ def refuted(
     low: Fraction,
     high: Fraction,
     left: Callable[[], float],
-    better: Callable[[list[tuple[int, int]]], object] = len,
+    better: Callable[[list[tuple[int, int]], Fraction | float], object] = lambda runs, cost: None,
 ) -> Iterator[Proved]:
     """Search for schedules below a threshold with more and more steps; yield what is proved.
 
@@ -130,7 +131,7 @@ def refuted(
         low: a bound that is known; `high` where others are of no use.
         high: what is to be refuted.
         left: returns the seconds that are left.
-        better: is given the best schedule if one is below a threshold, (job, GPUs) in the order of starts.
+        better: is given the best schedule, if one is below, as (job, GPUs) in the order of starts, and its cost.
     """
     steps, threshold, top, near = _FIRST, high, high, (high - low) / _PARTS
     while (room := min(left(), LONGEST)) > 0:
@@ -141,7 +142,7 @@ def refuted(
             top, over = threshold, True
         else:
             if runs is not None:
-                better(runs)
+                better(runs, value)
                 threshold = top = high = Fraction(value)
                 continue
             yield Proved(certificate, in_floats(value))
