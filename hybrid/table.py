@@ -23,7 +23,7 @@ SHARE = 0.6
 """What a method may take of the time left while others wait."""
 LONG = 300
 """Jobs of a schedule up to which all lists are tried: `gangplan.solvers.schedule.grain.LONG`, which takes an import."""
-FEW = 40
+FEW = 60
 """Jobs of a schedule up to which a search over starts has the time that annealing has of more jobs."""
 
 _SHOP = 80

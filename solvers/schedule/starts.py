@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from fractions import Fraction
+from functools import lru_cache
 from math import inf, nextafter
 
 import numpy as np
@@ -24,7 +25,7 @@ from ..run import Run
 from .classic import BY_PRICES
 from .decode import Decoder
 from .grain import rounded_up, suits_starts
-from .prepare import CHEAPEST, EARLIEST, LEFT_OUT, Ints, PreparedJobs, ShiftedRun
+from .prepare import CHEAPEST, EARLIEST, LEFT_OUT, POOL, Ints, PreparedJobs, ShiftedRun
 from .prices import FINER, LEVELS, OFTEN, BestPrices, Levels, ascend
 
 _FINER = 60
@@ -34,6 +35,8 @@ _FIRST, _MORE, _LEAST, _MOST = 16_000, 8, 2, 20_000_000
 allows."""
 _WIDTH, _PACE = 30, 100_000
 """Beginnings kept side by side, for a schedule before proofs; steps a second."""
+_PLACED = 40
+"""Maximum number of jobs on nodes or in blocks for whose starts there is a search."""
 _PARTS = 64
 """Of what is open, the share to which the greatest threshold that can be refuted is looked for."""
 Priced = tuple[tuple[Fraction, ...], tuple[Fraction, ...]]
@@ -59,10 +62,18 @@ def prices(
             decoder.offer(run, BY_PRICES, order, wish)
         watch(found)
 
-    found = ascend(run, p, _end(run, p), tell, levels, often)
+    known = _known(p)
+    found = ascend(run, p, _end(run, p), tell, levels[len(LEVELS) * len(known) :], often, *known)
     if found is not None and not run.stopped:
         tell(found)
+        known[:] = [found]
     return found
+
+
+@lru_cache(maxsize=1)
+def _known(p: PreparedJobs) -> list[BestPrices]:
+    """Return the prices of all `LEVELS`, which several methods of a solve ask for, once they are found."""
+    return []
 
 
 def lp(run: Run, p: PreparedJobs) -> None:
@@ -75,8 +86,8 @@ def starts(run: Run, p: PreparedJobs) -> None:
     shifted = ShiftedRun(run, p)
     with run.phase("prices"):
         found = prices(shifted, p, FINER if p.n <= _FINER else LEVELS)
-    # where every order costs the same there is nothing to search by
-    if found is None or run.stopped or not suits_starts(p) or not p.slope.any():
+    # where every order costs the same there is nothing to search by; on nodes many jobs cost more than counted GPUs say
+    if found is None or run.stopped or not suits_starts(p) or not p.slope.any() or (p.kind != POOL and p.n > _PLACED):
         return
     priced, decoder, zero = merged(found), Decoder(p), Fraction(run.zero)
 
