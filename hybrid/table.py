@@ -152,7 +152,7 @@ ENTRIES = (
     # of few jobs a search over starts is often a proof, and it takes all that annealing leaves
     Entry("schedule", "local_search", share=0.1, most=FEW),
     Entry("schedule", "local_search", share=0.6, fewest=FEW + 1),
-    Entry("schedule", "starts", share=0.7, least=0.5),
+    Entry("schedule", "starts", share=0.8, least=0.5),
     Entry("schedule", "local_search", share=0.6, most=FEW),
     Entry("schedule", "cpsat"),
     Entry("placement", "local_search", share=0.4),

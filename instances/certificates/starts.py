@@ -231,7 +231,7 @@ class _StartTree:
             every = sorted(begun.least for group in new.values() for begun in group) if width else []
             if len(every) > width:
                 limit = every[width - 1]
-                lost = min([lost, *every[bisect_right(every, limit) :][:1]])
+                lost = min(lost, next((x for x in every if x > limit), lost))
                 layer = {jobs: [x for x in group if x.least <= limit] for jobs, group in new.items()}
         return -(-min(self.most + 1, lost) // FINE)
 

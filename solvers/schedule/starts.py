@@ -30,13 +30,13 @@ from .prices import FINER, LEVELS, OFTEN, BestPrices, Levels, ascend
 
 _FINER = 60
 """Maximum number of jobs for whose search prices are on a finer grid."""
-_FIRST, _MORE, _LEAST, _MOST = 16_000, 8, 2, 20_000_000
-"""Steps of the first search, how many times as many the next one has at most and at least, and what the checker
-allows."""
+_FIRST, _LEAST, _MOST = 30_000, 2, 20_000_000
+"""Steps of the first search, how many times as many the next one has at least, and what the checker allows."""
 _WIDTH, _PACE = 30, 100_000
 """Beginnings kept side by side, for a schedule before proofs; steps a second."""
 _PLACED = 40
-"""Maximum number of jobs on nodes or in blocks for whose starts there is a search."""
+"""Maximum number of jobs on nodes or in blocks for whose starts there is a search; of more GPUs that are counted it
+begins narrow."""
 _PARTS = 64
 """Of what is open, the share to which the greatest threshold that can be refuted is looked for."""
 Priced = tuple[tuple[Fraction, ...], tuple[Fraction, ...]]
@@ -110,12 +110,13 @@ def starts(run: Run, p: PreparedJobs) -> None:
     def left() -> float:
         return 0.0 if run.stopped else run.remaining()
 
-    with suppress(InstanceError):  # there is no time
-        certificate = StartsCertificate(high(), *priced, int(_PACE * run.remaining()))
-        value, runs = certificate.search(run.problem, _WIDTH)
-        if runs is not None:
-            better(runs, value)
-        prove(value)
+    if p.n > _PLACED:  # a search of all takes seconds
+        with suppress(InstanceError):
+            certificate = StartsCertificate(high(), *priced, int(_PACE * run.remaining()))
+            value, runs = certificate.search(run.problem, _WIDTH)
+            if runs is not None:
+                better(runs, value)
+            prove(value)
     for proof in refuted(run.problem, priced, Fraction(run.bound or 0), high(), left, better):
         if run.plan is None and proof.bound >= high() * (1 - BELOW):
             run.prove_infeasible("starts")
@@ -159,7 +160,7 @@ def refuted(
             yield Proved(certificate, in_floats(value))
             low = threshold
         used = max(time.perf_counter() - begun, 1e-3)
-        more = min(_MORE, (room - used) / used, _MOST / steps)
+        more = min((room - used) / used / 2, _MOST / steps)
         if over and more >= _LEAST:
             steps, threshold, top = int(steps * more), high, high
         elif top - low <= near:
