@@ -23,7 +23,7 @@ SHARE = 0.6
 """What a method may take of the time left while others wait."""
 LONG = 300
 """Jobs of a schedule up to which all lists are tried: `gangplan.solvers.schedule.grain.LONG`, which takes an import."""
-FEW = 60
+FEW = 40
 """Jobs of a schedule up to which a search over starts has the time that annealing has of more jobs."""
 
 _SHOP = 80
@@ -152,7 +152,7 @@ ENTRIES = (
     # of few jobs a search over starts is often a proof, and it takes all that annealing leaves
     Entry("schedule", "local_search", share=0.1, most=FEW),
     Entry("schedule", "local_search", share=0.6, fewest=FEW + 1),
-    Entry("schedule", "starts", share=0.8, least=0.5),
+    Entry("schedule", "starts", share=0.7, least=0.5),
     Entry("schedule", "local_search", share=0.6, most=FEW),
     Entry("schedule", "cpsat"),
     Entry("placement", "local_search", share=0.4),

@@ -59,29 +59,14 @@ class StartsCertificate(Certificate):
 
     def bound(self, problem: Any) -> Fraction | float:
         """Return the threshold, less slack; `inf` if a job must run and cannot."""
-        value, found = self.search(problem)
-        if found is not None:
-            raise InstanceError("threshold", f"a schedule costs less than {self.threshold}")
-        return value
-
-    def search(self, problem: Any, width: int = 0) -> tuple[Fraction | float, list[tuple[int, int]] | None]:
-        """Return what no schedule is below, and the best schedule below the threshold, `None` if there is none.
-
-        It has (job, GPUs) of who runs and costs something, in the order of starts.
-
-        Args:
-            problem: of schedules.
-            width: beginnings of as many jobs that are kept, those with the least bounds; all by default.
-        """
         weights(self.prices, max(0, len(self.times) - 1), "prices")
         if any(a >= b for a, b in pairwise(self.times)):
             raise InstanceError("times", "do not ascend")
         grid = TimeGrid(problem, self.threshold)
         if grid.impossible:
-            return inf, None
-        tree = _StartTree(grid, _Paid(grid, self.times, self.prices))
-        value = grid.bound(tree.least() if self.steps <= 0 else tree.run(min(self.steps, _STEPS), width))
-        return value, None if tree.best is None else tree.best.runs()
+            return inf
+        search = _StartTree(grid, _Paid(grid, self.times, self.prices))
+        return grid.bound(search.least() if self.steps <= 0 else search.run(min(self.steps, _STEPS)))
 
 
 class _Paid:
@@ -133,32 +118,14 @@ class _TimedOption:
 
 
 class _Begun(NamedTuple):
-    """A beginning: its last start, what its jobs cost without prices, and when each GPU is free, ascending.
-
-    Attributes:
-        least: what schedules cost that go on from it.
-        job, gpus: of the last start.
-        before: the beginning without it, `None` of the empty one.
-    """
+    """A beginning: its last start, what its jobs cost without prices, and when each GPU is free, ascending."""
 
     at: int
     cost: int
     free: tuple[int, ...]
-    least: int = 0
-    job: int = -1
-    gpus: int = 0
-    before: _Begun | None = None
-
-    def runs(self) -> list[tuple[int, int]]:
-        """Return (job, GPUs) in the order of starts."""
-        return [*self.before.runs(), (self.job, self.gpus)] if self.before else []
 
 
 class _StartTree:
-    """The search; `best`: the best schedule below the threshold, `None` if there is none."""
-
-    best: _Begun | None = None
-
     def __init__(self, grid: TimeGrid, paid: _Paid) -> None:
         self.grid, self.paid = grid, paid
         self.prices = [_NEVER if task.price is None else task.price * FINE for task in grid.tasks]
@@ -195,24 +162,14 @@ class _StartTree:
         """Return what all schedules cost at least."""
         return max(0, -(-self._value() // FINE))
 
-    def run(self, steps: int, width: int = 0) -> int:
-        """Return the goal, or what the best schedule below it costs, once nothing is left below that; see `search`."""
+    def run(self, steps: int) -> int:
+        """Return the goal once nothing is left below it."""
         value, column = self._value(), self._column(0)
         layer = {0: [_Begun(0, 0, (0,) * self.grid.gpus)]} if value <= self.most else {}
         # some options alone cost too much
         slack = [self.most - value + least for least in column]
         self.runs = [[run for run in runs if run.costs[0] <= x] for runs, x in zip(self.runs, slack, strict=True)]
         self.columns.clear()
-        # of each run the place of its last GPU, ticks, first and last start, the last end that is worth it, cost a tick
-        worth = [
-            x // (t.weight * FINE) if t.weight else _NEVER for x, t in zip(self.prices, self.grid.tasks, strict=True)
-        ]
-        self.ways = [
-            [(run.option.gpus - 1, *run.option[1:], end, run.weight) for run in runs]
-            for runs, end in zip(self.runs, worth, strict=True)
-        ]
-        self.tail = self._tail(0)
-        lost = self.most + 1
         while layer:
             new: dict[int, list[_Begun]] = {}
             for started, group in layer.items():
@@ -220,51 +177,44 @@ class _StartTree:
                 alone = sum(self.prices[j] for j in rest)
                 for begun in group:
                     last = max(begun.free[-1], self.grid.alone)
-                    if (cost := begun.cost + alone + self.grid.length * FINE * last) <= self.most:
-                        self.most, self.best = cost - 1, begun
+                    if begun.cost + alone + self.grid.length * FINE * last <= self.most:
+                        raise InstanceError("threshold", f"a schedule costs less than {self.grid.threshold}")
                     steps -= len(rest)
                     for j, child in self._next(begun, rest):
                         _keep(new.setdefault(started | 1 << j, []), child)
                 if steps < 0:
                     raise InstanceError("steps", "are over before the search is")
             layer = new
-            every = sorted(begun.least for group in new.values() for begun in group) if width else []
-            if len(every) > width:
-                limit = every[width - 1]
-                lost = min(lost, next((x for x in every if x > limit), lost))
-                layer = {jobs: [x for x in group if x.least <= limit] for jobs, group in new.items()}
-        return -(-min(self.most + 1, lost) // FINE)
+        return self.grid.goal
 
     def _next(self, begun: _Begun, rest: list[int]) -> Iterator[tuple[int, _Begun]]:
         """Yield the beginnings that are longer by a job."""
-        at, cost, free = begun[:3]
+        at, cost, free = begun
         able, soonest = [], _NEVER
         for j in rest:
-            for place, ticks, first, last, worth, weight in self.ways[j]:
-                s = free[place]
-                s = at if s < at else s
-                s = first if s < first else s
+            price, weight = self.grid.tasks[j].price, self.grid.tasks[j].weight
+            for run in self.runs[j]:
+                gpus, ticks, first, last = run.option
+                s = max(at, first, free[gpus - 1])
                 if s <= last:
-                    end = s + ticks
-                    able.append((s, end, j, place + 1, weight))
-                    if end < soonest and end <= worth:
-                        soonest = end
+                    able.append((s, j, run))
+                    if price is None or weight * (s + ticks) <= price:
+                        soonest = min(soonest, s + ticks)
         known = dict[int, tuple[list[int], int, list[int]]]()
-        for s, end, j, gpus, weight in able:
+        for s, j, run in able:
             if s >= soonest:
                 continue
             if s not in known:
                 column = self._column(s)
                 held = [self.paid.until(max(x, s)) for x in free]  # of the GPUs from each on, the prices until then
                 sums = list(accumulate(reversed(held), initial=0))[::-1]
-                known[s] = column, cost + sum([column[i] for i in rest]), sums
+                known[s] = column, sum(column[i] for i in rest), sums
             column, waiting, sums = known[s]
-            spent = weight * end
-            tail = self._tail(max(end, free[-1])) if self.grid.makespan else self.tail
-            least = spent + waiting - column[j] + sums[gpus] + gpus * self.paid.until(end) + tail
-            if least <= self.most:
-                busy = tuple(sorted([*(max(x, s) for x in free[gpus:]), *(end,) * gpus]))
-                yield j, _Begun(s, cost + spent, busy, least, self.grid.tasks[j].job, gpus, begun)
+            gpus, end = run.option.gpus, s + run.option.ticks
+            spent = cost + run.weight * end
+            paid = sums[gpus] + gpus * self.paid.until(end) + self._tail(max(end, free[-1]))
+            if spent + waiting - column[j] + paid <= self.most:
+                yield j, _Begun(s, spent, tuple(sorted([*(max(x, s) for x in free[gpus:]), *(end,) * gpus])))
 
 
 def _keep(group: list[_Begun], new: _Begun) -> None:

@@ -21,7 +21,8 @@ from gangplan.instances.arrays import FloatArray
 from ..run import Run
 from .kernels import Data
 from .prepare import PreparedJobs
-from .run_kernels import Grid, answer, cheapest
+from .price_kernels import Grid
+from .run_kernels import answer, cheapest
 
 Levels = tuple[tuple[int, int], ...]
 LEVELS: Levels = (48, 40), (96, 120), (192, 240)
@@ -62,7 +63,6 @@ def ascend(
     tell: Callable[[BestPrices], None],
     levels: Levels = LEVELS,
     often: int = OFTEN,
-    best: BestPrices | None = None,
 ) -> BestPrices | None:
     """Raise the bound of prices up to `end`, on finer and finer grids, by the volume algorithm.
 
@@ -72,22 +72,21 @@ def ascend(
     Args:
         tell: is given the best prices, with the means, every `often` steps.
         levels: of the grids.
-        best: prices on a coarser grid, to begin with.
     """
+    best: BestPrices | None = None
     zero = float(p.release.min())
     for intervals, most in levels:
         if run.stopped:
             break
-        if best is not None:
-            priced = np.flatnonzero(best.grid.pi > 1e-9 * best.grid.pi.max(initial=0.0))
-            if not len(priced):
-                break
-            end = zero + best.grid.step * float(min(len(best.grid.pi), priced[-1] + 2))
         step = (end - zero) / intervals or 1.0
         middle = np.asarray(zero + step * (np.arange(intervals) + 0.5), dtype=np.float64)
         first = _about(run, p, middle) if best is None else _at(best.grid, middle)
         found = _PriceLevel(run, p, Grid(first, zero, step), best).ascend(tell, most, often)
         best = found if best is None or found.bound > best.bound else best
+        priced = np.flatnonzero(best.grid.pi > 1e-9 * best.grid.pi.max(initial=0.0))
+        if not len(priced):
+            break
+        end = zero + best.grid.step * float(min(len(best.grid.pi), priced[-1] + 2))
     return best
 
 
