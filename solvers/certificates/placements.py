@@ -85,7 +85,6 @@ def _paid(run: Run, nodes: NodeFamilies, left: Callable[[], float]) -> tuple[Fra
     """Return the prices of the linear programme over patterns, on top of what a gang's own weight adds."""
     inner = Run(run.problem, time_limit=max(0.0, left() * _PRICED), seed=run.seed)
     relaxation = PatternBound(inner, PreparedBatch(run.problem))
-    if relaxation.families:
-        relaxation.solve()
+    relaxation.solve()
     prices = relaxation.prices()
     return rounded([prices[family.first] for family in nodes.families])
