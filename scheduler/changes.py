@@ -16,8 +16,7 @@ from gangplan.instances.placement import Fleet, GangJob
 from .journal.write import recorded
 from .queueing.admission import check_changed
 from .queueing.held_jobs import HeldJob, JobArray
-from .queueing.job_lines import renamed
-from .queueing.request import Price, Request, Seconds, TermFields, Terms, given_seconds, names_of
+from .queueing.request import Price, Request, Seconds, TermFields, Terms, given_seconds, names_of, renamed
 from .snapshots.snapshot_settings import moved, turned_back, unseated
 from .starting.gpu_types import TypedSeconds, below_zero, by_type, verify_terms
 from .state import OTHER, SchedulerState

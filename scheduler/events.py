@@ -95,7 +95,8 @@ class EventCalls:
             guess=guess,
             priced=not isinstance(price, EllipsisType),
         )
-        request = dataclasses.replace(request, due=state.due_from(at if since is None else min(since, at), request))
+        due = settings.due(at if since is None else min(since, at), request.longest)
+        request = dataclasses.replace(request, due=due)
         check_new(state, request)
         self._enter(request.aged(0.0) if work else request)
 

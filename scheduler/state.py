@@ -21,7 +21,6 @@ from gangplan.solvers.placement.online.capacity import Capacity, Kind
 from gangplan.solvers.placement.online.placer import NodeAllocation
 from gangplan.solvers.placement.policies import GangPolicy
 
-from .durations import predict_again
 from .queueing.job_lines import JobLines
 from .queueing.request import Request
 from .starting.gpu_types import verify_terms
@@ -33,15 +32,6 @@ RECENT = 1024
 
 class SchedulerState(JobLines):
     """The state as events change it."""
-
-    def advance(self, now: float) -> None:
-        """Have it be later, and what the clock alone changes."""
-        self.now = self.accounts.now = now
-        if self.calendar.tick(now):
-            self.closing()
-        self.later.tick(self)
-        predict_again(self)
-        self.look()
 
     def node(self, node: str | int) -> int:
         """Return the number of a node given by name or number.
@@ -69,10 +59,6 @@ class SchedulerState(JobLines):
             words = f"it {found}" if found else f"it is not known{_instead(name, where[state])}"
             raise InstanceError("job", f"{name!r} does not {state.removesuffix('s')}: {words}")
 
-    def due_from(self, since: float, request: Request) -> float:
-        """Return when a job is due that may wait since then: by its longest seconds, or its largest work if unknown."""
-        return min(since + self.settings.due_after(request.longest), float_info.max)
-
     def grace(self, request: Request) -> float:
         """Return the seconds that a job has when it is told to stop."""
         return self.settings.grace if request.terms.grace is None else request.terms.grace
@@ -80,12 +66,6 @@ class SchedulerState(JobLines):
     def delay(self, jobs: Iterable[RunningJob]) -> float:
         """Return the longest grace of jobs, but of those that were told to stop before."""
         return max((self.grace(job.request) for job in jobs if job.price is not None), default=0.0)
-
-    def forget(self, request: Request) -> None:
-        """Forget what was kept of a job."""
-        for degree in request.job.workers:
-            self._placed.pop((request.name, degree), None)
-            self._kinds.pop((request.name, degree), None)
 
     def over(self, name: str) -> None:
         """Note that a job is done or was withdrawn, and forget who was so long ago."""
@@ -99,11 +79,6 @@ class SchedulerState(JobLines):
         self.freed.update(dict.fromkeys(stops, self.now))
         for name in starts:
             self.freed.pop(name, None)
-
-    @property
-    def open(self) -> bool:
-        """Whether anyone who waits may have room: a GPU is idle, or a job needs none."""
-        return self.idle > 0 or self.light > 0
 
     def begin(self, job: RunningJob) -> None:
         """Have a job, whose seats are taken, run; it waits, or ran in the state that this one is a twin of."""

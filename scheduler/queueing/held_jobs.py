@@ -52,6 +52,7 @@ class HeldJobs:
         held: by name.
         arrays: by name, those that have a `most`.
         gone: names of the last jobs that were withdrawn, the oldest first.
+        begins: a heap of when held jobs may wait by the clock, and which; some are over.
     """
 
     def __init__(self) -> None:
@@ -59,7 +60,7 @@ class HeldJobs:
         self.arrays: dict[str, JobArray] = {}
         self.gone: dict[str, None] = {}
         self._after: dict[str, list[str]] = {}  # who waits for a job to be done
-        self._begins: list[tuple[float, int, str]] = []
+        self.begins: list[tuple[float, int, str]] = []
 
     def request(self, state: SchedulerState, name: str) -> Request:
         """Return a job that waits, or may not wait yet."""
@@ -150,17 +151,17 @@ class HeldJobs:
     def tick(self, state: SchedulerState) -> None:
         """Let those wait whose time has come."""
         while (at := self.wake()) is not None and at <= state.now:
-            job = self.held[heappop(self._begins)[2]]
+            job = self.held[heappop(self.begins)[2]]
             self._enter(state, job, max(at, job.ready))
 
     def wake(self) -> float | None:
         """Return when the next job may wait by the clock alone, `None` if none does."""
-        while self._begins:
-            begin, _, name = self._begins[0]
+        while self.begins:
+            begin, _, name = self.begins[0]
             job = self.held.get(name)
             if job is not None and not job.before and job.request.terms.begin == begin:
                 return begin
-            heappop(self._begins)  # it was withdrawn or changed
+            heappop(self.begins)  # it was withdrawn or changed
         return None
 
     def why(self, state: SchedulerState, name: str) -> str:
@@ -181,7 +182,7 @@ class HeldJobs:
         """Let a job wait that no other job holds back, or note when it may."""
         request = job.request
         if request.terms.begin > state.now:
-            heappush(self._begins, (request.terms.begin, request.serial, request.name))
+            heappush(self.begins, (request.terms.begin, request.serial, request.name))
         else:
             self._enter(state, job, job.ready)
 
@@ -198,7 +199,7 @@ class HeldJobs:
     def _release(self, state: SchedulerState, job: HeldJob, since: float) -> None:
         """Let a job wait, its due time counted from when it might."""
         request = self.held.pop(job.request.name).request
-        state.wait(replace(request, due=state.due_from(since, request)))
+        state.wait(replace(request, due=state.settings.due(since, request.longest)))
 
     def save(self, only: Container[str] | None = None) -> dict[str, Any]:
         """Return all of it for JSON, nothing if nothing was held back or withdrawn; with `only` see `snapshot.save`."""
@@ -238,4 +239,4 @@ class HeldJobs:
             raise InstanceError("later.arrays", f"{min(behind - self.held.keys())!r} is not held back")
         for job in self.held.values():
             if not job.before and job.request.name not in behind:
-                heappush(self._begins, (job.request.terms.begin, job.request.serial, job.request.name))
+                heappush(self.begins, (job.request.terms.begin, job.request.serial, job.request.name))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from copy import copy
 from dataclasses import replace
 from heapq import heappop, heappush
 from math import inf, nextafter
@@ -21,7 +20,7 @@ from gangplan.solvers.placement.online.evolved import Evolved, Sight, Waits
 from gangplan.solvers.placement.online.interference import LeastInterference
 from gangplan.solvers.placement.online.placer import ANY_MODEL, Placer
 
-from ..durations import Durations
+from ..durations import Durations, predict_again
 from ..moving.mending import Mending
 from ..settings import SchedulerSettings, Sharing
 from ..starting.bundles import Bundles, EmptyNodes
@@ -32,7 +31,7 @@ from ..stopping.running_jobs import EXACT, Nodes, RunningJob, RunningJobs
 from .accounts import Accounts, Amounts
 from .held_jobs import HeldJobs
 from .queue import Shape, WaitingQueue
-from .request import Request
+from .request import Request, renamed
 
 if TYPE_CHECKING:
     from ..starting.closeness import Closeness
@@ -114,7 +113,8 @@ class JobLines:
             self.places = Closeness(proximity, fleet, self.placer)
         self.sharing = Sharing() if sharing is None else sharing
         self.accounts = Accounts(self.sharing)
-        self.queue, self.due = WaitingQueue(settings.order, self.accounts.place, self.accounts.top), WaitingQueue(0.0)
+        ranks = () if self.accounts.trivial else (self.accounts.place, self.accounts.top)
+        self.queue, self.due = WaitingQueue(settings.order, *ranks), WaitingQueue(0.0)
         self.estimates = Durations()
         self.alike = self.accounts.trivial and self.sharing.most_run is None
         self._aging: list[tuple[float, int, str]] = []
@@ -135,8 +135,22 @@ class JobLines:
 
     @now.setter
     def now(self, value: float) -> None:
-        self._now = value
-        self.running.age(value)
+        self._now = self.running.now = value
+        if self.running.ages:
+            self.running.age()
+
+    def advance(self, now: float | None) -> None:
+        """Have it be later, and what the clock alone changes; `now` as of `at`."""
+        self.now = self.accounts.now = self.at(now)
+        if self.calendar.windows and self.calendar.tick(self.now):
+            self.closing()
+        if self.later.begins:
+            self.later.tick(self)
+        if self.estimates.learned or self.estimates.stale:
+            predict_again(self)
+        if isinstance(self.rule, Evolved):  # it sees the cluster as it is, and puts jobs into order by that
+            self.sight = Sight.of(len(self.waiting), len(self.running), self.running.logs / EXACT)
+            self.queue.order = self.settings.order + self.rule.order(self.sight)
 
     def at(self, now: float | None) -> float:
         """Return the time of an event: `now`, or that of the last one.
@@ -156,9 +170,15 @@ class JobLines:
             raise InstanceError("now", words)
         return float(now)
 
+    def forget(self, request: Request) -> None:
+        """Forget what was kept of a job."""
+        for degree in request.job.workers:
+            self._placed.pop((request.job.name, degree), None)
+            self._kinds.pop((request.job.name, degree), None)
+
     def placed(self, request: Request, degree: int) -> GangJob:
         """Return the gang that the placer sees."""
-        key = request.name, degree
+        key = request.job.name, degree
         if key not in self._placed:
             size = max(request.terms.group, self.bundle(request, degree) if request.together else 0)
             self._placed[key] = as_placed(request, self._told(request.placed(degree, size)), degree)
@@ -181,7 +201,7 @@ class JobLines:
 
     def kind(self, request: Request, degree: int) -> tuple[Kind, EmptyNodes]:
         """Return the kind of a bundle of so many workers, and the nodes that are up and may have one."""
-        key = request.name, degree
+        key = request.job.name, degree
         if key not in self._kinds:
             gang = self.placed(request, degree)
             self._kinds[key] = Kind.workers(gang), self.bundles.ground(gang)
@@ -218,7 +238,7 @@ class JobLines:
             return 1.0
         held = {node: len(gpus) for node, gpus in nodes.items()}
         slow = 1.0 if self.places is None else self.places.slower(request.job.model, request.gpus(degree), held)
-        return slow * slower_on(request, degree, self.fleet, nodes)
+        return slow * slower_on(request, degree, self.fleet, nodes) if request.types else slow
 
     def least(self, request: Request, degree: int, *, now: bool = True) -> float:
         """Return how many times its seconds a job takes at its best place if nobody is there.
@@ -239,8 +259,8 @@ class JobLines:
         return request.lasts(degree, self.least(request, degree))
 
     def hopes(self, request: Request, degree: int, slower: float) -> bool:
-        """Return whether a job waits for a place that is less slow, as its rule has it; who is due never does."""
-        if self.rule is None or not self.running or request.due <= self.now:
+        """Return whether a job waits for a place that is less slow, as the rule has it; who is due never does."""
+        if not self.running or request.due <= self.now:
             return False
         least = self.least(request, degree)
         return bool(slower > self.most(least, request.gpus(degree), request.lasts(degree), self.now - request.submit))
@@ -252,11 +272,10 @@ class JobLines:
             return rule.most(least, gpus, seconds, waited, self.sight)
         return np.inf if rule is None else rule.most(least)
 
-    def look(self) -> None:
-        """Have the rule see the cluster as it is, and put jobs into order by that."""
-        if isinstance(self.rule, Evolved):
-            self.sight = Sight.of(len(self.waiting), len(self.running), self.running.logs / EXACT)
-            self.queue.order = self.settings.order + self.rule.order(self.sight)
+    @property
+    def open(self) -> bool:
+        """Whether anyone who waits may have room: a GPU is idle, or a job needs none."""
+        return self.idle > 0 or self.light > 0
 
     def asks(self, request: Request, degree: int) -> Amounts:
         """Return what it keeps from others with so many workers, of what queues share."""
@@ -374,10 +393,3 @@ class JobLines:
         self.changes += 1
         for shape, names in self.queue.lines():
             self._reline(name for name in names if self.calendar.whom(self.waiting[name]) != shape.whom)
-
-
-def renamed(job: GangJob, name: str) -> GangJob:
-    """Return a gang with another name, not checked again."""
-    other = copy(job)
-    object.__setattr__(other, "name", name)
-    return other

@@ -17,8 +17,7 @@ import numpy as np
 from gangplan.solvers.placement.online.capacity import demanded
 
 from ..decision import GAIN, Stop, Stopping
-from ..queueing.job_lines import renamed
-from ..queueing.request import Request, Terms
+from ..queueing.request import Request, Terms, renamed
 from ..starting.gpu_types import below_zero
 from ..starting.starts import StartRound
 from ..state import OTHER, SchedulerState, Trial
