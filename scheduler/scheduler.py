@@ -275,7 +275,8 @@ class Scheduler(EventCalls, ExplainCalls, MoveCalls, WindowCalls, ChangeCalls, C
         stopped, stopping = announce(state, starts, killed) if starts.stops else (tuple(killed), ())
         said = {start.tier for start in starts.starts.values()}
         tier = next((tier for tier in TIERS if tier in said), "heuristic")
-        notes, orders = self._watchdog.taken(), () if ahead is None else ahead.candidates()
+        notes = self._watchdog.taken() if self._watchdog.notes else ()
+        orders = () if ahead is None else ahead.candidates()
         self._waits, self._changes, names = starts.waits, state.changes, {*starts.starts}
         self._explained[self._count] = explained(
             self._count, tier, names, starts.waits, starts.scores, orders, (*starts.preempted, *starts.traded), notes

@@ -85,8 +85,9 @@ class SchedulerState(JobLines):
         if job.name in self.waiting:
             self.leave(job.name)
         used = self.placer.uses(job.name)[1]
-        self.running.add(job, used, self.accounts.leaf(job.request.terms))
-        self._pay(job, used, 1)
+        self.running.add(job, used, 0 if self.accounts.trivial else self.accounts.leaf(job.request.terms))
+        if self.accounts.kept:
+            self._pay(job, used, 1)
         self.held[job.name] = job.request.job, job.nodes
         for node, gpus in job.nodes.items():
             self.holders[node].update(dict.fromkeys(gpus, job.name))
@@ -100,7 +101,8 @@ class SchedulerState(JobLines):
         """Have a running job hold nothing any more, and return it."""
         job = self.running.remove(name)
         self.notices.stopping.pop(name, None)
-        self._pay(job, self.placer.uses(name)[1], -1)
+        if self.accounts.kept:
+            self._pay(job, self.placer.uses(name)[1], -1)
         del self.held[name]
         for node, gpus in job.nodes.items():
             for gpu in gpus:
@@ -161,15 +163,18 @@ class SchedulerState(JobLines):
         """Have a running job be another one on the same nodes."""
         used = self.placer.uses(job.name)[1]
         self.held[job.name] = job.request.job, job.nodes
-        self._pay(self.running[job.name], used, -1)
-        self._pay(job, used, 1)
+        if self.accounts.kept:
+            self._pay(self.running[job.name], used, -1)
+            self._pay(job, used, 1)
         self.alike = self.alike and not job.request.terms.priority
         self.running.change(job, self.accounts.leaf(job.request.terms), self.now)
 
     def wrong(self, request: Request, degree: int, nodes: Nodes) -> list[str]:
         """Return what the verifier has against a start."""
         start = self.fleet, self.up, self.holders, self.held, request.job, degree, nodes, self.speeds
-        return verify_start(*start) or verify_terms(request, degree, self.fleet, nodes)
+        return (
+            verify_start(*start) or (self.differs(request) and verify_terms(request, degree, self.fleet, nodes)) or []
+        )
 
     def shut(self, request: Request, degree: int) -> np.ndarray:
         """Return the nodes that close before a job would end that starts now at its best place, int64 (nodes,)."""

@@ -155,7 +155,7 @@ class Watchdog:
         self.faults: dict[str, int] = {}
         self.count = 0
         self._warned: set[str] = set()
-        self._notes: list[str] = []
+        self.notes: list[str] = []
 
     def out(self, tier: str) -> bool:
         """Return whether a tier is left out."""
@@ -188,7 +188,7 @@ class Watchdog:
 
     def note(self, words: str) -> None:
         """Note something for the decision, and warn once of each kind."""
-        self._notes.append(words)
+        self.notes.append(words)
         self.count += 1
         kind = words.split(":", maxsplit=1)[0][:60]
         if kind not in self._warned and len(self._warned) < _WARNED:
@@ -197,7 +197,7 @@ class Watchdog:
 
     def taken(self) -> tuple[str, ...]:
         """Return the notes since the last call."""
-        notes, self._notes = tuple(self._notes), []
+        notes, self.notes = tuple(self.notes), []
         return notes
 
 

@@ -28,7 +28,7 @@ from ..starting.calendar import Calendar
 from ..starting.gpu_types import as_placed, slower_on
 from ..stopping.notices import Notices
 from ..stopping.running_jobs import EXACT, Nodes, RunningJob, RunningJobs
-from .accounts import Accounts, Amounts
+from .accounts import ALIKE, Accounts, Amounts
 from .held_jobs import HeldJobs
 from .queue import Shape, WaitingQueue
 from .request import Request, renamed
@@ -181,7 +181,7 @@ class JobLines:
         key = request.job.name, degree
         if key not in self._placed:
             size = max(request.terms.group, self.bundle(request, degree) if request.together else 0)
-            self._placed[key] = as_placed(request, self._told(request.placed(degree, size)), degree)
+            self._placed[key] = self._shared(request, self._told(request.placed(degree, size)), degree)
         return self._placed[key]
 
     def resemble(self, name: str, like: Request) -> None:
@@ -192,11 +192,11 @@ class JobLines:
 
     def loose(self, request: Request) -> GangJob:
         """Return the gang for the placer where it is known which GPUs it gets: bundles do not matter then."""
-        return self._told(request.seated)
+        return self._told(request.seated if request.job.servers else request.job)
 
     def bundle(self, request: Request, degree: int, *, up: bool = True) -> int:
         """Return how many workers stick together if they are to, 0 if so many never fit; see `Bundles.size`."""
-        gang = as_placed(request, self.loose(request), degree)
+        gang = self._shared(request, self.loose(request), degree)
         return self.bundles.size(gang, degree, request.terms.group, up=up)
 
     def kind(self, request: Request, degree: int) -> tuple[Kind, EmptyNodes]:
@@ -210,6 +210,15 @@ class JobLines:
     def ground(self, request: Request, degree: int) -> EmptyNodes:
         """Return the nodes that are up and may have a bundle of so many workers."""
         return self.kind(request, degree)[1]
+
+    @staticmethod
+    def differs(request: Request) -> bool:
+        """Return whether a job may be on some types of GPU only, or its workers are to be together some way."""
+        return bool(request.types or request.job.gpu_types or request.terms.within) or request.terms.group > 1
+
+    def _shared(self, request: Request, gang: GangJob, degree: int) -> GangJob:
+        """Return a gang with what its workers share."""
+        return as_placed(request, gang, degree) if self.differs(request) else gang
 
     def _told(self, job: GangJob) -> GangJob:
         """Return a gang without its model where models make no difference."""
@@ -251,7 +260,7 @@ class JobLines:
         if self.places is None or not request.job.worker.gpu:
             return 1.0
         loose = None if now else replace(self.loose(request), workers=(degree,))
-        gang = self.placed(request, degree) if loose is None else as_placed(request, loose, degree)
+        gang = self.placed(request, degree) if loose is None else self._shared(request, loose, degree)
         return self.places.least(gang, request.job.model, request.gpus(degree), now)
 
     def lasts(self, request: Request, degree: int) -> float:
@@ -326,7 +335,7 @@ class JobLines:
     def wait(self, request: Request) -> None:
         """Put a job into the queue."""
         self.changes += 1
-        self.waiting[request.name] = request
+        self.waiting[request.job.name] = request
         self.alike = self.alike and not request.terms.priority
         self.light += not request.job.worker.gpu
         self._line(request)
@@ -336,13 +345,13 @@ class JobLines:
         job, degree = request.job, request.job.workers[-1]
         kind, calm = Kind.workers(self.placed(request, degree)), "" if request.terms.preempts else "stops nobody"
         alone = job.name if job.apart else calm
+        gpus, level, key = request.gpus(degree) or 1, self._level(request), self._key(request)
         intensity = 0.0 if self.places is None else self.places.proximity.slowdown(job.model, 1.0) - 1
-        whom = self.calendar.whom(request)
-        group = self.accounts.group(request.terms, self._level(request))
+        whom = self.calendar.whom(request) if self.calendar.windows else frozenset[str]()
+        group = self.accounts.group(request.terms, level) if self.accounts.kept else ALIKE._replace(level=level)
         asks = self.asks(request, job.workers[0]) if self.sharing.queues else ()
-        gpus = request.gpus(degree) or 1
         shape = Shape(kind, job.workers, gpus, request.together, alone, intensity, whom, group, asks)
-        self.queue.add(request, shape, self._key(request))
+        self.queue.add(request, shape, key)
         self.due.add(request, shape, request.due)
 
     def _key(self, request: Request) -> float:
@@ -377,9 +386,8 @@ class JobLines:
 
     def _pay(self, job: RunningJob, used: np.ndarray, sign: int) -> None:
         """Tell the accounts what a job holds from now on, or no longer, int64 (4, nodes)."""
-        if self.accounts.kept:
-            self.accounts.now = self.now
-            self.accounts.hold(job.request.terms, used[:3].sum(axis=1).tolist(), sign)
+        self.accounts.now = self.now
+        self.accounts.hold(job.request.terms, used[:3].sum(axis=1).tolist(), sign)
 
     def _reline(self, names: Iterable[str]) -> None:
         """Put jobs into the lines to which they belong now."""

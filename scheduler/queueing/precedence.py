@@ -64,11 +64,11 @@ class ByPrecedence:
 
     def _once(self) -> Iterator[Precedence]:
         state = self._state
-        queues = state.queue, state.due
+        queues, levels = (state.queue, state.due), {level for _, _, level in state.queue.alike}
         for queue in queues:
             queue.settle()
         borrows = bool(state.accounts.sharing.queues)
-        if not borrows and len({shape.group.level for shape in state.queue.shapes()}) <= 1:
+        if not borrows and len(levels) <= 1:
             yield self._open
             return
         for (number, asks, level), kinds in state.queue.alike.items():

@@ -273,12 +273,12 @@ class Seating:
             trial.keep()
         for held in kept:
             if held.reservation is not None:
-                held.reservation.note(request.job, *placer.uses(request.name), end)
+                held.reservation.note(request.job, *placer.uses(request.job.name), end)
         return seats
 
     def _taken(self, request: Request) -> Nodes:
         """Return the GPUs of a gang that is seated."""
-        seated = self._state.placer.running[request.name]
+        seated = self._state.placer.running[request.job.name]
         if not request.job.worker.gpu:
             return {node: below_zero(self._state.holders[node], seat.workers) for node, seat in seated.items()}
         return {node: seat.gpus for node, seat in seated.items()}
@@ -318,7 +318,7 @@ class Seating:
 
         Of workers that it does not need, in its last bundle, it keeps those with which it has whole nodes.
         """
-        state, name = self._state, request.name
+        state, name = self._state, request.job.name
         mine = name in state.placer.running
         seats = state.trimmed(request, degree, nodes) if mine else nodes
         wrong = state.wrong(request, degree, seats)

@@ -80,7 +80,8 @@ class StartRound:
 
     def degrees(self, request: Request) -> Sequence[int]:
         """Return the numbers of workers to try, the best first: none if a policy makes it wait and it is not due."""
-        degrees, allowed = self._state.degrees(request), self.allowed.get(request.name)
+        workers, allowed = request.job.workers, self.allowed.get(request.job.name)
+        degrees = workers if len(workers) == 1 else self._state.degrees(request)
         if allowed is None or request.due <= self._state.now:
             return degrees
         return [degree for degree in degrees if degree in allowed]
@@ -180,7 +181,8 @@ class StartRound:
         state = self._state
         if state.accounts.bounded:
             self.kept.due()
-        walk = QueueWalk(state.due, filter(state.queue.shows, state.due.ripe(state.now)))
+        ripe: Iterator[Shape] = filter(state.queue.shows, state.due.ripe(state.now))
+        walk = QueueWalk(state.due, ripe)
         while (head := walk.next()) and not self.over():
             shape, name = head
             request = state.waiting[name]

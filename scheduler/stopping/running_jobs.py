@@ -51,7 +51,7 @@ class RunningJob:
     @property
     def name(self) -> str:
         """The job's name."""
-        return self.request.name
+        return self.request.job.name
 
     @property
     def price(self) -> float | None:
@@ -223,8 +223,9 @@ class RunningJobs(dict[str, RunningJob]):
     @staticmethod
     def _of(job: RunningJob) -> tuple[float, ...]:
         price, index = job.price, np.nan if job.index is None else job.index
+        ready, settled = job.ready, job.settled
         cost = np.inf if price is None or not job.request.lends else price
-        return job.end, job.since, cost, job.settled, index, job.ready, job.request.lasts(job.degree)
+        return job.end, job.since, cost, settled, index, ready, job.request.lasts(job.degree)
 
     def _note(self, job: RunningJob, sign: int) -> None:
         """Count a job in, or out if the sign is -1."""
