@@ -172,9 +172,8 @@ class SchedulerState(JobLines):
     def wrong(self, request: Request, degree: int, nodes: Nodes) -> list[str]:
         """Return what the verifier has against a start."""
         start = self.fleet, self.up, self.holders, self.held, request.job, degree, nodes, self.speeds
-        return (
-            verify_start(*start) or (self.differs(request) and verify_terms(request, degree, self.fleet, nodes)) or []
-        )
+        wrong = verify_start(*start)
+        return wrong or (verify_terms(request, degree, self.fleet, nodes) if self.differs(request) else [])
 
     def shut(self, request: Request, degree: int) -> np.ndarray:
         """Return the nodes that close before a job would end that starts now at its best place, int64 (nodes,)."""
@@ -281,14 +280,14 @@ class Trial:
             waiting = self._state.waiting
             self._state.promises = {name: time for name, time in promises.items() if name in waiting}
 
-    def note(self, what: str, name: str, undo: Callable[..., object], *args: object) -> None:
+    def note(self, name: str, undo: Callable[..., object], *args: object, what: str = OTHER) -> None:
         """Note something that was done, and how it is taken back."""
         self._done.append(_Change(what, name, partial(undo, *args)))
 
     def begin(self, job: RunningJob) -> None:
         """Have a waiting job, whose seats are taken, run."""
         self._state.begin(job)
-        self.note(START, job.name, self._end, job.name)
+        self.note(job.name, self._end, job.name, what=START)
 
     def _end(self, name: str) -> None:
         self._state.wait(self._state.free(name).request)
@@ -296,7 +295,7 @@ class Trial:
     def halt(self, name: str) -> None:
         """Have a running job stop, and wait with what is left of its work."""
         self.halted[name] = self._state.halt(name)
-        self.note(STOP, name, self._run_on, name)
+        self.note(name, self._run_on, name, what=STOP)
 
     def _run_on(self, name: str) -> bool:
         job = self.halted.pop(name)
@@ -309,27 +308,27 @@ class Trial:
         """Seat a gang where it fits; see `Placer.place`."""
         seats = self._state.placer.place(gang, room, policy)
         if seats is not None:
-            self.note(OTHER, gang.name, self._state.placer.remove, gang.name)
+            self.note(gang.name, self._state.placer.remove, gang.name)
         return seats
 
     def put(self, request: Request, nodes: Nodes) -> bool:
         """Seat a gang on GPUs that are known; see `Placer.put`."""
         fits = self._state.placer.put(self._state.loose(request), nodes)
         if fits:
-            self.note(OTHER, request.name, self._state.placer.remove, request.name)
+            self.note(request.name, self._state.placer.remove, request.name)
         return fits
 
     def unseat(self, jobs: Iterable[RunningJob]) -> None:
         """Have the seats of running jobs be free, though the jobs count as running."""
         for job in jobs:
             self._state.placer.remove(job.name)
-            self.note(OTHER, job.name, self._state.placer.put, self._state.loose(job.request), job.nodes)
+            self.note(job.name, self._state.placer.put, self._state.loose(job.request), job.nodes)
 
     def hold(self, request: Request, amounts: Sequence[int], sign: int) -> None:
         """Count that a job holds so much, of limits too; or that it does not if the sign is -1, but for limits."""
         hold = partial(self._state.accounts.hold, request.terms, amounts, limits=sign > 0)
         hold(sign)
-        self.note(OTHER, request.name, hold, -sign)
+        self.note(request.name, hold, -sign)
 
     def close(self, node: int, gpus: Collection[int], amounts: np.ndarray, gang: GangJob) -> np.ndarray:
         """Have idle GPUs of a node and such amounts, as far as it has them, be a gang's that is no job; return them."""
@@ -338,7 +337,7 @@ class Trial:
         state.holders[node].update(dict.fromkeys(gpus, gang.name))
         state.held[gang.name] = gang, {**others, node: tuple(gpus)}
         state.idle -= len(gpus)
-        self.note(OTHER, gang.name, self._open, node, gpus, less, gang.name)
+        self.note(gang.name, self._open, node, gpus, less, gang.name)
         return less
 
     def _open(self, node: int, gpus: Collection[int], amounts: np.ndarray, name: str) -> None:

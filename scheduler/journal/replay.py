@@ -14,7 +14,7 @@ from gangplan.instances.arrays import require_number
 from ..queueing.request import Request
 from ..scheduler import Scheduler
 from ..state import SchedulerState
-from ..stopping.notices import tell
+from ..stopping.grace import tell
 from .read import ReadLog, at_line, read_log
 from .values import decode
 from .write import DECIDE, RESTORE, Journal

@@ -25,8 +25,9 @@ from ..moving.mending import Mending
 from ..settings import SchedulerSettings, Sharing
 from ..starting.bundles import Bundles, EmptyNodes
 from ..starting.calendar import Calendar
+from ..starting.closeness import Closeness
 from ..starting.gpu_types import as_placed, slower_on
-from ..stopping.notices import Notices
+from ..stopping.grace import Notices
 from ..stopping.running_jobs import EXACT, Nodes, RunningJob, RunningJobs
 from .accounts import ALIKE, Accounts, Amounts
 from .held_jobs import HeldJobs
@@ -34,7 +35,6 @@ from .queue import Shape, WaitingQueue
 from .request import Request, renamed
 
 if TYPE_CHECKING:
-    from ..starting.closeness import Closeness
     from ..starting.learned_speeds import LearnedSpeeds
 
 COME = 4.0
@@ -106,11 +106,7 @@ class JobLines:
         self.notices = Notices()
         self.placer = Placer(fleet, speeds)
         self.bundles = Bundles(self.placer)
-        self.places: Closeness | None = None
-        if proximity is not None:
-            from ..starting.closeness import Closeness
-
-            self.places = Closeness(proximity, fleet, self.placer)
+        self.places = None if proximity is None else Closeness(proximity, fleet, self.placer)
         self.sharing = Sharing() if sharing is None else sharing
         self.accounts = Accounts(self.sharing)
         ranks = () if self.accounts.trivial else (self.accounts.place, self.accounts.top)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import nullcontext
-from typing import NamedTuple
 
 from ..starting.starts import StartRound
 from ..state import SchedulerState
@@ -12,17 +11,9 @@ from ..stopping.grace import kept
 from ..stopping.preemption import Preemption
 from .queue import Alike, Shape
 
-
-class Precedence(NamedTuple):
-    """Those of the waiting jobs that are looked at together: a decision goes from the least stage to the largest.
-
-    Attributes:
-        borrows: whether a job would take its queue, and each queue above, over the guaranteed share.
-        level: the class, negated.
-    """
-
-    borrows: bool
-    level: int
+Precedence = tuple[bool, int]
+"""Those that are looked at together: whether a job would take its queue, and each above, over the guaranteed share, and
+the class, negated. A decision goes from the least to the largest."""
 
 
 class ByPrecedence:
@@ -40,7 +31,7 @@ class ByPrecedence:
     def __init__(self, state: SchedulerState, starts: StartRound, preemption: Preemption | None) -> None:
         self._state, self._starts, self._preemption, self.again = state, starts, preemption, False
         self._lines: dict[Precedence, list[Alike | Shape]] = {}
-        self._open = Precedence(False, 0)
+        self._open: Precedence = False, 0
 
     def __iter__(self) -> Iterator[Precedence]:
         """Open one stage after the other, all once more if that was eased, and if jobs were stopped."""
@@ -72,7 +63,7 @@ class ByPrecedence:
             yield self._open
             return
         for (number, asks, level), kinds in state.queue.alike.items():
-            stage = Precedence(state.accounts.borrows(number, asks), -level)
+            stage = state.accounts.borrows(number, asks), -level
             self._lines.setdefault(stage, []).extend(kinds.values())
         try:
             while self._lines:
@@ -88,6 +79,6 @@ class ByPrecedence:
     def _stays(self, lines: Alike | Shape) -> bool:
         """Return whether lines are still of the stage that is open; else they are of a later one."""
         number, asks, level = (lines if isinstance(lines, Shape) else lines.shape).stage
-        if (stage := Precedence(self._state.accounts.borrows(number, asks), -level)) > self._open:
+        if (stage := (self._state.accounts.borrows(number, asks), -level)) > self._open:
             self._lines.setdefault(stage, []).append(lines)
         return stage <= self._open

@@ -126,7 +126,7 @@ class StartRound:
             lasts = request.lasts(degree, job.slower)
             servers = servers_of(request.job, named) if request.job.servers else {}
             self.starts[name] = Start(name, degree, named, tier, lasts, servers)
-            self.trial.note(START, name, self.starts.pop, name)
+            self.trial.note(name, self.starts.pop, name, what=START)
             self.waits.pop(name, None)
             if self.kept.held:
                 self.kept.started(name)
@@ -147,7 +147,7 @@ class StartRound:
         """Stop a running job for another one."""
         state, price = self._state, job.request.price or 0.0
         self.stops[job.name] = Stop(job.name, state.named(job.nodes), other, job.left(state.now), price, cause)
-        self.trial.note(STOP, job.name, self.stops.pop, job.name)
+        self.trial.note(job.name, self.stops.pop, job.name, what=STOP)
         self.trial.halt(job.name)
 
     def exchange(self, stops: Iterable[tuple[RunningJob, str, str]], starts: Iterable[bool]) -> bool:
