@@ -267,7 +267,9 @@ class Scheduler(EventCalls, ExplainCalls, MoveCalls, WindowCalls, ChangeCalls, C
         preemption = None
         if not state.alike:
             state.age()
-            preemption = Preemption.of(state, starts, began + _START * deadline)
+        if not state.alike and state.sharing.preempt:
+            preemption = Preemption(state, starts, began + _START * deadline)
+            starts.clear, starts.vain = preemption.clear, preemption.vain
         stages = ByPrecedence(state, starts, preemption)
         for _ in stages:
             if not starts.over():

@@ -71,15 +71,6 @@ class Preemption:
         stop: of the machine's clock, when there is no more time.
     """
 
-    @classmethod
-    def of(cls, state: SchedulerState, starts: StartRound, stop: float) -> Preemption | None:
-        """Have a round of starts stop others where jobs may be stopped so; return what does it."""
-        if not state.sharing.preempt:
-            return None
-        preemption = cls(state, starts, stop)
-        starts.clear, starts.vain = preemption.clear, preemption.vain
-        return preemption
-
     def __init__(self, state: SchedulerState, starts: StartRound, stop: float) -> None:
         self._state, self._starts, self._stop = state, starts, stop
         self._left = SEARCHES
