@@ -113,8 +113,8 @@ class BesideModel:
         kinds: the number of each model.
         pair: what one GPU and more of a model (column) does to one (row), float64 (T, T).
         site, crowded, across: what a node adds, to each pair, and to gangs on several nodes, float64 (m,).
-        errors: number of recent reports, and sums of what the model and mean speeds were wrong by before it learned from
-            them, logarithms, float64 (3,).
+        errors: number of recent reports, and sums of what the model and mean speeds were wrong by before it learned
+            from them, logarithms, float64 (3,).
         stale: whether something was reported since coefficients were fitted.
     """
 
