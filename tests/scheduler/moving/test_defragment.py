@@ -305,7 +305,7 @@ def test_room_that_is_claimed_is_nobody_elses_to_free() -> None:
     assert [*scheduler.decide(60.0).starts[0].nodes] == ["node0"]
     scheduler.submit(GangJob("high", "any", (8,)), 100.0, now=10.0, priority=1)
     assert [told.job for told in scheduler.decide(60.0).stopping] == ["low"]
-    assert scheduler.defragment("node1") is None and scheduler.defragment("node") is None
+    assert scheduler.defragment("node1") is None and scheduler.defragment("rack") is None
     scheduler.stopped("low", now=20.0)
     scheduler.withdraw("high", now=20.0)
     assert scheduler.defragment("node1") is not None
