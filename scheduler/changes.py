@@ -16,11 +16,10 @@ from gangplan.instances.placement import Fleet, GangJob
 from .journal.write import recorded
 from .queueing.admission import check_changed
 from .queueing.held_jobs import HeldJob, JobArray
-from .queueing.job_lines import renamed
-from .queueing.request import Price, Request, Seconds, TermFields, Terms, given_seconds, names_of
+from .queueing.request import Price, Request, Seconds, TermFields, Terms, given_seconds, names_of, renamed
 from .snapshots.snapshot_settings import moved, turned_back, unseated
 from .starting.gpu_types import TypedSeconds, below_zero, by_type, verify_terms
-from .state import OTHER, SchedulerState
+from .state import SchedulerState
 from .stopping.running_jobs import RunningJob
 
 if TYPE_CHECKING:
@@ -77,7 +76,7 @@ class ChangeCalls:
         with state.trial() as trial:
             if most is not None:
                 state.later.arrays[job.name] = JobArray(most)
-                trial.note(OTHER, job.name, state.later.arrays.pop, job.name, None)
+                trial.note(job.name, state.later.arrays.pop, job.name, None)
             # only the first can be refused: the others are like it
             submit(replace(job, name=names[0]), seconds, now=now, together=together, price=price, **fields)
             trial.keep()

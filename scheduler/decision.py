@@ -219,6 +219,11 @@ def span(seconds: float) -> str:
     return quantity(seconds, "s", 3)
 
 
+def gpu_hours(gpu_seconds: float) -> str:
+    """Return GPU seconds in words: ``41 GPU-hours``."""
+    return f"{gpu_seconds / 3600:.3g} GPU-hours"
+
+
 def wrapped(lines: list[str]) -> list[str]:
     """Return lines of at most `WIDTH` columns; what goes on is indented."""
     return [fill(printable(line), WIDTH, subsequent_indent=" " * 8, drop_whitespace=True) for line in lines]

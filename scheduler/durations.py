@@ -30,8 +30,8 @@ from gangplan.instances.placement import GangJob
 from gangplan.instances.typed import STATE
 
 if TYPE_CHECKING:
+    from .queueing.job_lines import JobLines
     from .queueing.request import Terms
-    from .state import SchedulerState
 
 POINTS = 24
 """Amounts of a sample: a snapshot has as many for each job, and a running job is looked at anew so often."""
@@ -308,7 +308,7 @@ MOST = 16
 """Jobs that are predicted anew in a decision, in turn: about a millisecond."""
 
 
-def predict_again(state: SchedulerState) -> None:
+def predict_again(state: JobLines) -> None:
     """Predict the next waiting jobs anew, unless all have been since the last job finished.
 
     Else jobs that are alike were in an order of chance: each by what was known when it came, so that who came later

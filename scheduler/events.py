@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -14,7 +15,7 @@ from .journal.write import recorded
 from .policies.lookahead import Lookahead
 from .queueing.admission import check_new
 from .queueing.request import USUAL_TERMS, Price, Request, Seconds, TermFields, Terms, given_seconds
-from .starting.gpu_types import TypedSeconds, by_type
+from .starting.gpu_types import TypedSeconds, Types, by_type
 
 if TYPE_CHECKING:
     from .decision import Stopping
@@ -63,7 +64,9 @@ class EventCalls:
         if not isinstance(job, GangJob):
             name = job if isinstance(job, str) and job else "job1"
             raise InstanceError("job", f"{job!r} is no GangJob; write GangJob({name!r}, 'any', workers=(8,))")
-        job, seconds, types = by_type(job, seconds, None if terms.get("await_nodes") else state.fleet.gpu_types)
+        types: Types = ()
+        if isinstance(seconds, Mapping):
+            job, seconds, types = by_type(job, seconds, None if terms.get("await_nodes") else state.fleet.gpu_types)
         at, known = state.at(now), given_seconds(job, seconds)
         given = None if isinstance(price, EllipsisType) else plain(price)
         require_number(given, "price", optional=True)
@@ -95,14 +98,16 @@ class EventCalls:
             guess=guess,
             priced=not isinstance(price, EllipsisType),
         )
-        request = dataclasses.replace(request, due=state.due_from(at if since is None else min(since, at), request))
+        due = settings.due(at if since is None else min(since, at), request.longest)
+        request = dataclasses.replace(request, due=due)
         check_new(state, request)
         self._enter(request.aged(0.0) if work else request)
 
     def _enter(self, request: Request) -> None:
         """Let a job wait that was checked, unless it may not yet."""
-        state = self._state
-        held = state.later.held_by(state, request)
+        state, terms, held = self._state, request.terms, None
+        if terms.after or terms.array or terms.begin > request.submit:
+            held = state.later.held_by(state, request)
         state.now, state.serial = request.submit, state.serial + 1
         if held is None:
             state.wait(request)

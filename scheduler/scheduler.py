@@ -18,7 +18,7 @@ from gangplan.solvers.placement.online.patient import Patient
 
 from .changes import ChangeCalls
 from .configure import MINE, ConfigureCalls
-from .decision import Decision, Explanation, explained
+from .decision import Decision, Explanation, Stop, explained
 from .events import EventCalls
 from .explaining.explain import KEPT, ExplainCalls
 from .explaining.intervals import StartIntervals
@@ -252,80 +252,69 @@ class Scheduler(EventCalls, ExplainCalls, MoveCalls, WindowCalls, ChangeCalls, C
         began = time.perf_counter()
         require_number(deadline := plain(deadline), "deadline", positive=True)
         state, ahead = self._state, self._ahead
-        state.advance(state.at(now))
+        state.advance(now)
         self._count += 1
-        self._think(began + _POLICY * deadline)
-        starts, killed = StartRound(state, self._watchdog, began + _START * deadline), end_grace(state)
-        start_claims(state, starts)
-        stop_drained(state, starts)
-        scores, gains = list[tuple[str, float]](), list[Stops]()
-        preemption = Preemption(state, starts, began + _START * deadline)
+        if self._network is not None:
+            self._network.compare(state, self._watchdog, began + _POLICY * deadline)
+        starts, killed = StartRound(state, self._watchdog, began + _START * deadline), list[Stop]()
+        if state.notices.stopping or state.notices.claims:
+            killed = end_grace(state)
+            start_claims(state, starts)
+        if state.calendar.windows:
+            stop_drained(state, starts)
         if ahead is not None:
             ahead.choose(state, began + _LOOK * deadline)
-        if state.sharing.preempt and not state.alike:
+        preemption = None
+        if not state.alike:
+            state.age()
+        if not state.alike and state.sharing.preempt:
+            preemption = Preemption(state, starts, began + _START * deadline)
             starts.clear, starts.vain = preemption.clear, preemption.vain
-        state.age()
-        stages, mends = ByPrecedence(state, lambda: any(map(starts.gave_way, starts.stops)), preemption.eased), []
+        stages = ByPrecedence(state, starts, preemption)
         for _ in stages:
-            if stages.again:
-                starts.clear = None
-            if starts.over():
-                continue
-            if state.waiting:
-                starts.due()
-            if state.mending.torn:
-                mends += state.mending.run(state, starts)
-            if state.waiting and self._asked is not None and (state.open or state.running.stoppable):
-                left = began + deadline - time.perf_counter()
-                scores += ask(self._asked, state, self._watchdog, starts, _POLICY * left)
-            settled = self._by_network(starts, began + _POLICY * deadline) if state.waiting and state.idle else False
-            if state.waiting and state.running.stoppable and not stages.again:
-                gains.append(Stops(state, starts))
-                gains[-1].run()
-                if gains[-1].stops:
-                    starts.due()  # who is due may fit now, and stands behind those of its line that leave it the room
-            if state.waiting and (state.open or starts.clear) and not settled:
-                usual = "lookahead" if ahead and ahead.found else "heuristic"
-                starts.all(state.rule.tier if state.rule else usual)
-        considered = (*preemption.candidates, *(x for each in gains for x in each.candidates))
-        stopped, stopping = announce(state, starts, killed)
+            if not starts.over():
+                self._ask(starts, began, deadline, stages.again)
+        stopped, stopping = announce(state, starts, killed) if starts.stops else (tuple(killed), ())
         said = {start.tier for start in starts.starts.values()}
         tier = next((tier for tier in TIERS if tier in said), "heuristic")
-        notes, orders = self._watchdog.taken(), () if ahead is None else ahead.candidates()
+        notes = self._watchdog.taken() if self._watchdog.notes else ()
+        orders = () if ahead is None else ahead.candidates()
         self._waits, self._changes, names = starts.waits, state.changes, {*starts.starts}
         self._explained[self._count] = explained(
-            self._count, tier, names, starts.waits, scores, orders, considered, notes
+            self._count, tier, names, starts.waits, starts.scores, orders, (*starts.preempted, *starts.traded), notes
         )
         self._explained.pop(self._count - KEPT, None)
         self._intervals.decided(state, [*starts.starts])
         took = time.perf_counter() - began
         state.note_freed((stop.job for stop in stopped), names)
         made = tuple(starts.starts.values()), tier, notes, took, starts.more, stopped
-        return Decision(self._count, state.now, *made, tuple(x for x in mends if x.job in names), stopping)
+        return Decision(self._count, state.now, *made, tuple(x for x in starts.mends if x.job in names), stopping)
 
-    def _think(self, stop: float) -> None:
-        """Have the guard of a network compare, once a decision and before it, so that a log can have it do the same."""
-        network, state = self._network, self._state
-        if network is not None and state.waiting and state.idle and not network.blind(state):
-            from .policies.network import GUARD
+    def _ask(self, starts: StartRound, began: float, deadline: float, again: bool) -> None:
+        """Have jobs of the stage that is open start, and others stop for them: who is asked, in order.
 
-            if not self._watchdog.out(GUARD):
-                self._watchdog.call(GUARD, stop - time.perf_counter(), lambda: network.think(state))
-
-    def _by_network(self, starts: StartRound, stop: float) -> bool:
-        """Have the network decide, if there is one that leads; return whether nobody else need be asked."""
-        network = self._network
-        if network is None:
-            return False
-        from .policies.network import RULE, TIER, follow
-
-        blind = network.blind(self._state)
-        starts.hopeful = blind or network.guard.leader == RULE
-        if not blind and network.leader == TIER and not self._watchdog.out(TIER):
-            if follow(network, self._state, self._watchdog, starts, stop):
-                return True
-            starts.hopeful = True
-        return False
+        Args:
+            starts: the round.
+            began, deadline: of the machine's clock, and the time from then on.
+            again: whether nobody stops any more.
+        """
+        state = self._state
+        if again:
+            starts.clear = None
+        if state.waiting:
+            starts.due()
+        if state.mending.torn:
+            state.mending.run(state, starts)
+        if state.waiting and self._asked is not None and (state.open or state.running.stoppable):
+            ask(self._asked, state, self._watchdog, starts, _POLICY * (began + deadline - time.perf_counter()))
+        settled = False
+        if self._network is not None and state.waiting and state.idle:
+            settled = self._network.decide(state, self._watchdog, starts, began + _POLICY * deadline)
+        if state.waiting and state.running.stoppable and not again and Stops(state, starts).run():
+            starts.due()  # who is due may fit now, and stands behind those of its line that leave it the room
+        if state.waiting and (state.open or starts.clear) and not settled:
+            usual = "lookahead" if self._ahead and self._ahead.found else "heuristic"
+            starts.all(state.rule.tier if state.rule else usual)
 
     def snapshot(self) -> dict[str, Any]:
         """Return the state, for JSON: what runs and waits, and what was learned."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from math import inf
+from sys import float_info
 from typing import Any
 
 from gangplan.instances import InstanceError
@@ -38,6 +39,10 @@ class SchedulerSettings(Checked):
     durations: str = limited("told", choices=DURATIONS)
     max_wait: float | None = MAX_WAIT
     grace: float = 0.0
+
+    def due(self, since: float, seconds: float) -> float:
+        """Return when a job of so many seconds at most is due that may wait since then."""
+        return min(since + self.due_after(seconds), float_info.max)
 
     def due_after(self, seconds: float) -> float:
         """Return how long a job of so many seconds at most waits until it is due."""

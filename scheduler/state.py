@@ -21,7 +21,6 @@ from gangplan.solvers.placement.online.capacity import Capacity, Kind
 from gangplan.solvers.placement.online.placer import NodeAllocation
 from gangplan.solvers.placement.policies import GangPolicy
 
-from .durations import predict_again
 from .queueing.job_lines import JobLines
 from .queueing.request import Request
 from .starting.gpu_types import verify_terms
@@ -33,15 +32,6 @@ RECENT = 1024
 
 class SchedulerState(JobLines):
     """The state as events change it."""
-
-    def advance(self, now: float) -> None:
-        """Have it be later, and what the clock alone changes."""
-        self.now = self.accounts.now = now
-        if self.calendar.tick(now):
-            self.closing()
-        self.later.tick(self)
-        predict_again(self)
-        self.look()
 
     def node(self, node: str | int) -> int:
         """Return the number of a node given by name or number.
@@ -69,10 +59,6 @@ class SchedulerState(JobLines):
             words = f"it {found}" if found else f"it is not known{_instead(name, where[state])}"
             raise InstanceError("job", f"{name!r} does not {state.removesuffix('s')}: {words}")
 
-    def due_from(self, since: float, request: Request) -> float:
-        """Return when a job is due that may wait since then: by its longest seconds, or its largest work if unknown."""
-        return min(since + self.settings.due_after(request.longest), float_info.max)
-
     def grace(self, request: Request) -> float:
         """Return the seconds that a job has when it is told to stop."""
         return self.settings.grace if request.terms.grace is None else request.terms.grace
@@ -80,12 +66,6 @@ class SchedulerState(JobLines):
     def delay(self, jobs: Iterable[RunningJob]) -> float:
         """Return the longest grace of jobs, but of those that were told to stop before."""
         return max((self.grace(job.request) for job in jobs if job.price is not None), default=0.0)
-
-    def forget(self, request: Request) -> None:
-        """Forget what was kept of a job."""
-        for degree in request.job.workers:
-            self._placed.pop((request.name, degree), None)
-            self._kinds.pop((request.name, degree), None)
 
     def over(self, name: str) -> None:
         """Note that a job is done or was withdrawn, and forget who was so long ago."""
@@ -100,18 +80,14 @@ class SchedulerState(JobLines):
         for name in starts:
             self.freed.pop(name, None)
 
-    @property
-    def open(self) -> bool:
-        """Whether anyone who waits may have room: a GPU is idle, or a job needs none."""
-        return self.idle > 0 or self.light > 0
-
     def begin(self, job: RunningJob) -> None:
         """Have a job, whose seats are taken, run; it waits, or ran in the state that this one is a twin of."""
         if job.name in self.waiting:
             self.leave(job.name)
         used = self.placer.uses(job.name)[1]
-        self.running.add(job, used, self.accounts.leaf(job.request.terms))
-        self._pay(job, used, 1)
+        self.running.add(job, used, 0 if self.accounts.trivial else self.accounts.leaf(job.request.terms))
+        if self.accounts.kept:
+            self._pay(job, used, 1)
         self.held[job.name] = job.request.job, job.nodes
         for node, gpus in job.nodes.items():
             self.holders[node].update(dict.fromkeys(gpus, job.name))
@@ -125,7 +101,8 @@ class SchedulerState(JobLines):
         """Have a running job hold nothing any more, and return it."""
         job = self.running.remove(name)
         self.notices.stopping.pop(name, None)
-        self._pay(job, self.placer.uses(name)[1], -1)
+        if self.accounts.kept:
+            self._pay(job, self.placer.uses(name)[1], -1)
         del self.held[name]
         for node, gpus in job.nodes.items():
             for gpu in gpus:
@@ -186,15 +163,17 @@ class SchedulerState(JobLines):
         """Have a running job be another one on the same nodes."""
         used = self.placer.uses(job.name)[1]
         self.held[job.name] = job.request.job, job.nodes
-        self._pay(self.running[job.name], used, -1)
-        self._pay(job, used, 1)
+        if self.accounts.kept:
+            self._pay(self.running[job.name], used, -1)
+            self._pay(job, used, 1)
         self.alike = self.alike and not job.request.terms.priority
         self.running.change(job, self.accounts.leaf(job.request.terms), self.now)
 
     def wrong(self, request: Request, degree: int, nodes: Nodes) -> list[str]:
         """Return what the verifier has against a start."""
         start = self.fleet, self.up, self.holders, self.held, request.job, degree, nodes, self.speeds
-        return verify_start(*start) or verify_terms(request, degree, self.fleet, nodes)
+        wrong = verify_start(*start)
+        return wrong or (verify_terms(request, degree, self.fleet, nodes) if self.differs(request) else [])
 
     def shut(self, request: Request, degree: int) -> np.ndarray:
         """Return the nodes that close before a job would end that starts now at its best place, int64 (nodes,)."""
@@ -301,14 +280,14 @@ class Trial:
             waiting = self._state.waiting
             self._state.promises = {name: time for name, time in promises.items() if name in waiting}
 
-    def note(self, what: str, name: str, undo: Callable[..., object], *args: object) -> None:
+    def note(self, name: str, undo: Callable[..., object], *args: object, what: str = OTHER) -> None:
         """Note something that was done, and how it is taken back."""
         self._done.append(_Change(what, name, partial(undo, *args)))
 
     def begin(self, job: RunningJob) -> None:
         """Have a waiting job, whose seats are taken, run."""
         self._state.begin(job)
-        self.note(START, job.name, self._end, job.name)
+        self.note(job.name, self._end, job.name, what=START)
 
     def _end(self, name: str) -> None:
         self._state.wait(self._state.free(name).request)
@@ -316,7 +295,7 @@ class Trial:
     def halt(self, name: str) -> None:
         """Have a running job stop, and wait with what is left of its work."""
         self.halted[name] = self._state.halt(name)
-        self.note(STOP, name, self._run_on, name)
+        self.note(name, self._run_on, name, what=STOP)
 
     def _run_on(self, name: str) -> bool:
         job = self.halted.pop(name)
@@ -329,27 +308,27 @@ class Trial:
         """Seat a gang where it fits; see `Placer.place`."""
         seats = self._state.placer.place(gang, room, policy)
         if seats is not None:
-            self.note(OTHER, gang.name, self._state.placer.remove, gang.name)
+            self.note(gang.name, self._state.placer.remove, gang.name)
         return seats
 
     def put(self, request: Request, nodes: Nodes) -> bool:
         """Seat a gang on GPUs that are known; see `Placer.put`."""
         fits = self._state.placer.put(self._state.loose(request), nodes)
         if fits:
-            self.note(OTHER, request.name, self._state.placer.remove, request.name)
+            self.note(request.name, self._state.placer.remove, request.name)
         return fits
 
     def unseat(self, jobs: Iterable[RunningJob]) -> None:
         """Have the seats of running jobs be free, though the jobs count as running."""
         for job in jobs:
             self._state.placer.remove(job.name)
-            self.note(OTHER, job.name, self._state.placer.put, self._state.loose(job.request), job.nodes)
+            self.note(job.name, self._state.placer.put, self._state.loose(job.request), job.nodes)
 
     def hold(self, request: Request, amounts: Sequence[int], sign: int) -> None:
         """Count that a job holds so much, of limits too; or that it does not if the sign is -1, but for limits."""
         hold = partial(self._state.accounts.hold, request.terms, amounts, limits=sign > 0)
         hold(sign)
-        self.note(OTHER, request.name, hold, -sign)
+        self.note(request.name, hold, -sign)
 
     def close(self, node: int, gpus: Collection[int], amounts: np.ndarray, gang: GangJob) -> np.ndarray:
         """Have idle GPUs of a node and such amounts, as far as it has them, be a gang's that is no job; return them."""
@@ -358,7 +337,7 @@ class Trial:
         state.holders[node].update(dict.fromkeys(gpus, gang.name))
         state.held[gang.name] = gang, {**others, node: tuple(gpus)}
         state.idle -= len(gpus)
-        self.note(OTHER, gang.name, self._open, node, gpus, less, gang.name)
+        self.note(gang.name, self._open, node, gpus, less, gang.name)
         return less
 
     def _open(self, node: int, gpus: Collection[int], amounts: np.ndarray, name: str) -> None:

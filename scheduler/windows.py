@@ -167,7 +167,7 @@ def _next_count(state: SchedulerState) -> float | None:
         turn = np.where(since + most - since < most, np.nextafter(since + most, inf), since + most)
         late = np.where(end >= now, np.nextafter(end, inf), 2 * now - since)
         stop = np.maximum([table.settled, table.ready], np.nextafter(since, inf))
-    each = np.concatenate([older, turn, late, *stop, [state.running.older()]])
+    each = np.concatenate([older, turn, late, *stop, [x[0] for x in state.running.ages[:1]]])
     each = each[(each > now) & (each < float_info.max)]
     return float(each.min()) if len(each) else None
 

@@ -18,7 +18,7 @@ from gangplan.instances.arrays import plain
 from gangplan.instances.placement import GangJob
 from gangplan.instances.quantities import counted, moment
 
-from ..decision import ENDS, SEEN, SHOWN, Decision, Explanation, Printed, Stopping, WaitingJob, span, wrapped
+from ..decision import ENDS, SEEN, SHOWN, Decision, Explanation, Printed, Stopping, WaitingJob, gpu_hours, span, wrapped
 from ..policies.lookahead import worth
 from ..queueing.admission import too_few
 from ..queueing.queue import in_order
@@ -228,19 +228,15 @@ def _remedies(
     if eviction and not ends:  # there is room, but not where it would go
         least_left = sorted(state.running.values(), key=lambda x: x.left(state.now) * x.gpus)
         if one := next((x for x in least_left[:_TRIED] if starts(ended([x.name]))), None):
-            yield f"end or stop {one.name} ({counted(one.gpus, 'GPU')}, {_work(one.left(state.now) * one.gpus)} left)"
+            work = gpu_hours(one.left(state.now) * one.gpus)
+            yield f"end or stop {one.name} ({counted(one.gpus, 'GPU')}, {work} left)"
     elif eviction and starts(ended(ends)):
         more = f" and {len(ends) - SHOWN} more" if len(ends) > SHOWN else ""
-        gpus, work = sum(state.running[n].gpus for n in ends), _work(eviction.cost)
-        less = "nothing cheaper" if eviction.proved else f"nothing below {_work(eviction.bound)}"
+        gpus, work = sum(state.running[n].gpus for n in ends), gpu_hours(eviction.cost)
+        less = "nothing cheaper" if eviction.proved else f"nothing below {gpu_hours(eviction.bound)}"
         yield f"end or stop {', '.join(ends[:SHOWN])}{more} ({counted(gpus, 'GPU')}, {work} left; {less} makes room)"
     if trials < 0:
         yield "what else may help was not tried: there are too many jobs"
-
-
-def _work(gpu_seconds: float) -> str:
-    """Return GPU seconds in words: ``41 GPU-hours``."""
-    return f"{gpu_seconds / 3600:.3g} GPU-hours"
 
 
 @dataclass(frozen=True, slots=True)

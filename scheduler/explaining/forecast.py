@@ -8,16 +8,17 @@ when both are so. Who comes later with a smaller key goes before it too, at the 
 from __future__ import annotations
 
 from bisect import bisect_left
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..queueing.queue import WaitingQueue
-from ..queueing.request import Request
 from ..state import SchedulerState
 
+if TYPE_CHECKING:
+    from .intervals import Arrivals
+
 FEATURES = 11
-_RECENT = 256
-"""Number of submissions that tell the rate of work."""
 _ROWS = 256
 """Maximum number of running jobs that are looked at; evenly spaced ones count for the others."""
 _PLACES = 8
@@ -28,28 +29,6 @@ _FULL = 0.95
 """Maximum share of the GPUs that later jobs take."""
 _ROUNDS = 4
 """Number of times that the time is computed again with the work that comes until then."""
-
-
-class Arrivals:
-    """Keep the last submissions: when, seconds and GPUs."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.rows = np.zeros((3, _RECENT))
-
-    def note(self, request: Request) -> None:
-        """Note a submission."""
-        degree = request.job.workers[-1]
-        self.rows[:, self.count % _RECENT] = request.submit, request.lasts(degree), request.gpus(degree)
-        self.count += 1
-
-    def rate(self, now: float, key: float, order: float) -> float:
-        """Return the GPUs that jobs with a smaller key than this have come to ask for, in the mean over time."""
-        when, seconds, gpus = self.rows[:, : min(self.count, _RECENT)]
-        if self.count < 2 or now <= (first := when[self.count % _RECENT if self.count > _RECENT else 0]):
-            return 0.0
-        keys = seconds if not order else seconds * gpus**order
-        return float((seconds * gpus) @ (keys < key) / (now - first))
 
 
 def before(queue: WaitingQueue, name: str) -> tuple[int, float, float]:

@@ -28,9 +28,12 @@ import numpy as np
 from gangplan.instances import InstanceError
 from gangplan.instances.arrays import require_number
 
+from ..queueing.request import Request
 from ..state import SchedulerState
-from .forecast import FEATURES, Arrivals, features
+from .forecast import FEATURES, features
 
+_RECENT = 256
+"""Number of submissions that tell the rate of work."""
 CASES = 1024
 """Cases that are over and remembered."""
 OPEN = 256
@@ -101,6 +104,28 @@ class Wait:
     low: float | None = None
     high: float | None = None
     passed: bool = False
+
+
+class Arrivals:
+    """Keep the last submissions: when, seconds and GPUs."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.rows = np.zeros((3, _RECENT))
+
+    def note(self, request: Request) -> None:
+        """Note a submission."""
+        degree = request.job.workers[-1]
+        self.rows[:, self.count % _RECENT] = request.submit, request.lasts(degree), request.gpus(degree)
+        self.count += 1
+
+    def rate(self, now: float, key: float, order: float) -> float:
+        """Return the GPUs that jobs with a smaller key than this have come to ask for, in the mean over time."""
+        when, seconds, gpus = self.rows[:, : min(self.count, _RECENT)]
+        if self.count < 2 or now <= (first := when[self.count % _RECENT if self.count > _RECENT else 0]):
+            return 0.0
+        keys = seconds if not order else seconds * gpus**order
+        return float((seconds * gpus) @ (keys < key) / (now - first))
 
 
 class StartIntervals:

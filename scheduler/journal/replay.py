@@ -14,7 +14,7 @@ from gangplan.instances.arrays import require_number
 from ..queueing.request import Request
 from ..scheduler import Scheduler
 from ..state import SchedulerState
-from ..stopping.notices import tell
+from ..stopping.grace import tell
 from .read import ReadLog, at_line, read_log
 from .values import decode
 from .write import DECIDE, RESTORE, Journal
@@ -95,7 +95,7 @@ def carry_out(scheduler: Scheduler, row: Mapping[str, Any]) -> None:
     state, after = scheduler._state, row.get("after", {})
     for field, value in (("number", row["number"]), *after.get("promises", {}).items()):
         require_number(value, field, whole=field == "number")
-    state.advance(state.at(row["now"]))
+    state.advance(row["now"])
     state.age()
     scheduler._count = row["number"]
     if (learned := state.learned) is not None:

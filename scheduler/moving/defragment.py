@@ -168,7 +168,8 @@ class _MoveSearch:
             return
         if room.gang is None:
             seats = {n: tuple(range(int(state.fleet.gpus[n]))) for n in np.flatnonzero(room.group == group).tolist()}
-        assert not any(gpu in replay[1][n] for n, gpus in seats.items() for gpu in gpus), "the room is free then"
+        if any(gpu in replay[1][n] for n, gpus in seats.items() for gpu in gpus):
+            return  # who is told to stop, or claims seats, is there
         moves = []
         for job in (jobs[name] for name in replay[0]):
             price = (job.request.price or 0.0) * job.gpus

@@ -54,10 +54,9 @@ class Mending:
         if kept and job.request.job.worker.gpu:
             self.torn[job.name] = TornGang(node, job.degree, kept)
 
-    def run(self, state: SchedulerState, starts: StartRound) -> list[Mend]:
+    def run(self, state: SchedulerState, starts: StartRound) -> None:
         """Mend the gangs for which there is room, in order of arrival; keep only those for which no time is left."""
-        torn, mends = self.torn, []
-        self.torn = {}
+        torn, self.torn = self.torn, {}
         for name in sorted((x for x in torn if x in state.waiting), key=lambda x: state.waiting[x].serial):
             gang = torn[name]
             if starts.over() or not state.queue.shows(state.queue.place(name)[0]):  # due jobs of its class come first
@@ -68,8 +67,7 @@ class Mending:
             if nodes is not None and starts.one(name, (gang.degree,), TIER, nodes, hold=False):
                 new = {node: tuple(x for x in gpus if x not in kept.get(node, ())) for node, gpus in nodes.items()}
                 new = {node: gpus for node, gpus in new.items() if gpus}
-                mends.append(Mend(name, state.fleet.names[gang.node], state.named(new)))
-        return mends
+                starts.mends.append(Mend(name, state.fleet.names[gang.node], state.named(new)))
 
     def save(self) -> dict[str, Any]:
         """Return the gangs for JSON, nothing if there are none."""

@@ -15,7 +15,7 @@ from gangplan.instances.placement import GangJob
 from gangplan.instances.verify.actions import verify_start
 from gangplan.solvers.run import OPTIMAL_GAP
 
-from ..decision import Decision, Printed, Start, Stop, Stopping, explained, listed
+from ..decision import Decision, Printed, Start, Stop, Stopping, explained, gpu_hours, listed
 from ..journal.write import recorded
 from ..policies.policy import Watchdog
 from ..queueing.queue import QueueWalk
@@ -76,14 +76,10 @@ class Moves(Printed):
     def __str__(self) -> str:
         """Return it in a line: ``3 moves, 1.2 GPU-hours; no set costs less; frees rack 2``, and a line a move."""
         count = f"{len(self.moves)} move" + "s" * (len(self.moves) != 1)
-        less = "no set costs less" if self.proved else f"no set costs less than {_hours(self.bound)}"
+        less = "no set costs less" if self.proved else f"no set costs less than {gpu_hours(self.bound)}"
         room = f"makes room for {self.gang} in {self.domain}" if self.gang else f"frees {self.domain}"
         rows = [f"  {x.job}: {', '.join(x.nodes)} -> {', '.join(x.to)}" for x in self.moves]
-        return "\n".join([f"{count}, {_hours(self.cost)}; {less}; {room}", *listed(rows)])
-
-
-def _hours(gpu_seconds: float) -> str:
-    return f"{gpu_seconds / 3600:.3g} GPU-hours"
+        return "\n".join([f"{count}, {gpu_hours(self.cost)}; {less}; {room}", *listed(rows)])
 
 
 def movable(job: RunningJob, now: float) -> bool:

@@ -199,6 +199,41 @@ class NetworkTier:
         """Go on counting what it did."""
         self._choices, self._corrected = use.choices, use.corrected
 
+    def compare(self, state: SchedulerState, watchdog: Watchdog, stop: float) -> None:
+        """Have the guard compare, once a decision and before it, so that a log can have it do the same."""
+        if state.waiting and state.idle and not (self.blind(state) or watchdog.out(GUARD)):
+            watchdog.call(GUARD, stop - time.perf_counter(), lambda: self.think(state))
+
+    def decide(self, state: SchedulerState, watchdog: Watchdog, starts: StartRound, stop: float) -> bool:
+        """Have the network start jobs until `stop` of the machine's clock if it leads; return whether none other need.
+
+        Without it jobs wait for closer GPUs only as long as the rule behind it leads.
+        """
+        blind, refused, decided = self.blind(state), set[str](), False
+        leads = not blind and self.leader == TIER and not watchdog.out(TIER)
+        starts.hopeful = blind or self.guard.leader == RULE
+        for _ in range(ROUNDS * leads):
+            left = stop - time.perf_counter()
+            act = partial(self.propose, state, refused, stop - (1 - ENOUGH) * left)
+            chosen, decided = watchdog.call(TIER, left, act) if left > 0 else None, False
+            if isinstance(chosen, str):
+                watchdog.note(f"{TIER}: {chosen} is unlike what it was trained on")
+            if chosen is None or isinstance(chosen, str):
+                break
+            before = len(refused)
+            for name, degree, nodes in chosen:
+                if starts.over():
+                    return True
+                where = (None,) if nodes is None else (nodes, None)  # elsewhere, if other than GPUs are too few there
+                if not any(starts.one(name, (degree,), TIER, x, hold=False) for x in where):
+                    refused.add(name)
+            starts.more = starts.more or self.more
+            decided = bool(starts.starts or state.running)
+            if len(refused) == before or starts.more:
+                break
+        starts.hopeful |= leads and not decided
+        return decided
+
     def propose(self, state: SchedulerState, refused: set[str], stop: float = np.inf) -> list[Proposal] | str:
         """Return who starts, in order, with GPUs; or the feature of the scene that is unlike all in training.
 
@@ -290,36 +325,6 @@ class NetworkTier:
         world.held[: len(gpu)] = gpu[np.argsort(owner, kind="stable")]
         world.holder[gpu] = owner
         return jobs, world, running
-
-
-def follow(network: NetworkTier, state: SchedulerState, watchdog: Watchdog, starts: StartRound, stop: float) -> bool:
-    """Have the network start jobs; return whether nobody else need be asked.
-
-    Args:
-        stop: of the machine's clock.
-    """
-    refused = set[str]()
-    for _ in range(ROUNDS):
-        left = stop - time.perf_counter()
-        until = stop - (1 - ENOUGH) * left
-        act = partial(network.propose, state, refused, until)
-        chosen = watchdog.call(TIER, left, act) if left > 0 else None
-        if chosen is None:
-            return False
-        if isinstance(chosen, str):
-            watchdog.note(f"{TIER}: {chosen} is unlike what it was trained on")
-            return False
-        before = len(refused)
-        for name, degree, nodes in chosen:
-            if starts.over():
-                return True
-            where = (None,) if nodes is None else (nodes, None)  # elsewhere, if other than GPUs are too few there
-            if not any(starts.one(name, (degree,), TIER, x, hold=False) for x in where):
-                refused.add(name)
-        starts.more = starts.more or network.more
-        if len(refused) == before or starts.more:
-            break
-    return bool(starts.starts or state.running)
 
 
 def _cluster(fleet: Fleet, proximity: Proximity | None, order: NDArray[np.int64]) -> GpuRacks:

@@ -155,7 +155,7 @@ class Watchdog:
         self.faults: dict[str, int] = {}
         self.count = 0
         self._warned: set[str] = set()
-        self._notes: list[str] = []
+        self.notes: list[str] = []
 
     def out(self, tier: str) -> bool:
         """Return whether a tier is left out."""
@@ -188,7 +188,7 @@ class Watchdog:
 
     def note(self, words: str) -> None:
         """Note something for the decision, and warn once of each kind."""
-        self._notes.append(words)
+        self.notes.append(words)
         self.count += 1
         kind = words.split(":", maxsplit=1)[0][:60]
         if kind not in self._warned and len(self._warned) < _WARNED:
@@ -197,7 +197,7 @@ class Watchdog:
 
     def taken(self) -> tuple[str, ...]:
         """Return the notes since the last call."""
-        notes, self._notes = tuple(self._notes), []
+        notes, self.notes = tuple(self.notes), []
         return notes
 
 
@@ -229,30 +229,28 @@ def _timed(act: Callable[[], T], budget: float) -> T:
 TIER = "policy"
 
 
-def ask(
-    policy: Any, state: SchedulerState, watchdog: Watchdog, starts: StartRound, budget: float
-) -> list[tuple[str, float]]:
-    """Have a policy start jobs and make others wait; return its scores.
+def ask(policy: Any, state: SchedulerState, watchdog: Watchdog, starts: StartRound, budget: float) -> None:
+    """Have a policy start jobs and make others wait.
 
     It is shown the first jobs; where it makes one of them wait, the next ones too, and so on. What it says of who waits
     counts for nothing if it fails or names something impossible.
     """
-    stop, seen, scores = time.perf_counter() + budget, set[str](), list[tuple[str, float]]()
+    stop, seen, shown = time.perf_counter() + budget, set[str](), False
     while not (watchdog.out(TIER) or starts.over()):
         view = View(state, seen)
         seen |= {request.name for request in view.waiting}
         left = stop - time.perf_counter()
-        if not view.waiting or (scores and left <= 0):
+        if not view.waiting or (shown and left <= 0):
             break
         answer = watchdog.call(TIER, left, lambda view=view: proposals(policy, view))  # type: ignore[misc]
         if answer is None or not _follow(answer[0], state, watchdog, starts):
             starts.allowed.clear()
-            return scores
-        scores += answer[1]
+            return
+        starts.scores += answer[1]
+        shown = shown or bool(answer[1])
         starts.allowed |= {name: degrees for name, degrees in answer[2].items() if name in state.waiting}
         if not answer[2]:
             break
-    return scores
 
 
 def _follow(chosen: list[Proposal], state: SchedulerState, watchdog: Watchdog, starts: StartRound) -> bool:

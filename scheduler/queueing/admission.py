@@ -18,10 +18,10 @@ from .accounts import Amounts
 from .request import Request
 
 if TYPE_CHECKING:
-    from ..state import SchedulerState
+    from .job_lines import JobLines
 
 
-def check_new(state: SchedulerState, request: Request) -> None:
+def check_new(state: JobLines, request: Request) -> None:
     """Refuse a job that cannot run here, whatever else runs, unless it waits for nodes.
 
     Raises:
@@ -31,9 +31,9 @@ def check_new(state: SchedulerState, request: Request) -> None:
     _check_fits(state, request)
 
 
-def check_known(state: SchedulerState, request: Request) -> None:
+def check_known(state: JobLines, request: Request) -> None:
     """Refuse a job that none can be: one that came when there were other nodes and queues may be whatever fits none."""
-    name, held = request.name, state.later.held
+    name, held = request.job.name, state.later.held
     for words, jobs in (
         ("waits", state.waiting), ("runs", state.running), ("waits", held), ("was done", state.finished)
     ):  # fmt: skip
@@ -42,7 +42,7 @@ def check_known(state: SchedulerState, request: Request) -> None:
     _check_form(state, request)
 
 
-def check_changed(state: SchedulerState, request: Request, before: Request) -> None:
+def check_changed(state: JobLines, request: Request, before: Request) -> None:
     """Refuse a change of a job as `check_new` does, unless the job as it was would be refused too."""
     _check_form(state, request)
     if request.terms.queue != before.terms.queue:
@@ -54,7 +54,7 @@ def check_changed(state: SchedulerState, request: Request, before: Request) -> N
     _check_fits(state, request)
 
 
-def _check_form(state: SchedulerState, request: Request) -> None:
+def _check_form(state: JobLines, request: Request) -> None:
     """Refuse a job that none can be, whatever its name, and forget what was kept of that name."""
     job = request.job
     state.forget(request)
@@ -91,10 +91,11 @@ def _check_names(request: Request, fleet: Fleet) -> None:
         raise InstanceError("job.gpu_types", f"the cluster has {', '.join(fleet.gpu_types)}, not {', '.join(types)}")
 
 
-def _check_fits(state: SchedulerState, request: Request) -> None:
+def _check_fits(state: JobLines, request: Request) -> None:
     """Refuse a job that never fits the nodes that there are, nor its limits; only these if it waits for nodes."""
     job, waits = request.job, request.terms.await_nodes
-    state.sharing.check(request.terms.queue)
+    if request.terms.queue:
+        state.sharing.check(request.terms.queue)
     if not waits:
         _check_names(request, state.fleet)
     if not waits and not state.bundle(request, job.workers[0]):
@@ -108,7 +109,7 @@ def _check_fits(state: SchedulerState, request: Request) -> None:
             raise InstanceError("job", f"{job.name!r} never may start: {limit}")
 
 
-def _least(state: SchedulerState, request: Request) -> Amounts:
+def _least(state: JobLines, request: Request) -> Amounts:
     """Return what a job keeps from others with the fewest workers if all nodes are up."""
     degree = request.job.workers[0]
     size = state.bundle(request, degree, up=False) if request.together else request.terms.group
@@ -116,14 +117,14 @@ def _least(state: SchedulerState, request: Request) -> Amounts:
     return tuple(gang.workers[0] * need for need in Kind.workers(gang).need[:3])
 
 
-def too_few(state: SchedulerState, request: Request, degree: int) -> str:
+def too_few(state: JobLines, request: Request, degree: int) -> str:
     """Return how many of its workers the nodes have room for if nobody is there, in words."""
     there, up = (_room(state, request, degree, up) for up in (False, True))
     which, room = ("there are", there) if there < degree else ("are up", up)
     return f"the nodes that {which} are too few for it: they have room for {room} of its {counted(degree, 'worker')}"
 
 
-def _room(state: SchedulerState, request: Request, degree: int, up: bool) -> int:
+def _room(state: JobLines, request: Request, degree: int, up: bool) -> int:
     """Return how many of its workers have room in one domain if nobody is there."""
     gang, group = as_placed(request, state.loose(request), degree), request.terms.group
     kind = Kind.workers(gang)
@@ -131,7 +132,7 @@ def _room(state: SchedulerState, request: Request, degree: int, up: bool) -> int
     return int(np.bincount(state.placer.domain(kind), room).max(initial=0))
 
 
-def _lacks(state: SchedulerState, request: Request) -> str:
+def _lacks(state: JobLines, request: Request) -> str:
     """Say how many nodes there are too few, or what a worker needs and no nodes have."""
     degree = request.job.workers[0]
     if 0 < _room(state, request, degree, False) < degree:

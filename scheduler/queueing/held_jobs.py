@@ -16,7 +16,7 @@ from .admission import check_known
 from .request import Request
 
 if TYPE_CHECKING:
-    from ..state import SchedulerState
+    from .job_lines import JobLines
 
 _GONE = 1024
 """Maximum number of withdrawn jobs whose names are remembered: `state.RECENT`."""
@@ -52,6 +52,7 @@ class HeldJobs:
         held: by name.
         arrays: by name, those that have a `most`.
         gone: names of the last jobs that were withdrawn, the oldest first.
+        begins: a heap of when held jobs may wait by the clock, and which; some are over.
     """
 
     def __init__(self) -> None:
@@ -59,14 +60,14 @@ class HeldJobs:
         self.arrays: dict[str, JobArray] = {}
         self.gone: dict[str, None] = {}
         self._after: dict[str, list[str]] = {}  # who waits for a job to be done
-        self._begins: list[tuple[float, int, str]] = []
+        self.begins: list[tuple[float, int, str]] = []
 
-    def request(self, state: SchedulerState, name: str) -> Request:
+    def request(self, state: JobLines, name: str) -> Request:
         """Return a job that waits, or may not wait yet."""
         held = self.held.get(name)
         return held.request if held else state.waiting[name]
 
-    def before(self, state: SchedulerState, request: Request) -> dict[str, bool]:
+    def before(self, state: JobLines, request: Request) -> dict[str, bool]:
         """Return the jobs that have to be done before one, and whether they were withdrawn; refuse a cycle."""
         before = {}
         for name in request.terms.after:
@@ -86,7 +87,7 @@ class HeldJobs:
             seen.add(name)
         return before
 
-    def held_by(self, state: SchedulerState, request: Request) -> HeldJob | None:
+    def held_by(self, state: JobLines, request: Request) -> HeldJob | None:
         """Return what holds a new job back, `None` if it may wait at once."""
         before = self.before(state, request)
         array = self.arrays.get(request.terms.array)
@@ -97,7 +98,7 @@ class HeldJobs:
             return None
         return HeldJob(request, before, request.submit)
 
-    def hold(self, state: SchedulerState, job: HeldJob) -> None:
+    def hold(self, state: JobLines, job: HeldJob) -> None:
         """Hold a job back."""
         request = job.request
         self.held[request.name] = job
@@ -114,7 +115,7 @@ class HeldJobs:
             array.rest.remove(name)
         return job.request
 
-    def over(self, state: SchedulerState, request: Request, done: bool, active: bool = True) -> None:
+    def over(self, state: JobLines, request: Request, done: bool, active: bool = True) -> None:
         """Release the jobs behind one that is done, else withdrawn; it was `active` if it was not held back itself."""
         name = request.name
         self.gone.pop(name, None)
@@ -135,7 +136,7 @@ class HeldJobs:
         if active:
             self.leave(state, request)
 
-    def leave(self, state: SchedulerState, request: Request) -> None:
+    def leave(self, state: JobLines, request: Request) -> None:
         """Note that a job neither waits nor runs any more, and let the next of its array wait."""
         array = self.arrays.get(request.terms.array)
         if array is None:
@@ -147,23 +148,23 @@ class HeldJobs:
         if not array.active and not any(x.request.terms.array == request.terms.array for x in self.held.values()):
             del self.arrays[request.terms.array]
 
-    def tick(self, state: SchedulerState) -> None:
+    def tick(self, state: JobLines) -> None:
         """Let those wait whose time has come."""
         while (at := self.wake()) is not None and at <= state.now:
-            job = self.held[heappop(self._begins)[2]]
+            job = self.held[heappop(self.begins)[2]]
             self._enter(state, job, max(at, job.ready))
 
     def wake(self) -> float | None:
         """Return when the next job may wait by the clock alone, `None` if none does."""
-        while self._begins:
-            begin, _, name = self._begins[0]
+        while self.begins:
+            begin, _, name = self.begins[0]
             job = self.held.get(name)
             if job is not None and not job.before and job.request.terms.begin == begin:
                 return begin
-            heappop(self._begins)  # it was withdrawn or changed
+            heappop(self.begins)  # it was withdrawn or changed
         return None
 
-    def why(self, state: SchedulerState, name: str) -> str:
+    def why(self, state: JobLines, name: str) -> str:
         """Return in words what holds a job back."""
         job = self.held[name]
         words = []
@@ -177,15 +178,15 @@ class HeldJobs:
             words.append(f"of {job.request.terms.array} at most {array.most} run at a time")
         return "; ".join(words) or "its time has come: the next decision considers it"
 
-    def _note(self, state: SchedulerState, job: HeldJob) -> None:
+    def _note(self, state: JobLines, job: HeldJob) -> None:
         """Let a job wait that no other job holds back, or note when it may."""
         request = job.request
         if request.terms.begin > state.now:
-            heappush(self._begins, (request.terms.begin, request.serial, request.name))
+            heappush(self.begins, (request.terms.begin, request.serial, request.name))
         else:
             self._enter(state, job, job.ready)
 
-    def _enter(self, state: SchedulerState, job: HeldJob, since: float) -> None:
+    def _enter(self, state: JobLines, job: HeldJob, since: float) -> None:
         """Let a job wait unless enough of its array do."""
         array = self.arrays.get(job.request.terms.array)
         if array is not None and array.active >= array.most:
@@ -195,10 +196,10 @@ class HeldJobs:
             array.active += 1
         self._release(state, job, since)
 
-    def _release(self, state: SchedulerState, job: HeldJob, since: float) -> None:
+    def _release(self, state: JobLines, job: HeldJob, since: float) -> None:
         """Let a job wait, its due time counted from when it might."""
         request = self.held.pop(job.request.name).request
-        state.wait(replace(request, due=state.due_from(since, request)))
+        state.wait(replace(request, due=state.settings.due(since, request.longest)))
 
     def save(self, only: Container[str] | None = None) -> dict[str, Any]:
         """Return all of it for JSON, nothing if nothing was held back or withdrawn; with `only` see `snapshot.save`."""
@@ -219,7 +220,7 @@ class HeldJobs:
         }
         return {"later": {"held": held, "arrays": arrays, "gone": list(self.gone)}}
 
-    def load(self, state: SchedulerState, saved: Mapping[str, Any], jobs: list[Request]) -> None:
+    def load(self, state: JobLines, saved: Mapping[str, Any], jobs: list[Request]) -> None:
         """Take over what `save` returned; `jobs` are the requests of those held, read already."""
         self.gone.update(dict.fromkeys(STATE.read(tuple[str, ...], saved["gone"], "later.gone")))
         arrays = STATE.read(dict[str, tuple[int, int, tuple[str, ...]]], saved["arrays"], "later.arrays")
@@ -238,4 +239,4 @@ class HeldJobs:
             raise InstanceError("later.arrays", f"{min(behind - self.held.keys())!r} is not held back")
         for job in self.held.values():
             if not job.before and job.request.name not in behind:
-                heappush(self._begins, (job.request.terms.begin, job.request.serial, job.request.name))
+                heappush(self.begins, (job.request.terms.begin, job.request.serial, job.request.name))

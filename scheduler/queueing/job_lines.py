@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from copy import copy
 from dataclasses import replace
 from heapq import heappop, heappush
 from math import inf, nextafter
@@ -21,21 +20,21 @@ from gangplan.solvers.placement.online.evolved import Evolved, Sight, Waits
 from gangplan.solvers.placement.online.interference import LeastInterference
 from gangplan.solvers.placement.online.placer import ANY_MODEL, Placer
 
-from ..durations import Durations
+from ..durations import Durations, predict_again
 from ..moving.mending import Mending
 from ..settings import SchedulerSettings, Sharing
 from ..starting.bundles import Bundles, EmptyNodes
 from ..starting.calendar import Calendar
+from ..starting.closeness import Closeness
 from ..starting.gpu_types import as_placed, slower_on
-from ..stopping.notices import Notices
+from ..stopping.grace import Notices
 from ..stopping.running_jobs import EXACT, Nodes, RunningJob, RunningJobs
-from .accounts import Accounts, Amounts
+from .accounts import ALIKE, Accounts, Amounts
 from .held_jobs import HeldJobs
 from .queue import Shape, WaitingQueue
-from .request import Request
+from .request import Request, renamed
 
 if TYPE_CHECKING:
-    from ..starting.closeness import Closeness
     from ..starting.learned_speeds import LearnedSpeeds
 
 COME = 4.0
@@ -107,14 +106,11 @@ class JobLines:
         self.notices = Notices()
         self.placer = Placer(fleet, speeds)
         self.bundles = Bundles(self.placer)
-        self.places: Closeness | None = None
-        if proximity is not None:
-            from ..starting.closeness import Closeness
-
-            self.places = Closeness(proximity, fleet, self.placer)
+        self.places = None if proximity is None else Closeness(proximity, fleet, self.placer)
         self.sharing = Sharing() if sharing is None else sharing
         self.accounts = Accounts(self.sharing)
-        self.queue, self.due = WaitingQueue(settings.order, self.accounts.place, self.accounts.top), WaitingQueue(0.0)
+        ranks = () if self.accounts.trivial else (self.accounts.place, self.accounts.top)
+        self.queue, self.due = WaitingQueue(settings.order, *ranks), WaitingQueue(0.0)
         self.estimates = Durations()
         self.alike = self.accounts.trivial and self.sharing.most_run is None
         self._aging: list[tuple[float, int, str]] = []
@@ -135,8 +131,22 @@ class JobLines:
 
     @now.setter
     def now(self, value: float) -> None:
-        self._now = value
-        self.running.age(value)
+        self._now = self.running.now = value
+        if self.running.ages:
+            self.running.age()
+
+    def advance(self, now: float | None) -> None:
+        """Have it be later, and what the clock alone changes; `now` as of `at`."""
+        self.now = self.accounts.now = self.at(now)
+        if self.calendar.windows and self.calendar.tick(self.now):
+            self.closing()
+        if self.later.begins:
+            self.later.tick(self)
+        if self.estimates.learned or self.estimates.stale:
+            predict_again(self)
+        if isinstance(self.rule, Evolved):  # it sees the cluster as it is, and puts jobs into order by that
+            self.sight = Sight.of(len(self.waiting), len(self.running), self.running.logs / EXACT)
+            self.queue.order = self.settings.order + self.rule.order(self.sight)
 
     def at(self, now: float | None) -> float:
         """Return the time of an event: `now`, or that of the last one.
@@ -156,12 +166,18 @@ class JobLines:
             raise InstanceError("now", words)
         return float(now)
 
+    def forget(self, request: Request) -> None:
+        """Forget what was kept of a job."""
+        for degree in request.job.workers:
+            self._placed.pop((request.job.name, degree), None)
+            self._kinds.pop((request.job.name, degree), None)
+
     def placed(self, request: Request, degree: int) -> GangJob:
         """Return the gang that the placer sees."""
-        key = request.name, degree
+        key = request.job.name, degree
         if key not in self._placed:
             size = max(request.terms.group, self.bundle(request, degree) if request.together else 0)
-            self._placed[key] = as_placed(request, self._told(request.placed(degree, size)), degree)
+            self._placed[key] = self._shared(request, self._told(request.placed(degree, size)), degree)
         return self._placed[key]
 
     def resemble(self, name: str, like: Request) -> None:
@@ -172,16 +188,16 @@ class JobLines:
 
     def loose(self, request: Request) -> GangJob:
         """Return the gang for the placer where it is known which GPUs it gets: bundles do not matter then."""
-        return self._told(request.seated)
+        return self._told(request.seated if request.job.servers else request.job)
 
     def bundle(self, request: Request, degree: int, *, up: bool = True) -> int:
         """Return how many workers stick together if they are to, 0 if so many never fit; see `Bundles.size`."""
-        gang = as_placed(request, self.loose(request), degree)
+        gang = self._shared(request, self.loose(request), degree)
         return self.bundles.size(gang, degree, request.terms.group, up=up)
 
     def kind(self, request: Request, degree: int) -> tuple[Kind, EmptyNodes]:
         """Return the kind of a bundle of so many workers, and the nodes that are up and may have one."""
-        key = request.name, degree
+        key = request.job.name, degree
         if key not in self._kinds:
             gang = self.placed(request, degree)
             self._kinds[key] = Kind.workers(gang), self.bundles.ground(gang)
@@ -190,6 +206,15 @@ class JobLines:
     def ground(self, request: Request, degree: int) -> EmptyNodes:
         """Return the nodes that are up and may have a bundle of so many workers."""
         return self.kind(request, degree)[1]
+
+    @staticmethod
+    def differs(request: Request) -> bool:
+        """Return whether a job may be on some types of GPU only, or its workers are to be together some way."""
+        return bool(request.types or request.job.gpu_types or request.terms.within) or request.terms.group > 1
+
+    def _shared(self, request: Request, gang: GangJob, degree: int) -> GangJob:
+        """Return a gang with what its workers share."""
+        return as_placed(request, gang, degree) if self.differs(request) else gang
 
     def _told(self, job: GangJob) -> GangJob:
         """Return a gang without its model where models make no difference."""
@@ -218,7 +243,7 @@ class JobLines:
             return 1.0
         held = {node: len(gpus) for node, gpus in nodes.items()}
         slow = 1.0 if self.places is None else self.places.slower(request.job.model, request.gpus(degree), held)
-        return slow * slower_on(request, degree, self.fleet, nodes)
+        return slow * slower_on(request, degree, self.fleet, nodes) if request.types else slow
 
     def least(self, request: Request, degree: int, *, now: bool = True) -> float:
         """Return how many times its seconds a job takes at its best place if nobody is there.
@@ -231,7 +256,7 @@ class JobLines:
         if self.places is None or not request.job.worker.gpu:
             return 1.0
         loose = None if now else replace(self.loose(request), workers=(degree,))
-        gang = self.placed(request, degree) if loose is None else as_placed(request, loose, degree)
+        gang = self.placed(request, degree) if loose is None else self._shared(request, loose, degree)
         return self.places.least(gang, request.job.model, request.gpus(degree), now)
 
     def lasts(self, request: Request, degree: int) -> float:
@@ -239,8 +264,8 @@ class JobLines:
         return request.lasts(degree, self.least(request, degree))
 
     def hopes(self, request: Request, degree: int, slower: float) -> bool:
-        """Return whether a job waits for a place that is less slow, as its rule has it; who is due never does."""
-        if self.rule is None or not self.running or request.due <= self.now:
+        """Return whether a job waits for a place that is less slow, as the rule has it; who is due never does."""
+        if not self.running or request.due <= self.now:
             return False
         least = self.least(request, degree)
         return bool(slower > self.most(least, request.gpus(degree), request.lasts(degree), self.now - request.submit))
@@ -252,11 +277,10 @@ class JobLines:
             return rule.most(least, gpus, seconds, waited, self.sight)
         return np.inf if rule is None else rule.most(least)
 
-    def look(self) -> None:
-        """Have the rule see the cluster as it is, and put jobs into order by that."""
-        if isinstance(self.rule, Evolved):
-            self.sight = Sight.of(len(self.waiting), len(self.running), self.running.logs / EXACT)
-            self.queue.order = self.settings.order + self.rule.order(self.sight)
+    @property
+    def open(self) -> bool:
+        """Whether anyone who waits may have room: a GPU is idle, or a job needs none."""
+        return self.idle > 0 or self.light > 0
 
     def asks(self, request: Request, degree: int) -> Amounts:
         """Return what it keeps from others with so many workers, of what queues share."""
@@ -307,7 +331,7 @@ class JobLines:
     def wait(self, request: Request) -> None:
         """Put a job into the queue."""
         self.changes += 1
-        self.waiting[request.name] = request
+        self.waiting[request.job.name] = request
         self.alike = self.alike and not request.terms.priority
         self.light += not request.job.worker.gpu
         self._line(request)
@@ -317,13 +341,13 @@ class JobLines:
         job, degree = request.job, request.job.workers[-1]
         kind, calm = Kind.workers(self.placed(request, degree)), "" if request.terms.preempts else "stops nobody"
         alone = job.name if job.apart else calm
+        gpus, level, key = request.gpus(degree) or 1, self._level(request), self._key(request)
         intensity = 0.0 if self.places is None else self.places.proximity.slowdown(job.model, 1.0) - 1
-        whom = self.calendar.whom(request)
-        group = self.accounts.group(request.terms, self._level(request))
+        whom = self.calendar.whom(request) if self.calendar.windows else frozenset[str]()
+        group = self.accounts.group(request.terms, level) if self.accounts.kept else ALIKE._replace(level=level)
         asks = self.asks(request, job.workers[0]) if self.sharing.queues else ()
-        gpus = request.gpus(degree) or 1
         shape = Shape(kind, job.workers, gpus, request.together, alone, intensity, whom, group, asks)
-        self.queue.add(request, shape, self._key(request))
+        self.queue.add(request, shape, key)
         self.due.add(request, shape, request.due)
 
     def _key(self, request: Request) -> float:
@@ -358,9 +382,8 @@ class JobLines:
 
     def _pay(self, job: RunningJob, used: np.ndarray, sign: int) -> None:
         """Tell the accounts what a job holds from now on, or no longer, int64 (4, nodes)."""
-        if self.accounts.kept:
-            self.accounts.now = self.now
-            self.accounts.hold(job.request.terms, used[:3].sum(axis=1).tolist(), sign)
+        self.accounts.now = self.now
+        self.accounts.hold(job.request.terms, used[:3].sum(axis=1).tolist(), sign)
 
     def _reline(self, names: Iterable[str]) -> None:
         """Put jobs into the lines to which they belong now."""
@@ -374,10 +397,3 @@ class JobLines:
         self.changes += 1
         for shape, names in self.queue.lines():
             self._reline(name for name in names if self.calendar.whom(self.waiting[name]) != shape.whom)
-
-
-def renamed(job: GangJob, name: str) -> GangJob:
-    """Return a gang with another name, not checked again."""
-    other = copy(job)
-    object.__setattr__(other, "name", name)
-    return other

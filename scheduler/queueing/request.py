@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import asdict, dataclass, fields, replace
 from sys import float_info
 from types import EllipsisType
@@ -260,6 +261,13 @@ class Request:
         demand = Demand(need.gpu * size, need.cpu * size, need.memory * size, need.nic * size)
         most = None if job.most_per_node is None else max(1, job.most_per_node // size)
         return replace(job, workers=(-(-degree // size),), worker=demand, most_per_node=most)
+
+
+def renamed(job: GangJob, name: str) -> GangJob:
+    """Return a gang with another name, not checked again."""
+    other = copy(job)
+    object.__setattr__(other, "name", name)
+    return other
 
 
 def given_seconds(job: GangJob, seconds: Seconds) -> tuple[float, ...] | None:

@@ -7,7 +7,6 @@ from collections.abc import Container, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from hashlib import sha256
-from sys import float_info
 from typing import Any
 
 import numpy as np
@@ -257,5 +256,4 @@ def request_of(row: Mapping[str, Any] | Request, settings: SchedulerSettings) ->
     if len(request.seconds) != len(request.job.workers):
         words = f"has {len(request.seconds)} entries for {len(request.job.workers)} numbers of workers"
         raise InstanceError("seconds", words)
-    due = min(request.submit + settings.due_after(max(request.seconds)), float_info.max)
-    return request if "due" in row else replace(request, due=due)
+    return request if "due" in row else replace(request, due=settings.due(request.submit, max(request.seconds)))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from math import inf, nextafter
-from sys import float_info
 from typing import Any
 
 import numpy as np
@@ -73,7 +72,7 @@ def _due(request: Request, old: SchedulerSettings, new: SchedulerSettings, now: 
     if before == after:
         return request.due
     begin = min(max(request.due - before, request.submit), now if since is None else since)
-    due = min(begin + after, float_info.max)
+    due = new.due(begin, request.longest)
     if since is None:
         return due
     return max(due, nextafter(since, inf)) if request.due > since else min(due, since)

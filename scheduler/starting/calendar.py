@@ -16,7 +16,6 @@ from gangplan.instances.quantities import moment
 from ..queueing.request import Request, names_of
 
 _NONE = np.zeros(0, dtype=np.int64)
-_NOBODY: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +115,7 @@ class Calendar:
 
     def whom(self, request: Request) -> frozenset[str]:
         """Return the windows that let a job in."""
-        return frozenset(name for name, x in self.windows.items() if x.lets(request)) if self.windows else _NOBODY
+        return frozenset(name for name, x in self.windows.items() if x.lets(request))
 
     def save(self) -> dict[str, Any]:
         """Return the windows for JSON, nothing if there are none."""

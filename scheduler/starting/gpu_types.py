@@ -60,8 +60,6 @@ def by_type(
 
 def slower_on(request: Request, degree: int, fleet: Fleet, nodes: Mapping[int, object]) -> float:
     """Return how many times its seconds a job takes for the types of these nodes: the slowest counts."""
-    if not request.types:
-        return 1.0
     at, times = request.job.workers.index(degree), dict(request.types)
     return max(times[fleet.gpu_types[fleet.gpu_type[node]]][at] for node in nodes)
 

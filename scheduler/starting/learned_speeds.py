@@ -131,10 +131,10 @@ class LearnedSpeeds:
     def believes(self) -> Learned:
         """Return what it believes."""
         self.model.refresh()
-        model, errors, count = self.model, self.model.errors, max(self.model.errors.reports, 1e-9)
+        model, (reports, error, alone) = self.model, self.model.errors.tolist()
         slow, names = model.slowdown, list(model.kinds.items())
         table = {a: {b: float(slow[i, j]) for b, j in names} for a, i in names}
-        return Learned(model.trusted, errors.model / count, errors.alone / count, table)
+        return Learned(model.trusted, error / max(reports, 1e-9), alone / max(reports, 1e-9), table)
 
     def _cost(self, kind: int, gpus: int, seconds: float, nodes: np.ndarray, across: bool) -> FloatArray:
         """Return the seconds that a gang and the jobs on each of these nodes lose if it is there, float64 (n,)."""

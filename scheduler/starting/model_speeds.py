@@ -8,7 +8,6 @@ model hold there), the most on one of its nodes. `ForgettingRidge` fits the coef
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -103,26 +102,6 @@ class Spot(NamedTuple):
     others: FloatArray
 
 
-@dataclass(slots=True)
-class Errors:
-    """Mean errors of recent reports, as shares of the speed: of the model and of speeds alone.
-
-    Attributes:
-        reports: how many count.
-        model, alone: sums of absolute differences of logarithms.
-    """
-
-    reports: float = 0.0
-    model: float = 0.0
-    alone: float = 0.0
-
-    def add(self, model: float, alone: float) -> None:
-        """Note one report."""
-        keep = 1 - 1 / _RECENT
-        self.reports = keep * self.reports + 1
-        self.model, self.alone = keep * self.model + model, keep * self.alone + alone
-
-
 class BesideModel:
     """What is known of models beside one another on m nodes.
 
@@ -134,12 +113,13 @@ class BesideModel:
         kinds: the number of each model.
         pair: what one GPU and more of a model (column) does to one (row), float64 (T, T).
         site, crowded, across: what a node adds, to each pair, and to gangs on several nodes, float64 (m,).
-        errors: of each report before it was learned from.
+        errors: number of recent reports, and sums of what the model and mean speeds were wrong by before it learned
+            from them, logarithms, float64 (3,).
         stale: whether something was reported since coefficients were fitted.
     """
 
     def __init__(self, nodes: int, forget: float) -> None:
-        self.ridge, self.kinds, self.errors = ForgettingRidge(forget, PENALTY), dict[str, int](), Errors()
+        self.ridge, self.kinds, self.errors = ForgettingRidge(forget, PENALTY), dict[str, int](), np.zeros(3)
         self._sites = nodes if nodes <= NODES else 0
         self.ridge.grow(_SITE * self._sites)
         self._own, self._pair = np.zeros((0, _OWN), dtype=np.int64), np.zeros((0, 0), dtype=np.int64)
@@ -153,7 +133,7 @@ class BesideModel:
     def trusted(self) -> bool:
         """Whether it was lately nearer to what was reported than the mean speed of each model."""
         errors = self.errors
-        return errors.reports >= _LEAST * 0.9 and errors.model < _BETTER * errors.alone
+        return bool(errors[0] >= _LEAST * 0.9 and errors[1] < _BETTER * errors[2])
 
     @property
     def slowdown(self) -> FloatArray:
@@ -182,7 +162,8 @@ class BesideModel:
         parts = values * self.ridge.weight[columns]
         count, mean = self._usual.get(key, (0.0, 0.0))
         if count:
-            self.errors.add(abs(unit + float(parts.sum()) - target), abs(mean - target))
+            wrong = 1.0, abs(unit + float(parts.sum()) - target), abs(mean - target)
+            self.errors = (1 - 1 / _RECENT) * self.errors + wrong
         count = min(count + 1, float(_LEAST))
         self._usual[key] = count, mean + (target - mean) / count
         self.ridge.add(columns, values, target - unit)
@@ -226,7 +207,7 @@ class BesideModel:
             "kinds": list(self.kinds),
             "unit": list(map(list, self._unit.items())),
             "usual": [[*key, *value] for key, value in self._usual.items()],
-            "errors": [self.errors.reports, self.errors.model, self.errors.alone],
+            "errors": self.errors.tolist(),
             "weight": ridge.weight.tolist(),
             "moments": (ridge.moments / ridge.gain).tolist(),
             "at": at.tolist(),
@@ -257,7 +238,7 @@ class BesideModel:
             raise InstanceError("products", "has a negative square")
         found._unit = {int(k): float(unit) for k, unit in saved["unit"]}
         found._usual = {(int(k), int(gpus)): (float(count), float(mean)) for k, gpus, count, mean in saved["usual"]}
-        found.errors = Errors(*_numbers(saved, "errors", 3).tolist())
+        found.errors = _numbers(saved, "errors", 3)
         means = [*found._unit.values(), *(x for usual in found._usual.values() for x in usual)]
         if not np.isfinite(means).all() or min((count for count, _ in found._usual.values()), default=1) < 1:
             raise InstanceError("usual", "has what is no mean, or no number of reports")

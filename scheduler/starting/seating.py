@@ -232,6 +232,7 @@ class Protection:
 
 FULL = "it does not fit"
 DELAY = "it would delay a job before it"
+CLOSER = "it waits for closer GPUs"
 WINDOW = "nodes are closed to it before it would end"
 
 
@@ -242,36 +243,67 @@ class Seating:
         state: its placer is changed, nothing else.
         watchdog: notes seats of the placer that are refused.
         trial: knows who stopped in this decision.
+        kept: what is kept for those that wait.
     """
 
-    def __init__(self, state: SchedulerState, watchdog: Watchdog, trial: Trial) -> None:
-        self._state, self._watchdog, self._trial = state, watchdog, trial
+    def __init__(self, state: SchedulerState, watchdog: Watchdog, trial: Trial, kept: Protection) -> None:
+        self._state, self._watchdog, self._trial, self._kept = state, watchdog, trial, kept
+        self.far: tuple[Request, int, float]  # who last waited for closer GPUs, and how slow it would have been
 
-    def taken(self, request: Request) -> Nodes:
+    def seat(self, request: Request, degree: int, nodes: Nodes | None, hopeful: bool) -> Nodes | str:
+        """Give a job its seats; return them, or why not. If it is `hopeful` it may wait for closer GPUs."""
+        state, placer, kept = self._state, self._state.placer, self._kept.held
+        if nodes is None and not placer.fits(state.placed(request, degree)):
+            return self.full(request, degree)
+        reservations = self._kept.reservations(request) if kept else []
+        with state.trial() as trial:
+            if nodes is None:
+                if (why := self._place(request, degree, reservations, trial)) is not None:
+                    return why
+                nodes = self._taken(request)
+            if (why := self._check(request, degree, nodes, trial)) is not None:
+                return why
+            slower = state.slower(request, degree, seats := self._taken(request))
+            end = state.now + request.lasts(degree, slower)
+            late = not self._stand(reservations, request.job, end)
+            shut = self._barred(request, seats, end)
+            if shut or late or (hopeful and state.rule and state.hopes(request, degree, slower)):
+                self.far = request, degree, slower
+                return WINDOW if shut else DELAY if late else CLOSER
+            trial.keep()
+        for held in kept:
+            if held.reservation is not None:
+                held.reservation.note(request.job, *placer.uses(request.job.name), end)
+        return seats
+
+    def _taken(self, request: Request) -> Nodes:
         """Return the GPUs of a gang that is seated."""
-        seated = self._state.placer.running[request.name]
+        seated = self._state.placer.running[request.job.name]
         if not request.job.worker.gpu:
             return {node: below_zero(self._state.holders[node], seat.workers) for node, seat in seated.items()}
         return {node: seat.gpus for node, seat in seated.items()}
 
     def _end(self, request: Request, degree: int) -> float:
         """Return when a gang that is seated ends."""
-        slower = self._state.slower(request, degree, self.taken(request))
+        slower = self._state.slower(request, degree, self._taken(request))
         return self._state.now + request.lasts(degree, slower)
 
-    def place(self, request: Request, degree: int, reservations: list[Reservation], trial: Trial) -> str | None:
+    def _place(self, request: Request, degree: int, reservations: list[Reservation], trial: Trial) -> str | None:
         """Seat a gang where it fits and no reservation minds; return why not, if so, and have it taken back."""
         state, placer, job = self._state, self._state.placer, self._state.placed(request, degree)
-        open_ = self._open(request, degree, state.now + state.lasts(request, degree))
+        closes = state.calendar.windows or state.notices.rooms
+        open_ = self._open(request, degree, state.now + state.lasts(request, degree)) if closes else None
         if self._choose(request, degree, open_, trial) is None:
             return self.full(request, degree) if open_ is None else WINDOW
+        if not (closes or reservations):
+            return None
         end = self._end(request, degree)
-        if self.barred(request, self.taken(request), end):  # its place is slow, so that a window comes before its end
+        if self._barred(request, self._taken(request), end):  # its place is slow, so that a window comes before its end
             trial.back()
             if self._choose(request, degree, self._open(request, degree, np.inf), trial) is None:
                 return WINDOW
             end = self._end(request, degree)
-        if not self.stand(reservations, job, end):
+        if not self._stand(reservations, job, end):
             end = end if state.places is None and not request.types else np.inf  # elsewhere it may take longer
             trial.back()
             room = self._open(request, degree, end) or placer.room(job)
@@ -281,12 +313,12 @@ class Seating:
                 return DELAY
         return None
 
-    def check(self, request: Request, degree: int, nodes: Nodes, trial: Trial) -> str | None:
+    def _check(self, request: Request, degree: int, nodes: Nodes, trial: Trial) -> str | None:
         """Seat a gang on these GPUs, on which the trial may have it already; return why not, if so.
 
         Of workers that it does not need, in its last bundle, it keeps those with which it has whole nodes.
         """
-        state, name = self._state, request.name
+        state, name = self._state, request.job.name
         mine = name in state.placer.running
         seats = state.trimmed(request, degree, nodes) if mine else nodes
         wrong = state.wrong(request, degree, seats)
@@ -298,14 +330,14 @@ class Seating:
             self._watchdog.note(f"the placer's seats are refused: {wrong[0]}")
         return wrong[0] if wrong else None
 
-    def stand(self, reservations: list[Reservation], job: GangJob, end: float) -> bool:
+    def _stand(self, reservations: list[Reservation], job: GangJob, end: float) -> bool:
         """Return whether reservations stand if a gang, which is seated, runs to `end`."""
-        return all(x.stands(job, *self._state.placer.uses(job.name), end) for x in reservations)
+        return not reservations or all(x.stands(job, *self._state.placer.uses(job.name), end) for x in reservations)
 
-    def barred(self, request: Request, nodes: Nodes, end: float) -> bool:
+    def _barred(self, request: Request, nodes: Nodes, end: float) -> bool:
         """Return whether a window closes one of these nodes to a job before it ends."""
-        shut = self._closed(request, end)
-        return bool(len(shut)) and not nodes.keys().isdisjoint(shut.tolist())
+        closes = self._state.calendar.windows or self._state.notices.rooms
+        return bool(closes) and not nodes.keys().isdisjoint(self._closed(request, end).tolist())
 
     def _closed(self, request: Request, end: float) -> np.ndarray:
         """Return the nodes closed to a job by a claim, or by a window before it ends if others stop last."""

@@ -11,17 +11,17 @@ import numpy as np
 from gangplan.solvers.placement.online.capacity import Kind
 from gangplan.solvers.placement.online.evolved import Evolved
 
-from ..decision import DRAIN, Start, Stop
+from ..decision import DRAIN, Considered, Start, Stop
+from ..moving.mending import Mend
 from ..policies.policy import Watchdog
 from ..queueing.queue import Alike, QueueWalk, Shape
 from ..queueing.request import Request
 from ..state import START, STOP, SchedulerState, Trial
 from ..stopping.running_jobs import Nodes, RunningJob
 from .gpu_types import servers_of
-from .seating import DELAY, FULL, WINDOW, Protection, Seating
+from .seating import CLOSER, DELAY, FULL, WINDOW, Protection, Seating
 
 HELD = "the policy makes it wait"
-CLOSER = "it waits for closer GPUs"
 DUE = "due"
 """The tier of those that are due."""
 
@@ -47,6 +47,8 @@ class StartRound:
         more: whether the time was up before all that could start did.
         allowed: of jobs that a policy makes wait, the numbers of workers with which it does not.
         hopeful: whether jobs wait for closer GPUs where the scheduler's rule says so.
+        scores, mends: what a policy said of jobs, and which gangs were mended.
+        preempted, traded: stops that were considered because others may have them, and for a gain.
         gives: whether any running job may give way, and when that was so.
         clear: stops others for a job that does not fit and starts it, if that may be; returns whether it did.
         vain: whether it surely does not for the jobs of a line.
@@ -55,18 +57,19 @@ class StartRound:
     def __init__(self, state: SchedulerState, watchdog: Watchdog, stop: float = np.inf) -> None:
         self._state, self._watchdog, self._stop = state, watchdog, stop
         self.trial = Trial(state, self._taken_back)
-        self._seating = Seating(state, watchdog, self.trial)
         self.kept = Protection(state)
+        self._seating = Seating(state, watchdog, self.trial, self.kept)
         self.starts: dict[str, Start] = {}
         self.stops: dict[str, Stop] = {}
         self.waits: dict[str, str] = {}
         self.allowed: dict[str, frozenset[int]] = {}
         self.more, self.hopeful = False, True
+        self.scores, self.mends = list[tuple[str, float]](), list[Mend]()
+        self.preempted, self.traded = list[Considered](), list[Considered]()
         self.gives = -1, False
         self.clear: Callable[[Request], bool] | None = None
         self.vain: Callable[[Shape], bool] | None = None
         self._walk: QueueWalk | None = None
-        self._far: tuple[Request, int, float]  # who last waited for closer GPUs, and how slow it would have been
         self._fit: dict[tuple[Kind, int], int] = {}  # what fitted, and when
         self._shut: dict[Kind, tuple[tuple[int, int], int]] = {}  # for whom holding is in vain, when; who has no room
 
@@ -77,7 +80,8 @@ class StartRound:
 
     def degrees(self, request: Request) -> Sequence[int]:
         """Return the numbers of workers to try, the best first: none if a policy makes it wait and it is not due."""
-        degrees, allowed = self._state.degrees(request), self.allowed.get(request.name)
+        workers, allowed = request.job.workers, self.allowed.get(request.job.name)
+        degrees = workers if len(workers) == 1 else self._state.degrees(request)
         if allowed is None or request.due <= self._state.now:
             return degrees
         return [degree for degree in degrees if degree in allowed]
@@ -103,12 +107,13 @@ class StartRound:
             full: whether it is known not to fit.
         """
         state, why, limit = self._state, "", None
-        request = state.waiting[name]
+        request, bounded = state.waiting[name], state.accounts.bounded
         for degree in degrees:
-            if (refusal := state.refuses(request, degree)) is not None:
+            if bounded and (refusal := state.refuses(request, degree)) is not None:
                 limit = refusal
                 continue
-            seats = DELAY if self.kept.later(request, degree) else FULL if full else self._seat(request, degree, nodes)
+            late = bounded and self.kept.later(request, degree)
+            seats = DELAY if late else FULL if full else self._seating.seat(request, degree, nodes, self.hopeful)
             if isinstance(seats, str):
                 why = seats
                 if nodes is not None and why not in (DELAY, WINDOW) and hold:
@@ -119,10 +124,12 @@ class StartRound:
             named, job = state.named(seats), state.runs(request, degree, seats)
             self.trial.begin(job)
             lasts = request.lasts(degree, job.slower)
-            self.starts[name] = Start(name, degree, named, tier, lasts, servers_of(request.job, named))
-            self.trial.note(START, name, self.starts.pop, name)
+            servers = servers_of(request.job, named) if request.job.servers else {}
+            self.starts[name] = Start(name, degree, named, tier, lasts, servers)
+            self.trial.note(name, self.starts.pop, name, what=START)
             self.waits.pop(name, None)
-            self.kept.started(name)
+            if self.kept.held:
+                self.kept.started(name)
             return True
         why = why or limit or HELD  # with other workers it may start once there is room
         if why in (FULL, WINDOW) and hold:
@@ -140,7 +147,7 @@ class StartRound:
         """Stop a running job for another one."""
         state, price = self._state, job.request.price or 0.0
         self.stops[job.name] = Stop(job.name, state.named(job.nodes), other, job.left(state.now), price, cause)
-        self.trial.note(STOP, job.name, self.stops.pop, job.name)
+        self.trial.note(job.name, self.stops.pop, job.name, what=STOP)
         self.trial.halt(job.name)
 
     def exchange(self, stops: Iterable[tuple[RunningJob, str, str]], starts: Iterable[bool]) -> bool:
@@ -164,7 +171,7 @@ class StartRound:
 
     def _limited(self, request: Request) -> bool:
         """Return whether a limit keeps a job, and those behind it in its line, from starting."""
-        limit = self._state.refuses(request, request.job.workers[0])
+        limit = self._state.refuses(request, request.job.workers[0]) if self._state.accounts.bounded else None
         if limit is not None:
             self.waits[request.name] = limit
         return limit is not None
@@ -172,8 +179,10 @@ class StartRound:
     def due(self) -> None:
         """Start the jobs that are due, and let nobody delay the first that does not fit."""
         state = self._state
-        self.kept.due()
-        walk = QueueWalk(state.due, self._ripe())
+        if state.accounts.bounded:
+            self.kept.due()
+        ripe: Iterator[Shape] = filter(state.queue.shows, state.due.ripe(state.now))
+        walk = QueueWalk(state.due, ripe)
         while (head := walk.next()) and not self.over():
             shape, name = head
             request = state.waiting[name]
@@ -232,7 +241,7 @@ class StartRound:
 
     def _also_wait(self, names: Sequence[str]) -> int:
         """Return how many jobs wait for closer GPUs too, of those of its line behind the last that does."""
-        state, (last, degree, slower) = self._state, self._far
+        state, (last, degree, slower) = self._state, self._seating.far
         some = [state.waiting[name] for name in names]
         seconds, submit, due = np.array([(x.lasts(degree), x.submit, x.due) for x in some]).reshape(-1, 3).T
         most = state.most(state.least(last, degree), last.gpus(degree), seconds, state.now - submit)
@@ -243,10 +252,6 @@ class StartRound:
         """Note that something is about to be freed: who does not fit now may then."""
         if self._walk is not None:
             self._walk.thaw()
-
-    def _ripe(self) -> list[Shape]:
-        """Return the lines that are looked at and whose first is due."""
-        return [shape for shape in self._state.due.ripe(self._state.now) if self._state.queue.shows(shape)]
 
     def _idle(self, alike: Alike) -> bool:
         """Return whether to look at lines has no effect until something is freed.
@@ -299,29 +304,3 @@ class StartRound:
         if least is None or shape.alone or len(shape.degrees) > 1:
             return False
         return self._state.placed(request, shape.degrees[0]).workers[0] >= least
-
-    def _seat(self, request: Request, degree: int, nodes: Nodes | None) -> Nodes | str:
-        """Give a job its seats; return them, or why not."""
-        state, placer, name = self._state, self._state.placer, request.name
-        if nodes is None and not placer.fits(state.placed(request, degree)):
-            return self._seating.full(request, degree)
-        reservations = self.kept.reservations(request)
-        with state.trial() as trial:
-            if nodes is None:
-                if (why := self._seating.place(request, degree, reservations, trial)) is not None:
-                    return why
-                nodes = self._seating.taken(request)
-            if (why := self._seating.check(request, degree, nodes, trial)) is not None:
-                return why
-            slower = state.slower(request, degree, seats := self._seating.taken(request))
-            end = state.now + request.lasts(degree, slower)
-            late = not self._seating.stand(reservations, request.job, end)
-            shut = self._seating.barred(request, seats, end)
-            if shut or late or (self.hopeful and state.hopes(request, degree, slower)):
-                self._far = request, degree, slower
-                return WINDOW if shut else DELAY if late else CLOSER
-            trial.keep()
-        for held in self.kept.held:
-            if held.reservation is not None:
-                held.reservation.note(request.job, *placer.uses(name), end)
-        return seats

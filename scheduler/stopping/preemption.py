@@ -69,21 +69,17 @@ class Preemption:
         state: it is changed.
         starts: the round of starts that it is part of.
         stop: of the machine's clock, when there is no more time.
-
-    Attributes:
-        candidates: what was considered, in words.
     """
 
     def __init__(self, state: SchedulerState, starts: StartRound, stop: float) -> None:
         self._state, self._starts, self._stop = state, starts, stop
         self._left = SEARCHES
         self._hopeless: set[tuple[object, ...]] = set()
-        self._over: set[int] = set()  # accounts that held more than their share when `_lent` was asked
+        self._over: set[int] = set()  # accounts that held more than their share when `lent` was asked
         self._known: dict[tuple[object, ...], Victims] = {}  # as long as nothing changes
         self._stamp = -1  # of the jobs
         self._low: tuple[int, tuple[dict[int, int], tuple[set[int], set[int]]]] | None = None
         self._stuck: set[int] = set()  # serial numbers of those that found no other place
-        self.candidates: list[Considered] = []
 
     def clear(self, request: Request) -> bool:
         """Stop others for a waiting job and start it, if that may be; return whether it did."""
@@ -104,11 +100,7 @@ class Preemption:
         self._hopeless.add(key)
         return False
 
-    def eased(self) -> bool:
-        """Return whether jobs may start that could not when this was last asked; see `ByPrecedence`."""
-        return self._lent() | self._starts.kept.released()
-
-    def _lent(self) -> bool:
+    def lent(self) -> bool:
         """Return whether more queues whose jobs may stop, or queues above, exceed their share than before."""
         if not self._state.sharing.queues or (self._starts.clear is None and self._left > 0):
             return False
@@ -337,7 +329,7 @@ class Preemption:
         count = f"{len(names)} job" + "s" * (len(names) != 1)
         work = f"{count} with {cost / 3600:.3g} GPU-hours give way to {request.name}"
         if wrong:
-            self.candidates.append(Considered(work, cost, wrong[0]))
+            starts.preempted.append(Considered(work, cost, wrong[0]))
             return False
         starts.thaw()
         clear, starts.clear = starts.clear, None
@@ -354,7 +346,7 @@ class Preemption:
             return False
         proof = "no set costs less" if eviction.proved else f"no set costs less than {eviction.bound / 3600:.3g}"
         proof = f"{len(moves)} of them at once elsewhere" if moves else proof
-        self.candidates.append(Considered(f"{work}; {proof}", cost))
+        starts.preempted.append(Considered(f"{work}; {proof}", cost))
         return True
 
     def _goes_on(self, job: RunningJob) -> bool:

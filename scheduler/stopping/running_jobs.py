@@ -51,7 +51,7 @@ class RunningJob:
     @property
     def name(self) -> str:
         """The job's name."""
-        return self.request.name
+        return self.request.job.name
 
     @property
     def price(self) -> float | None:
@@ -184,6 +184,8 @@ class RunningJobs(dict[str, RunningJob]):
         stoppable: parts of jobs that may be stopped.
         logs: sum of the logarithms of the seconds that jobs take at no slowdown, in whole numbers of 1 / `EXACT`, so
             that it does not depend on who came and went.
+        ages: (time, serial, name) when the age of jobs says something else, ascending.
+        now: the time.
     """
 
     def __init__(self) -> None:
@@ -191,9 +193,9 @@ class RunningJobs(dict[str, RunningJob]):
         self.parts: list[tuple[str, int]] = []
         self.stoppable = self.logs = 0
         self._at: dict[tuple[str, int], int] = {}
-        self._ages: list[tuple[float, int, str]] = []  # when the age of jobs says something else, ascending
+        self.ages: list[tuple[float, int, str]] = []
         self._next: dict[str, float] = {}  # the same by name
-        self._now = 0.0
+        self.now = 0.0
         self._times, self._counts = np.zeros((7, 256)), np.zeros((10, 256), dtype=np.int64)
 
     def add(self, job: RunningJob, used: np.ndarray, leaf: int = 0) -> None:
@@ -204,7 +206,7 @@ class RunningJobs(dict[str, RunningJob]):
             used: what it uses of them in the units of `Kind.need`, int64 (4, nodes).
             leaf: number of the account that pays for it.
         """
-        job = self._looked(job, max(job.since, self._now))  # one that is put back has run already
+        job = self._looked(job, max(job.since, self.now))  # one that is put back has run already
         self[job.name] = job
         self._note(job, 1)
         wide, times = job.gpus, self._of(job)
@@ -221,8 +223,9 @@ class RunningJobs(dict[str, RunningJob]):
     @staticmethod
     def _of(job: RunningJob) -> tuple[float, ...]:
         price, index = job.price, np.nan if job.index is None else job.index
+        ready, settled = job.ready, job.settled
         cost = np.inf if price is None or not job.request.lends else price
-        return job.end, job.since, cost, job.settled, index, job.ready, job.request.lasts(job.degree)
+        return job.end, job.since, cost, settled, index, ready, job.request.lasts(job.degree)
 
     def _note(self, job: RunningJob, sign: int) -> None:
         """Count a job in, or out if the sign is -1."""
@@ -240,12 +243,12 @@ class RunningJobs(dict[str, RunningJob]):
         if job.request.work:
             job, after = job.aged(now)
             self._next[job.name] = after
-            insort(self._ages, (after, job.request.serial, job.name))
+            insort(self.ages, (after, job.request.serial, job.name))
         return job
 
     def _forget_age(self, job: RunningJob) -> None:
         if (after := self._next.pop(job.name, None)) is not None:
-            del self._ages[bisect_left(self._ages, (after, job.request.serial, job.name))]
+            del self.ages[bisect_left(self.ages, (after, job.request.serial, job.name))]
 
     def _exchange(self, job: RunningJob) -> None:
         """Have a running job be another one on the same nodes."""
@@ -261,15 +264,10 @@ class RunningJobs(dict[str, RunningJob]):
         for at in self.rows(job.name):
             self._counts[8:, at] = leaf, job.request.terms.priority
 
-    def age(self, now: float) -> None:
+    def age(self) -> None:
         """Look at jobs again that have run so long that it says something of when they end."""
-        self._now = now
-        while self._ages and self._ages[0][0] <= now:
-            self._exchange(self._looked(self[self._ages[0][2]], now))
-
-    def older(self) -> float:
-        """Return when `age` looks at a job next, infinite if it never does."""
-        return self._ages[0][0] if self._ages else inf
+        while self.ages and self.ages[0][0] <= self.now:
+            self._exchange(self._looked(self[self.ages[0][2]], self.now))
 
     def ends(self, now: float) -> Iterator[tuple[float, str]]:
         """Yield when jobs are expected to end, see `RunningJob.left`, and their names, ascending."""

@@ -243,22 +243,22 @@ class Stops:
         self._earlier = {*starts.starts}  # of other rounds
         self._counts: dict[str, float] = {}  # seconds of jobs that stopped, as they count in the order
 
-    def run(self) -> None:
-        """Stop jobs, and start those for whom they are stopped."""
+    def run(self) -> bool:
+        """Stop jobs, and start those for whom they are stopped; return whether any stopped."""
         state, queue, starts = self._state, self._state.queue, self._starts
         if starts.gives[0] != state.changes:
             starts.gives = state.changes, bool(state.running.table().movable(state.now).any())
         if not starts.gives[1]:
-            return
+            return False
         parts = self._parts = RunningParts(state)
         first = [state.waiting[name] for name in islice(in_order(queue), MOST)]
         claims = state.notices.claims
         first = [x for x in first if x.job.worker.gpu and x.terms.preempts and x.name not in claims]
         first = [x for x in first if starts.degrees(x) and not starts.gave_way(x.name)]
         if not first:
-            return
+            return False
         if not state.idle and min(queue.key(request.name) for request in first) >= parts.key.max():
-            return
+            return False
         pools: dict[tuple[int, int], list[Request]] = {}  # those of a queue that may be on the same nodes compete
         for request in first:
             number = state.ground(request, state.degrees(request)[0]).number
@@ -274,6 +274,9 @@ class Stops:
                     starts.kept.hold(request)
                     held.add(number)
             self._settle()
+        starts.traded += [Considered(f"{stop.job} gives way to {stop.other}", stop.left) for stop in self._stops()]
+        starts.traded += self._refused
+        return bool(self._counts)
 
     def _run(self, pool: list[Request]) -> set[str]:
         """Have those of a pool run that are to and may be stopped, the widest first; return the names of the others.
@@ -299,16 +302,9 @@ class Stops:
             self._parts.compete(request)
             self._make_room(request)
 
-    @property
-    def stops(self) -> list[Stop]:
-        """The jobs that stopped."""
+    def _stops(self) -> list[Stop]:
+        """Return the jobs that stopped."""
         return [self._starts.stops[name] for name in self._counts]
-
-    @property
-    def candidates(self) -> tuple[Considered, ...]:
-        """The stops in words, with the seconds that each had left, and those that were refused."""
-        made = (Considered(f"{stop.job} gives way to {stop.other}", stop.left) for stop in self.stops)
-        return (*made, *self._refused)
 
     def _make_room(self, request: Request) -> None:
         """Start a job where others are stopped for it, and have those go on that are to; or leave all as it is."""
@@ -351,10 +347,10 @@ class Stops:
         Whoever starts on a node of such a job may rest on its GPUs, cores or memory, whoever started after one that
         nobody may delay may delay it, and whoever has the same user or queue may be within its limits by the stop.
         """
-        while loss := next((x for x in self.stops if not self._gains(x)), None):
+        while loss := next((x for x in self._stops() if not self._gains(x)), None):
             stops, starts = {loss.job}, set[str]()
             while True:
-                where = {node for x in self.stops if x.job in stops for node in x.nodes}
+                where = {node for x in self._stops() if x.job in stops for node in x.nodes}
                 made = self._made()
                 more = {
                     s.job for s in made if s.job in stops or where & {*s.nodes} or self._shares(s.job, stops)
@@ -363,7 +359,7 @@ class Stops:
                     (i for i, s in enumerate(made) if s.job in more and self._starts.kept.holds(s.job)), len(made)
                 )
                 more |= {s.job for s in made[ahead:]}
-                back = stops | {x.job for x in self.stops if x.other in more or x.job in more}
+                back = stops | {x.job for x in self._stops() if x.other in more or x.job in more}
                 if (back, more) == (stops, starts):
                     break
                 stops, starts = back, more
@@ -390,4 +386,4 @@ class Stops:
         """Return whether a stop gains more than it costs, in the seconds for which jobs count."""
         now, running = self._state.now, self._state.running
         made = [replace(s, seconds=running[s.job].counts(now)) if running[s.job].index else s for s in self._made()]
-        return replace(stop, left=self._counts[stop.job]).gains(made, self.stops)
+        return replace(stop, left=self._counts[stop.job]).gains(made, self._stops())

@@ -14,8 +14,8 @@ from gangplan import InstanceError
 from gangplan.instances.placement import Demand, Fleet, GangJob
 from gangplan.scheduler import Scheduler
 from gangplan.scheduler.explaining.explain import latest_start
-from gangplan.scheduler.explaining.forecast import Arrivals, before, features
-from gangplan.scheduler.explaining.intervals import ENOUGH, EVERY, QuantileLevels, StartIntervals
+from gangplan.scheduler.explaining.forecast import before, features
+from gangplan.scheduler.explaining.intervals import ENOUGH, EVERY, Arrivals, QuantileLevels, StartIntervals
 
 FLEET = Fleet.regular(racks=1, nodes=2, gpus=4)
 

@@ -296,3 +296,16 @@ def test_moves_wait_for_the_longest_grace_of_all(grace: float) -> None:
         "a": ["node1"],
         "b": ["node2"],
     }
+
+
+def test_room_that_is_claimed_is_nobody_elses_to_free() -> None:
+    """A node on which nobody runs, and which a job claims for which another one stops, is not offered as free."""
+    scheduler = gangplan.Scheduler(Fleet.regular(racks=1, nodes=2, gpus=4), price=0.0, grace=60.0)
+    scheduler.submit(GangJob("low", "any", (4,)), 1000.0, now=0.0)
+    assert [*scheduler.decide(60.0).starts[0].nodes] == ["node0"]
+    scheduler.submit(GangJob("high", "any", (8,)), 100.0, now=10.0, priority=1)
+    assert [told.job for told in scheduler.decide(60.0).stopping] == ["low"]
+    assert scheduler.defragment("node1") is None and scheduler.defragment("rack") is None
+    scheduler.stopped("low", now=20.0)
+    scheduler.withdraw("high", now=20.0)
+    assert scheduler.defragment("node1") is not None

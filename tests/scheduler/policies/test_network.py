@@ -471,6 +471,6 @@ def test_it_sees_the_first_by_its_own_rule(monkeypatch: pytest.MonkeyPatch) -> N
     policy = GnnPolicy(drawn(0.0).tensors, replace(SETTINGS, rule="evolved"), guarded=False)
     crowded(policy, 300).decide(60.0, now=1.0)
     alone = crowded("evolved", 300)
-    alone._state.look()
+    alone._state.advance(None)
     first = [*network.in_order(alone._state.queue)][: 2 * network.IN_SIGHT]
     assert seen[0] == {*first} and len(first) == 256
