@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import count
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray
-from gangplan.instances.graph import grouped, heaviest_paths, one_machine
+from gangplan.instances.graph import heaviest_paths, one_machine
 
 from ...run import Run, never, watched
 from ..sizes import most, why_impossible
 from .model import Csr, Prepared, csr, rows
-
-if TYPE_CHECKING:
-    from .series import Half
 
 
 def impossible(p: Prepared) -> str | None:
@@ -133,16 +129,12 @@ def delayed_tails(p: Prepared, stopped: Callable[[], bool] = never) -> list[floa
     return earliest(p.order[::-1].tolist(), p.successors, p.fastest, lambda u, v: sent[v], stopped)
 
 
-def delayed_length(p: Prepared, half: Half) -> float:
-    """Return the least time between the first and the last op of a half, these left out, seconds."""
-    return local_heads(p, half)[-1] - float(p.fastest[half.ops[0]])
-
-
-def local_heads(p: Prepared, half: Half, stopped: Callable[[], bool] = never) -> list[float]:
-    """Return the least time at which each op of a half can start, whatever the devices, all before it left out."""
-    sent = p.least_delay[list(half.ops)].tolist()
-    before = csr(grouped(((v, u) for u, v in half.edges), len(sent)))
-    return earliest(list(range(len(sent))), before, p.fastest[list(half.ops)], lambda u, v: sent[u], stopped)
+def local_heads(p: Prepared, ops: Sequence[int], stopped: Callable[[], bool] = never) -> list[float]:
+    """Return the least time at which each of some ops, in topological order, can start, all others left out."""
+    place, sent = {v: i for i, v in enumerate(ops)}, p.least_delay[list(ops)].tolist()
+    first, index = p.predecessors
+    before = csr([[place[u] for u in index[first[v] : first[v + 1]].tolist() if u in place] for v in ops])
+    return earliest(list(range(len(ops))), before, p.fastest[list(ops)], lambda u, v: sent[u], stopped)
 
 
 def earliest(

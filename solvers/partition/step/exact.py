@@ -20,7 +20,6 @@ from .bounds import local_heads
 from .model import Prepared
 from .plain import programme
 from .schedule import retime, sent_of
-from .series import half_of
 
 _SHY = 1 - 1e-12
 """Share of a sum of seconds that rounding leaves."""
@@ -56,7 +55,7 @@ def cpsat(run: Run, p: Prepared) -> None:
                 model.row(s[v], 0)
             for i, ops in enumerate(parts):
                 every = (*ops, *firsts[i : i + 1])
-                heads = local_heads(p, half_of(p, every), lambda: run.stopped)
+                heads = local_heads(p, every, lambda: run.stopped)
                 for v, head in zip(every, heads, strict=True):
                     model.row(model.units(head * _SHY), s[v] if of[v] == i else z[i])
             model.letter("S")

@@ -12,7 +12,6 @@ from ...run import Run
 from .. import offer_draft
 from .bounds import delay_bound, heads_and_tails, impossible, load_bound
 from .model import Prepared, prepare
-from .series_bound import series_bound
 
 if TYPE_CHECKING:
     from .. import referee, tiny
@@ -20,9 +19,6 @@ if TYPE_CHECKING:
 else:
     globals().update(on_demand(__package__, "annealing exact list_schedule plain"))
     globals().update(on_demand("gangplan.solvers.partition", "referee tiny"))
-
-_SHARE, _SHARE_IF_SCARCE = 0.15, 0.3
-"""What the bound from the series may take of the time that is left; more where memory forces cuts."""
 
 
 def _prepare(run: Run) -> Prepared:
@@ -40,14 +36,8 @@ def _prepare(run: Run) -> Prepared:
 
 
 def _bounds(run: Run, p: Prepared) -> None:
-    if p.partial:
-        return
-    if not run.stopped:
+    if not (p.partial or run.stopped):
         delay_bound(run, p)
-    # most of what it finds it finds at once
-    with run.share(_SHARE_IF_SCARCE if p.memory_binds else _SHARE):
-        if not run.stopped:
-            series_bound(run, p)
 
 
 def _suits_cpsat(p: Prepared) -> bool:

@@ -181,12 +181,6 @@ class Prepared:
         return np.asarray(np.argsort(np.argsort(first))[found.ravel()], dtype=np.int32)
 
     @cached_property
-    def servers(self) -> IntArray:
-        """The first device of each device's group at the lowest level that joins any, int64 (k,)."""
-        lowest = self.used_levels[0] if len(self.used_levels) else 0
-        return np.asarray(np.argmax((self.level < 0) | (self.level == lowest), axis=1))
-
-    @cached_property
     def arrays(self) -> StepArrays:
         """The problem as compiled code reads it."""
         from .arrays import StepArrays
