@@ -40,8 +40,8 @@ class CallCut:
         self.net = np.repeat(np.arange(len(self.pins)), [len(pins) for pins in self.pins])
         self.touching = grouped(((v, e) for e, pins in enumerate(self.pins) for v in pins), r.n_items)
 
-    def least(self, i: int, j: int, t: int) -> tuple[float, frozenset[int]]:
-        """Return at least the seconds of a call on p[i..j] on type t beyond `Chain.loads`, and the items of O it takes.
+    def least(self, i: int, j: int, t: int) -> float:
+        """Return at least the seconds of a call on p[i..j] on type t beyond `Chain.loads`.
 
         It is 0 if time is up or the cut would be too large.
         """
@@ -49,26 +49,26 @@ class CallCut:
         status = np.where(hull, 1, np.where(barred, 2, 0)).tolist()
         active, mates = self._active(status, hull)
         if any(status[v] == 2 for v in mates):
-            return np.inf, frozenset()
+            return np.inf
         if len(active) > _LARGEST:
-            return 0.0, frozenset()
+            return 0.0
         room = most(self.capacity[t], len(self.r.item_of)) - self._memory(np.flatnonzero(hull).tolist())
-        best: tuple[float, frozenset[int]] = (np.inf, frozenset())
+        best: float = np.inf
         waiting: list[tuple[frozenset[int], frozenset[int]]] = [(frozenset(mates), frozenset())]
         leaves = 0
         while waiting:
             if self.chain.stopped():
-                return 0.0, frozenset()
+                return 0.0
             inside, outside = waiting.pop()
             leaves += 1
             value, chosen = self._cut(i, j, t, status, active, inside, outside)
-            if value >= best[0]:
+            if value >= best:
                 continue
             fits = self._memory(chosen) <= room
             open_groups = {int(self.r.group_of[v]) for v in chosen - inside}
             if fits or not open_groups or leaves >= _LEAVES:
                 if fits or open_groups:
-                    best = (value, chosen)
+                    best = value
                 continue
             g = max(open_groups, key=lambda g: (float(self.r.group_memory[g]), -g))
             group = frozenset(self.r.groups[g])

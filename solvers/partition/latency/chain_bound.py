@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from ...run import Run, never
 from .bounds import ceiling
 from .call_cut import CallCut
 from .chain import Chain, longest
-from .reduced import ReducedLatency, host_slots, offer
+from .reduced import ReducedLatency
 
 _WORK = 2e9
 """Nets times pairs of places that a path may have."""
@@ -60,17 +60,16 @@ class ChainBound:
         self.loads = [chain.loads[t].copy() for t in self.types]
         self.least = np.min(self.loads, axis=0) if self.loads else np.full((m, m), np.inf)
         self.sharp = np.zeros((m, m), dtype=bool)
-        self.chosen: dict[tuple[int, int], frozenset[int]] = {}
 
-    def run(self, run: Run, by: str = "chain") -> list[tuple[int, int]]:
-        """Raise the bound of `run` until its intervals are all sharp or there is no time; return the last ones."""
+    def run(self, run: Run, by: str = "chain") -> None:
+        """Raise the bound of `run` until its intervals are all sharp or there is no time."""
         most = len(self.chain.r.callers)
         told, counted = 0.0, False
         while True:
             value, intervals = self._counted(most) if counted else self._free()
             if not np.isfinite(value):
                 run.prove_infeasible(by)
-                return []
+                return
             dull = [interval for interval in intervals if not self.sharp[interval]]
             done = not dull and len(intervals) <= most
             if done or value > told * (1 + _NOTEWORTHY):
@@ -78,7 +77,7 @@ class ChainBound:
                 told = value
             if done or run.stopped:
                 run.raise_bound(value * (1 - TOLERANCE), by)
-                return intervals
+                return
             counted = counted or not dull
             for interval in dull:
                 self._sharpen(*interval)
@@ -88,10 +87,7 @@ class ChainBound:
         for t, loads in zip(self.types, self.loads, strict=True):
             if not np.isfinite(loads[i, j]) or loads[i, j] >= best:
                 continue
-            more, chosen = self.cut.least(i, j, t)
-            if loads[i, j] + more < best:
-                best = loads[i, j] + more
-                self.chosen[i, j] = chosen
+            best = min(best, loads[i, j] + self.cut.least(i, j, t))
         self.least[i, j] = max(best, self.least[i, j])
         self.sharp[i, j] = True
 
@@ -134,45 +130,8 @@ def _step(before: FloatArray, f: FloatArray, least: FloatArray, host: FloatArray
 
 
 def chain_bound(run: Run, r: ReducedLatency) -> None:
-    """Raise the bound by paths, and offer the plans that the recurrence has in mind if they are plans."""
+    """Raise the bound by paths."""
     for chain in chains(r, lambda: run.stopped):
         if run.stopped:
             return
-        bound = ChainBound(chain)
-        intervals = bound.run(run)
-        for slots in rounded(chain, intervals, bound.chosen):
-            if not run.stopped:
-                offer(run, r, slots, "chain")
-
-
-def rounded(
-    chain: Chain, intervals: Iterable[tuple[int, int]], chosen: Mapping[tuple[int, int], frozenset[int]]
-) -> list[list[int]]:
-    """Return slots for the groups, in a few ways: what two calls want goes to the first of them or to the last."""
-    r = chain.r
-    calls = []
-    for i, j in sorted(intervals):
-        hull, _ = chain.sides(i, j)
-        items = [*np.flatnonzero(hull).tolist(), *chosen.get((i, j), ())]
-        calls.append(sorted({int(r.group_of[v]) for v in items}))
-    if not calls or len(calls) > len(r.callers):
-        return []
-    home = host_slots(r)
-    found = []
-    for order in (calls, calls[::-1]):
-        slots = list(home)
-        taken: set[int] = set()
-        free = list(r.callers)
-        for groups in order:
-            able = [s for s in free if all(r.fits[g, s] for g in groups)]
-            if not able:
-                break
-            free.remove(able[0])
-            for g in groups:
-                if g not in taken:
-                    taken.add(g)
-                    slots[g] = able[0]
-        else:
-            if all(s >= 0 for s in slots):
-                found.append(slots)
-    return found
+        ChainBound(chain).run(run)

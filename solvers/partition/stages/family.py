@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
@@ -157,7 +157,6 @@ _ORDERS = 4
 """Linear extensions that are mixed."""
 _LINE = 2_000
 """Ideals of a linear extension to look at, at most: a table of them has a bit for each group."""
-_REACH = (64, 32, 16, 8)
 
 
 def mixed(units: Units, seed: int, stopped: Callable[[], bool]) -> IdealStates:
@@ -184,25 +183,3 @@ def thinned(
     inner = [np.flatnonzero(step[1:-1] == s) + 1 for s in range(1, most - 1)]
     best = [int(inside[np.argmin(family.crossing[inside])]) for inside in inner if len(inside)]
     return IdealStates(units, [line[i] for i in (0, *best, len(line) - 1)], stopped)
-
-
-def around(units: Units, ends: list[int], stopped: Callable[[], bool] = never) -> Iterator[IdealStates]:
-    """Yield smaller and smaller families around the ideals `ends`: they and the next ones before and after.
-
-    `ends`: bits of integers, in the order of the pipeline, the last one full.
-    """
-    # a linear extension through all of them: the steps of each stage in the order of the plain one
-    plain = linear_extension(units.order)
-    place, done, line = [], 0, [0]
-    for end in ends:
-        fresh = end & ~done
-        for g in plain:
-            if fresh >> g & 1:
-                line.append(line[-1] | 1 << g)
-        place.append(len(line) - 1)
-        done = end
-    for reach in _REACH:
-        kept = {0, len(line) - 1}
-        for at in place:
-            kept |= set(range(max(at - reach, 0), min(at + reach + 1, len(line))))
-        yield IdealStates(units, [line[i] for i in sorted(kept)], stopped)

@@ -8,11 +8,11 @@ from functools import cached_property
 
 import numpy as np
 
-from gangplan.instances import PartitionProblem, StagesPlan, StagesProblem
-from gangplan.instances.arrays import FloatArray, IntArray, row_sums, sums
+from gangplan.instances import PartitionProblem, StagesProblem
+from gangplan.instances.arrays import FloatArray, row_sums, sums
 
 from ...run import never
-from ..throughput.quotient import Quotient, merged, quotient
+from ..throughput.quotient import Quotient, quotient
 
 
 @dataclass(frozen=True)
@@ -60,12 +60,6 @@ class Units:
                 found[key] = found.get(key, 0.0) + float(sent[u])
         return found
 
-    def ends(self, plan: StagesPlan) -> list[int]:
-        """Return the ideals that the stages of a plan end at, as bits; merged units end where their first op does."""
-        stage = plan.stage[np.unique(self.order.group_of, return_index=True)[1]].tolist()
-        count = len(plan.degree)
-        return [sum(1 << g for g, s in enumerate(stage) if s <= end) for end in range(count)]
-
 
 class ReducedStages:
     """A problem and its units, made once and shared by all methods of a solve."""
@@ -79,18 +73,6 @@ class ReducedStages:
         """All units."""
         flat = PartitionProblem(self.problem.graph, self.problem.cluster, "contiguous")
         return Units.of(self.problem, quotient(flat, self.stopped))
-
-    @cached_property
-    def lean(self) -> Units:
-        """Fewer units, on which no plan takes longer or needs more memory.
-
-        What takes no time, needs no memory that is limited, and nobody waits for is merged into the unit it waits for,
-        as PipeDream drops ops whose output is not used.
-        """
-        units = self.units
-        while (order := _without_riders(units)) is not units.order:
-            units = Units.of(self.problem, order)
-        return units
 
     @property
     def capacity(self) -> float:
@@ -120,17 +102,3 @@ class ReducedStages:
         """Return the seconds a sample if all devices shared all work evenly: no plan is better."""
         degree = self.problem.options().degree[:, None]
         return float((self.units.seconds * degree).min(axis=0).sum()) / self.problem.cluster.n_devices
-
-
-def _without_riders(units: Units) -> Quotient:
-    """Return the order with the units that ride along merged into the one before them, itself if there are none."""
-    order = units.order
-    before, after = order.neighbours
-    free = (units.seconds == 0).all(axis=0) & (units.held == 0).all(axis=0) & (units.weights == 0)
-    if np.isfinite(units.problem.capacity()[0]):  # a device may hold one of them and not both
-        free &= (units.once == 0).all(axis=0) & (units.kept == 0).all(axis=0)
-    into: IntArray = np.arange(order.n_groups, dtype=np.int32)
-    for g in np.flatnonzero(free).tolist():
-        if not after[g] and len(before[g]) == 1:
-            into[g] = before[g][0]
-    return order if (into == np.arange(order.n_groups)).all() else merged(order, into)

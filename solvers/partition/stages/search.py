@@ -11,7 +11,7 @@ from gangplan.instances import verify
 
 from ...run import Run
 from ..throughput.ideals import all_ideals
-from .family import IdealStates, around, mixed, thinned
+from .family import IdealStates, mixed, thinned
 from .recurrence import LevelPipelines, best_steps, effort, plan_of
 from .reduced import ReducedStages, Units
 
@@ -22,8 +22,8 @@ _NUMBERS_HELD = 2.5e8
 _IDEALS = 20_000
 _QUICK = 2e8
 """Numbers to look at without having a plan first."""
-_ROUNDS, _STALLED = 4, 8
-"""Searches around a plan; linear extensions in a row without a better plan, after which `chain` ends."""
+_STALLED = 8
+"""Linear extensions in a row without a better plan, after which `chain` ends."""
 _SHARE = 0.2
 """What one round along a line may take of the time left."""
 
@@ -33,8 +33,8 @@ Families = Callable[[Run, Units, bool], IdealStates | None]
 def chain(run: Run, reduced: ReducedStages) -> None:
     """Offer the best plan along a linear extension: PipeDream's programme where the graph is nearly a chain.
 
-    Of ideals that are too many it takes those that cut little, and then those around the cuts of the best plan. It goes
-    on with other linear extensions until some in a row bring nothing.
+    Of ideals that are too many it takes those that cut little. It goes on with other linear extensions until some in a
+    row bring nothing.
     """
     stalled = 0
     while not run.stopped and stalled < _STALLED:
@@ -48,13 +48,6 @@ def along(run: Run, reduced: ReducedStages) -> None:
     number = reduced.tried
     reduced.tried += 1
     _search(run, reduced, partial(_some, number=number), "chain", exact=False)
-    for _ in range(_ROUNDS):
-        before = run.objective
-        if run.stopped or run.plan is None:
-            return
-        _search(run, reduced, _near, "chain", exact=False)
-        if run.objective == before:
-            return
 
 
 def ideals(run: Run, reduced: ReducedStages) -> None:
@@ -65,14 +58,14 @@ def ideals(run: Run, reduced: ReducedStages) -> None:
 def _search(run: Run, reduced: ReducedStages, families: Families, by: str, *, exact: bool) -> None:
     problem = reduced.problem
     binds = problem.training and np.isfinite(reduced.capacity) and problem.memory_model != "none"
-    for units, tracked, generous in (
-        (reduced.lean, False, True),
-        *(((reduced.units, True, True),) if binds else ()),
+    for tracked, generous in (
+        (False, True),
+        *(((True, True),) if binds else ()),
         # a stage on the edge of what fits was too large: plans without it prove nothing
-        (reduced.units, binds, False),
+        (binds, False),
     ):
         with run.phase("families"):
-            family = families(run, units, tracked)
+            family = families(run, reduced.units, tracked)
         if run.stopped or family is None:
             return
         family.generous, proves = generous, exact and generous
@@ -108,11 +101,6 @@ def _some(run: Run, units: Units, tracked: bool, number: int = 0) -> IdealStates
             return None
         family, most = thinned(units, most, lambda: run.stopped, rng), most // 2
     return family
-
-
-def _near(run: Run, units: Units, tracked: bool) -> IdealStates | None:
-    families = around(units, units.ends(run.plan), lambda: run.stopped)
-    return next((family for family in families if _affordable(run, family, tracked)), None)
 
 
 def _all(reduced: ReducedStages) -> Families:

@@ -89,7 +89,7 @@ def bounds(run: Run, own: Quotient, contiguous: Quotient | None) -> None:
     if run.bound is None or run.stopped or not run.can_import("ortools"):
         return
     from .share_bound import share_bounds  # OR-Tools' flows take a while to import
-    from .stage_bound import contraction_bounds, stage_bounds
+    from .stage_bound import stage_bounds
 
     def stopped() -> bool:
         return run.stopped
@@ -102,8 +102,7 @@ def bounds(run: Run, own: Quotient, contiguous: Quotient | None) -> None:
     raise_by("stages", "stage bound", stage_bounds(own, run.bound, stopped))
     if run.objective is None or run.stopped:
         return
-    raise_by("contraction", "contraction", contraction_bounds(own, run.bound, run.objective, stopped))
-    if contiguous is not None and not run.stopped:
+    if contiguous is not None:
         raise_by("shares", "share bound", share_bounds(contiguous, run.bound, run.objective, stopped))
 
 

@@ -125,12 +125,12 @@ def _between(group: IntArray, earlier: IntArray, later: IntArray) -> NDArray[np.
     return np.stack(np.divmod(key[np.diff(key, prepend=-1) > 0], count), axis=1)
 
 
-def merged(q: Quotient, into: NDArray[np.integer[Any]], *, ordered: bool = True) -> Quotient:
-    """Return `q` with group g of it now part of group `into[g]`; its order is left out unless `ordered`."""
+def merged(q: Quotient, into: NDArray[np.integer[Any]]) -> Quotient:
+    """Return `q` with group g of it now part of group `into[g]`."""
     group = np.unique(into, return_inverse=True)[1].astype(np.int32)
     count = int(group.max()) + 1
     of = group.tolist()
-    edges = {(of[a], of[b]) for a, b in q.edges if of[a] != of[b]} if ordered else ()
+    edges = {(of[a], of[b]) for a, b in q.edges if of[a] != of[b]}
     nets = merge_nets((frozenset(group[list(pins)].tolist()), cost) for pins, cost in q.nets)
     memory = sums(group, q.memory, count)
     counts = np.minimum(q.counts, count).astype(np.int32)
