@@ -196,6 +196,8 @@ class Crew:
             try:
                 who = self._performer(slot)
                 who.start(slot)
+            except TimeoutError:  # preparing again has taken the time that was left; it is an OSError, too
+                raise
             except OSError as error:
                 why = (error.strerror or str(error)).lower()
                 break

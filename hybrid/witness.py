@@ -116,7 +116,9 @@ def _certificate(run: Run, seconds: float) -> Proved | None:
         return None
     from gangplan.instances.certificates import certifies
 
-    found: Proved | None = None
+    found: Proved | None = run.proof
+    if found and certifies(found.bound, run.objective, run.zero):
+        return found
     end = time.perf_counter() + seconds
     if run.problem.objective not in ("placement", "layout") and parts(run.problem) <= _FEW:
         with _noted(run, "certificate"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from ortools.sat.python import cp_model
@@ -74,13 +74,6 @@ def minimise(
         run.stop_reason = "time limit"  # its own clock may run out a moment before ours
 
 
-def start_from(model: Any, known: Iterable[tuple[Any, int]]) -> None:
-    """Give variables values to start from; one may play two parts, and twice in the hint it would make it invalid."""
-    model.clear_hints()
-    for variable, value in {x.index: (x, value) for x, value in known if not isinstance(x, int)}.values():
-        model.add_hint(variable, value)
-
-
 def search(run: Run, solver: Any, model: Any, plan: Callable[[Value], Any], by: str) -> Any:
     """Solve `model`, offer every plan found, and return CP-SAT's status."""
     return interruptible(lambda: solver.solve(model, _Watcher(run, plan, by)), solver.stop_search, lambda: run.stopped)
@@ -100,13 +93,19 @@ class _Watcher(cp_model.CpSolverSolutionCallback):
 
 
 def minimise_rows(
-    rows: PlainRows, plan: Callable[[Values], Any], by: str = "plain_cpsat", *, instantiate: bool = True
+    rows: PlainRows,
+    plan: Callable[[Values], Any],
+    by: str = "plain_cpsat",
+    *,
+    instantiate: bool = True,
+    linear: bool = True,
 ) -> None:
     """Minimise a plain model.
 
     Args:
         plan: makes a plan of what gives the values of variables.
         instantiate: whether CP-SAT decides on variables that take their least values once the rest is fixed.
+        linear: whether its first worker, and that of one, solves linear programmes.
     """
     run = rows.run
     if run.stopped:
@@ -122,6 +121,9 @@ def minimise_rows(
 
     solver = cpsat_solver(run)
     solver.parameters.instantiate_all_variables = instantiate
+    if not linear:
+        solver.parameters.linearization_level = 0
+        solver.parameters.extra_subsolvers.append("no_lp")  # the first of several workers
     minimise(run, solver, model, rows.scale, checked, rows.constant, by=by)
 
 

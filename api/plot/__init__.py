@@ -38,7 +38,7 @@ PANELS: dict[type, tuple[str, ...]] = {
     ScheduleProblem: ("jobs", "load", "queue"),
     LayoutProblem: ("pipeline", "memory", "seconds"),
     PipelineProblem: ("passes",),
-    Outcome: ("jct", "jobs", "load", "queue", "nodes", "week"),
+    Outcome: ("jct", "jobs", "load", "queue", "nodes"),
 }
 """The panels that a picture of each may have."""
 SCENES: dict[type, Callable[..., Scene]] = {ScheduleProblem: schedule_scene, PipelineProblem: pipeline_scene}

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,24 +16,24 @@ from gangplan.instances.quantities import short
 
 from . import cluster_layout as lay
 from . import cluster_words as words
-from .cluster_layout import NAME, PAD, Layout, Tiles, band_tiles, gpu_tiles
-from .cluster_words import Flows, flows, link_lines
+from .cluster_layout import NAME, PAD, Tiles, band_tiles, gpu_tiles
+from .cluster_words import Flows, flows
 from .colours import FEW, GREY, INK, PALE, SHADE, colours, mixed
 from .partition import Drawn
-from .scene import CHARACTER, DPI, WIDTH, Axis, Boxes, Dots, Heat, Key, Lines, Mark, Panel, Scene, Words, fit, names_in
+from .scene import CHARACTER, DPI, WIDTH, Axis, Boxes, Dots, Key, Lines, Mark, Panel, Scene, Words, fit, names_in
 
 MOST_GPUS, MOST_UNITS, LEAST_UNITS = 12_000, 1_600, 16
 """GPUs that are drawn one by one. For more, nodes or groups of them are boxes: as many as are not too many."""
 MOST_COLOURS = 24
 """Colours that can be told apart; with more jobs than these they are used again."""
-ROOM, LARGEST = (12.6, 8.6), 0.25
+ROOM, LARGEST = np.array([12.6, 8.6]), 0.25
 """Inches of the map, and of a GPU at most."""
 SMALLEST_NAME, DETAIL = 5.0, 5.0
 """Points of names below which they are left out; pixels of a GPU from which white lines part it from the next."""
 COLUMNS, LISTED, LINE = 6, 66, 0.2
 """Of the list of jobs, the most jobs in it, and inches of a line of it."""
-BUS, UNUSED = "#6b7480", "#c3c9d1"
-"""Of switches, and of links that no gang crosses."""
+UNUSED = "#c3c9d1"
+"""Of links that no gang crosses."""
 LOADS = ("#fadd8f", "#f3a33c", "#dd5a27", "#9b1b30", "#4d0a2b")
 """Of links, from nearly idle to always busy."""
 
@@ -47,66 +48,65 @@ def cluster_scene(entry: Drawn, speeds: bool = True, shades: Sequence[str] | Non
     """
     verdict, problem, plan = entry.verdict(), entry.problem, entry.plan
     flow = flows(problem, plan, verdict.rates)
-    single = problem.fleet.n_gpus <= MOST_GPUS
-    level = 0 if single else _level(flow)
-    layout, scale, named = _arrange(problem, plan, flow, level, single)
-    unit, names = flow.members[level], words.of_levels(problem, level)
-    tiles = gpu_tiles(problem, plan, layout.units, named) if single else band_tiles(problem, plan, layout.units, unit)
+    single, level = problem.fleet.n_gpus <= MOST_GPUS, _level(problem, flow)
+    boxes, scale, named = _arrange(problem, plan, flow, level, single)
+    units, unit, names = boxes[0], flow.members[level], words.of_levels(problem, level)
+    tiles = gpu_tiles(problem, plan, units, named) if single else band_tiles(problem, plan, units, unit)
     job_texts = words.jobs(problem, plan, verdict.rates) if speeds else words.sizes(problem, plan)
     unit_texts = words.nodes(problem, plan) if level == 0 else words.groups(problem, plan, unit, names[0])
     colour = list(shades or job_colours(tiles, len(plan.jobs)))
-    keys, pixels = [Key("idle", (PALE,))], scale * DPI
+    busy = Key("links, the upper edges of boxes: busy 0 to 100% of the time", LOADS, "ramp")
+    keys, pixels = [*[busy] * speeds, Key("idle", (PALE,))], scale * DPI
     face = np.array([*colour, PALE, PALE], dtype=object)[tiles.job].tolist()
     paper, line = "#ffffff" if pixels > DETAIL else "", 0.9 if pixels > 14 else 0.4
     tile_texts = words.tiles(tiles, unit_texts, job_texts)
-    panel = _frames(layout, scale).add(Boxes(tiles.box, face, tile_texts, edge=paper, line=line))
-    down = np.bincount(unit, weights=problem.fleet.usable, minlength=len(layout.units)) == 0
-    hatched = layout.units[down] if single else tiles.box[tiles.job == lay.DOWN]
+    panel = _frames(boxes, scale).add(Boxes(tiles.box, face, tile_texts, edge=paper, line=line))
+    down = np.bincount(unit, weights=problem.fleet.usable, minlength=len(units)) == 0
+    hatched = units[down] if single else tiles.box[tiles.job == lay.DOWN]
     if len(hatched):
         keys.append(Key("not usable", (PALE, SHADE), "hatch"))
         panel = panel.add(Boxes(hatched, "", edge=SHADE, line=0.6, hatch=True))
     if single:
-        mark, row = lay.marks(problem, plan, layout.units, named)
+        mark, row = lay.marks(problem, plan, units, named)
         look, told = [colour[j] for j in plan.job[row].tolist()], words.rows(problem, plan, row, job_texts)
         keys += [Key("parameter servers and other tasks without GPU", ("#999999",), "D")] * bool(len(mark))
         size = (mark[:, 2] * 0.6 * (scale * 72)).tolist()
         panel = panel.add(Dots(mark[:, :2], look, size, "D", INK, told) if len(mark) else None)
     else:
-        side = [Key("left side: busiest link of its nodes", (LOADS[2],), "line")] * bool(level)
-        keys += [Key("jobs fill a box in proportion to their GPUs", ("#999999",)), *side]
-    lines, busy, gangs, told = link_lines(problem, flow, level, layout, names)
-    panel = panel.add(*_links(layout, lines, busy, gangs * speeds, len(layout.units) if single else 0, pixels))
-    keys += [*[Key("switch", (BUS,), "line")] * single, Key("unused link" if speeds else "link", (UNUSED,), "line")]
-    top = layout.units[:, :2] + np.stack([layout.units[:, 2] / 2, np.full(len(layout.units), PAD)], axis=1)
-    panel = panel.add(
-        Dots(top, shape="", texts=unit_texts),
-        Dots(lines.mean(axis=1), shape="", texts=told) if speeds else None,
-        _names(panel, tiles, plan.jobs, colour),
-    )
+        keys.append(Key("jobs fill a box in proportion to their GPUs", ("#999999",)))
+    links = [unit_texts]
+    if speeds:
+        panel = panel.add(*_all_links(flow, level, boxes, pixels))
+        links = [words.link_texts(problem, flow, level + i, names[i]) for i in range(len(boxes) - 1)]
+        links[0] = tuple(map("<br>".join, zip(unit_texts, links[0], strict=True)))
+        keys += [Key("below: busiest link of its nodes", (LOADS[2],), "line")] * bool(level)
+        keys.append(Key("unused link", (UNUSED,), "line"))
+    tops = (each[:, :2] + each[:, 2:] * [0.5, 0] for each in boxes)
+    panel = panel.add(*(Dots(top, shape="", texts=texts) for top, texts in zip(tops, links, strict=False)))
+    panel = panel.add(_names(panel, tiles, plan.jobs, colour))
     if named:
         inset = (2 * PAD, PAD, NAME) if single else (2 * PAD, 0.0, lay.BAND_NAME)
-        units = words.typed(problem, names[0]) if level == 0 else names[0]
-        panel = panel.add(_captions(layout.units, units, scale, inset, GREY))
-    for boxes, of_group in zip(layout.groups[:-1], names[1:-1], strict=True):
-        panel = panel.add(_captions(boxes, of_group, scale, (lay.SPINE, 0.05, lay.HEAD - 0.4), INK))
+        own = words.typed(problem, names[0]) if level == 0 else names[0]
+        panel = panel.add(_captions(units, own, scale, inset, GREY))
+    for each, of_group in zip(boxes[1:-1], names[1:-1], strict=True):
+        panel = panel.add(_captions(each, of_group, scale, (lay.GAP, 0.15, lay.HEAD - 0.3), INK))
     panel, more = replace(panel, keys=keys), words.more(problem, plan, verdict)
-    if speeds:
-        listing = _listing(plan.jobs, colour, verdict.rates.slowdown, job_texts)
-        below = "" if entry.bound is None else f"bound {short(entry.bound, 6)}"
-        worth = entry.worth(verdict.objective, below, *more)
-        return Scene(words.title(problem), worth, [[_ramp()], [panel], [listing]])
-    held = np.bincount(tiles.job[tiles.job >= 0], tiles.amount[tiles.job >= 0], len(plan.jobs)).astype(np.float64)
-    listing = _listing(plan.jobs, colour, held, job_texts, "jobs and their GPUs", ".6g")
-    return Scene(words.title(problem), " · ".join(filter(None, more)), [[panel], [listing]])
+    if not speeds:
+        held = np.bincount(tiles.job[tiles.job >= 0], tiles.amount[tiles.job >= 0], len(plan.jobs)).astype(float)
+        listing = _listing(plan.jobs, colour, held, job_texts, "jobs and their GPUs", ".6g")
+        return Scene(words.title(problem), " · ".join(filter(None, more)), [[panel], [listing]])
+    listing = _listing(plan.jobs, colour, verdict.rates.slowdown, job_texts, "jobs and their slowdowns", ".3f")
+    below = "" if entry.bound is None else f"bound {short(entry.bound, 6)}"
+    return Scene(words.title(problem), entry.worth(verdict.objective, below, *more), [[panel], [listing]])
 
 
-def _frames(layout: Layout, scale: float) -> Panel:
-    width, height = layout.width * scale, layout.height * scale
-    axes = Axis(-0.05, layout.width + 0.05), Axis(layout.height + 0.05, -0.05)
-    panel = Panel("cluster", *axes, (), left=0.2, width=width, height=height, below=0.1, bare=True)
-    groups = layout.groups[:-1] if len(layout.groups) > 1 else layout.groups
-    frames = [Boxes(box, "", edge="#9aa3ad", line=0.8 if scale * DPI > DETAIL else 0.4) for box in groups]
-    return panel.add(*frames, Boxes(layout.units, "#f7f8fa", edge=PALE))
+def _frames(boxes: Sequence[FloatArray], scale: float) -> Panel:
+    width, height = boxes[-1][0, 2:].tolist()
+    axes = Axis(-0.05, width + 0.05), Axis(height + 0.05, -0.05)
+    panel = Panel("cluster", *axes, (), left=0.2, width=width * scale, height=height * scale, below=0.1, bare=True)
+    edge = 0.8 if scale * DPI > DETAIL else 0.4
+    frames = [Boxes(each, "", edge="#9aa3ad", line=edge) for each in boxes[1:-1] or boxes[1:]]
+    return panel.add(*frames, Boxes(boxes[0], "#f7f8fa", edge=PALE))
 
 
 def fleet_scene(
@@ -142,8 +142,10 @@ def fleet_scene(
     return Scene(scene.title.replace("1 job on", "no job on"), told, rest)
 
 
-def _level(flow: Flows) -> int:
+def _level(problem: PlacementProblem, flow: Flows) -> int:
     """Return the level of the tree whose members are the units, 0 for nodes: the lowest that is not too crowded."""
+    if problem.fleet.n_gpus <= MOST_GPUS:
+        return 0
     counts = [int(members.max()) + 1 for members in flow.members[: len(flow.bandwidth)]]
     level = next((i for i, n in enumerate(counts) if n <= MOST_UNITS), len(counts) - 1)
     return level - 1 if level and counts[level] < LEAST_UNITS else level
@@ -151,22 +153,21 @@ def _level(flow: Flows) -> int:
 
 def _arrange(
     problem: PlacementProblem, plan: PlacementPlan, flow: Flows, level: int, single: bool
-) -> tuple[Layout, float, bool]:
-    """Return the layout, inches of its unit, and whether units are named: only where names can be read."""
-    first = np.unique(flow.members[level], return_index=True)[1]
-    parents = []
+) -> tuple[list[FloatArray], float, bool]:
+    """Return the boxes, inches of their unit, and whether units are named: only where names can be read."""
+    first, parents = np.unique(flow.members[level], return_index=True)[1], []
     for members in flow.members[level + 1 :]:
         parents.append(members[first])
         first = np.unique(members, return_index=True)[1]
     cores_only = bool(plan.servers.any()) or any(problem.jobs[j].worker.gpu == 0 for j in set(plan.job.tolist()))
-    most = int(problem.fleet.gpus.max())
-    for named in (True, False):
-        size = lay.node_size(most, cores_only, named) if single else (lay.BAND, lay.BAND + lay.BAND_NAME * named)
-        layout = lay.arrange(parents, size)
-        scale = min(LARGEST, ROOM[0] / layout.width, ROOM[1] / layout.height)
-        if (NAME if single else lay.BAND_NAME) * scale * 72 * 0.8 >= SMALLEST_NAME:
-            return layout, scale, True
-    return layout, scale, False
+    named = True
+    while True:
+        size = lay.node_size(int(problem.fleet.gpus.max()), cores_only, named)
+        boxes = lay.arrange(parents, size if single else (lay.BAND, lay.BAND + lay.BAND_NAME * named))
+        scale = min(LARGEST, *ROOM / boxes[-1][0, 2:])
+        if not named or fit("", 1.0, (NAME if single else lay.BAND_NAME) * scale, (SMALLEST_NAME, 9.0)):
+            return boxes, scale, named
+        named = False
 
 
 def job_colours(tiles: Tiles, jobs: int) -> list[str]:
@@ -192,16 +193,28 @@ def job_colours(tiles: Tiles, jobs: int) -> list[str]:
     return [palette[c] for c in chosen.tolist()]
 
 
-def _links(
-    layout: Layout, lines: FloatArray, busy: FloatArray, gangs: NDArray[np.int64], leaves: int, pixels: float
-) -> list[Lines]:
-    """Return switches and links, those that gangs cross on top, and wider; those above `leaves` are never thin."""
-    thin, used = float(np.clip(pixels / 12, 0.5, 1.6)), gangs > 0
+def _all_links(flow: Flows, level: int, boxes: Sequence[FloatArray], pixels: float) -> Iterator[Lines]:
+    """Yield the links of boxes, whose units are of a level of the tree; of groups also the busiest link inside."""
+    for i, each in enumerate(boxes[:-1], level):
+        yield from _links(each, flow.busy(i), flow.gangs(i), pixels, thin=i == 0)
+    if level:
+        units, unit = boxes[0], flow.members[level]
+        busy = np.zeros(len(units))
+        np.maximum.at(busy, unit, flow.busy(0))
+        below = units + (units[:, [3]] + 0.2) * [0, 1, 0, 0]
+        yield from _links(below, busy, np.bincount(unit, flow.gangs(0)), pixels)
+
+
+def _links(boxes: FloatArray, busy: FloatArray, gangs: NDArray[Any], pixels: float, thin: bool = False) -> list[Lines]:
+    """Return the links of boxes as their upper edges, those that gangs cross on top and wider, if not `thin`, visible.
+
+    A pixel of the map is a GPU's.
+    """
+    usual, used = float(np.clip(pixels / 8, 0.5, 2.4)), gangs > 0
     colour = np.where(used, np.array(mixed(busy, LOADS), dtype=object), UNUSED)
-    width = np.where(used, thin * (1.4 + 1.6 * busy), thin * 0.8)
-    width[leaves:] = np.maximum(width[leaves:], np.where(used[leaves:], 1.8, 0.8))
-    found = [Lines(layout.switches, BUS, thin * 1.3)]
-    return found + [Lines(lines[mine], colour[mine].tolist(), width[mine].tolist()) for mine in (~used, used)]
+    width = np.maximum(np.where(used, usual * (1.4 + busy), usual * 0.6), np.where(used, 1.8, 0.8) * (not thin))
+    edges = boxes[:, None, :2] + boxes[:, None, 2:] * np.array([[[0, 0]], [[1, 0]]]).reshape(1, 2, 2)
+    return [Lines(edges[mine], colour[mine].tolist(), width[mine].tolist()) for mine in (~used, used)]
 
 
 def _names(picture: Panel, tiles: Tiles, jobs: tuple[str, ...], colour: list[str]) -> Words | None:
@@ -223,24 +236,13 @@ def _captions(
     return Words.of(found, "left")
 
 
-def _ramp() -> Panel:
-    words = "100%   links: share of the time they are busy with synchronisation"
-    shades = Heat(np.linspace(0, 1, 128)[None], (0.0, 0.0, 1.0, 1.0), LOADS)
-    axis = Axis(0, 1)
-    panel = Panel("cluster", axis, axis, [shades], left=0.62, width=1.6, height=0.12, below=0.0, bare=True)
-    return panel.add(
-        Words.of([(-0.05, 0.5, "0%", 9.0, INK)], "right", True),
-        Words.of([(1.05, 0.5, words, 9.0, INK)], "left", True),
-    )
-
-
 def _listing(
     jobs: tuple[str, ...],
     colour: list[str],
     slowdown: FloatArray,
     texts: tuple[str, ...],
-    heading: str = "jobs and their slowdowns",
-    digits: str = ".3f",
+    heading: str,
+    digits: str,
 ) -> Panel:
     """Return the list of jobs with their slowdowns, or other numbers, column by column; of many the greatest."""
     placed = np.flatnonzero(np.isfinite(slowdown))

@@ -1,4 +1,4 @@
-"""Where the boxes of a cluster lie: nodes in rows below a switch, their racks below another, GPUs in their nodes."""
+"""Where the boxes of a cluster lie: nodes in rows in their racks, these in their groups, GPUs in their nodes."""
 
 from __future__ import annotations
 
@@ -10,92 +10,50 @@ from gangplan.instances.placement import PlacementPlan, PlacementProblem
 
 from .scene import FloatArray, IntArray
 
-HEAD, SPINE = 1.3, 0.8
-"""Of a group: above its rows, for its name; left of them, for the line that joins the switches of its rows."""
-RISE, BETWEEN, UNDER = (0.8, 1.5), (0.6, 1.1), (0.1, 0.6)
-"""Above a row, between its members, below it: of nodes, of groups."""
-ASPECT = 1.6
+HEAD, GAP = 1.25, 0.5
+"""Of a group: above its members, for its name; between and around them."""
+ASPECT = 1.8
 """Width over height that groups are given."""
 MOST_TRIED = 40
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """Boxes and lines, y down; a box is x, y, width, height.
-
-    Attributes:
-        width, height: of all.
-        units: float (n, 4).
-        groups: per level its groups, float (., 4); the last is all there is.
-        links: per level the line from its switch down to each member, float (., 2, 2): to units, then to groups.
-        switches: lines that are one switch where they meet, float (., 2, 2).
-    """
-
-    width: float
-    height: float
-    units: FloatArray
-    groups: tuple[FloatArray, ...]
-    links: tuple[FloatArray, ...]
-    switches: FloatArray
-
-
-def arrange(parents: list[IntArray], unit: tuple[float, float]) -> Layout:
-    """Lay out a tree: the members of each group in rows, each below a line; the lines of a group are its switch.
+def arrange(parents: list[IntArray], unit: tuple[float, float]) -> list[FloatArray]:
+    """Lay out a tree, the members of each group in rows.
 
     Args:
         parents: per level the group of each member of the level below, the units' first; the last level has one.
         unit: width and height of each.
+
+    Returns:
+        Per level the boxes x, y (down), width, height, float (., 4): of units, of groups, of all there is.
     """
-    size = np.tile(np.array(unit, dtype=float), (len(parents[0]), 1))
-    sizes, inside, rows = [size], [], []
-    for level, parent in enumerate(parents):
-        place, row, size = np.zeros((len(parent), 2)), np.zeros(len(parent)), np.zeros((parent.max() + 1, 2))
+    sizes, inside = [np.tile(np.array(unit, dtype=float), (len(parents[0]), 1))], list[FloatArray]()
+    for parent in parents:
+        place, size = np.zeros((len(parent), 2)), np.zeros((parent.max() + 1, 2))
         for g in range(len(size)):
             mine = np.flatnonzero(parent == g)
-            size[g], place[mine], row[mine] = _rows(sizes[-1][mine], min(level, 1))
+            place[mine], size[g] = _rows(sizes[-1][mine])
         inside.append(place)
-        rows.append(row)
         sizes.append(size)
     corner = [np.zeros((1, 2))]
     for parent, place in zip(reversed(parents), reversed(inside), strict=True):
-        corner.append(corner[-1][parent] + place)
-    boxes = [np.concatenate(pair, axis=1) for pair in zip(reversed(corner), sizes, strict=True)]
-    links, switches = [], []
-    # of each member the place where its link ends: of a unit its upper edge, of a group its own switch
-    port = boxes[0][:, :2] + [unit[0] / 2, 0]
-    for parent, row, box in zip(parents, rows, boxes[1:], strict=True):
-        y = box[parent, 1] + row
-        links.append(np.stack([np.stack([port[:, 0], y], axis=1), port], axis=1))
-        left = box[:, 0] + SPINE / 2
-        for g, spine in enumerate(left.tolist()):
-            mine = parent == g
-            heights = np.unique(y[mine])
-            switches += [[(spine, h), (port[mine & (y == h), 0].max(), h)] for h in heights]
-            switches.append([(spine, heights[0]), (spine, heights[-1])])
-        port = np.stack([left, [y[parent == g].min() for g in range(len(box))]], axis=1)
-    width, height = sizes[-1][0].tolist()
-    return Layout(width, height, boxes[0], tuple(boxes[1:]), tuple(links), np.array(switches))
+        corner.insert(0, corner[0][parent] + place)
+    return [np.concatenate(pair, axis=1) for pair in zip(corner, sizes, strict=True)]
 
 
-def _rows(size: FloatArray, level: int) -> tuple[tuple[float, float], FloatArray, FloatArray]:
-    """Put boxes in rows; return width and height of all, the corner of each, and the height of the line above it."""
-    n = len(size)
-    tried = range(1, n + 1) if n <= MOST_TRIED else np.unique(np.geomspace(1, n, MOST_TRIED).round().astype(int))
-    best: tuple[float, tuple[float, float], FloatArray, FloatArray] | None = None
-    for each in sorted({-(-n // int(k)) for k in tried}):
-        place, line = np.zeros((n, 2)), np.zeros(n)
-        y, wide = HEAD - 0.3, 0.0
-        for first in range(0, n, each):
-            mine = slice(first, first + each)
-            step = size[mine, 0] + BETWEEN[level]
-            place[mine, 0] = SPINE + np.cumsum(step) - step
-            place[mine, 1], line[mine] = y + RISE[level], y + 0.3
-            wide = max(wide, float(SPINE + step.sum()))
-            y += RISE[level] + float(size[mine, 1].max()) + UNDER[level]
-        off = abs(float(np.log(wide / (y + 0.3) / ASPECT)))
-        if best is None or off < best[0]:
-            best = off, (wide, y + 0.3), place, line
-    assert best is not None
+def _rows(size: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Put boxes in rows, so many that the whole is nearest to `ASPECT`; return their corners, and the size of all."""
+    n, best = len(size), (np.inf, size, size)
+    wide = size[:, 0] + GAP
+    for rows in np.unique(np.geomspace(1, n, MOST_TRIED).round().astype(int)).tolist():
+        each = -(-n // rows)
+        row, first = np.arange(n) // each, np.arange(0, n, each)
+        tall = np.maximum.reduceat(size[:, 1], first) + GAP
+        left, above = np.cumsum(wide) - wide, HEAD + np.cumsum(tall) - tall
+        whole = np.array([np.add.reduceat(wide, first).max() + GAP, HEAD + tall.sum()])
+        off = abs(float(np.log(whole[0] / whole[1] / ASPECT)))
+        if off < best[0]:
+            best = off, np.stack([GAP + left - left[first][row], above[row]], axis=1), whole
     return best[1:]
 
 

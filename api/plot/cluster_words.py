@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from gangplan.instances.placement import PlacementPlan, PlacementProblem
-from gangplan.instances.placement.rate import Rates, model_of, ring_bytes
+from gangplan.instances.placement.rate import Rates, traffic
 from gangplan.instances.quantities import counted, quantity
 from gangplan.instances.verify import PlacementVerdict
 
-from .cluster_layout import DOWN, IDLE, Layout, Tiles, shares
+from .cluster_layout import DOWN, IDLE, Tiles, shares
 from .scene import FloatArray, IntArray
 
 
@@ -151,91 +151,49 @@ class Flows:
 
     Attributes:
         members: per level, which of its links each node lies under, numbered from 0, int (m,).
-        sent: per level, of each link what each gang that crosses it sends, bytes/s in one direction, and the gang.
+        sent: per level the gangs on its links, three arrays: link, gang, and bytes/s in one direction.
         bandwidth: bytes/s of the links of each level.
     """
 
     members: tuple[IntArray, ...]
-    sent: list[list[list[tuple[float, int]]]]
+    sent: list[tuple[IntArray, IntArray, FloatArray]]
     bandwidth: tuple[float, ...]
 
     def gangs(self, level: int) -> IntArray:
         """Return how many gangs cross each link of a level."""
-        return np.array([len(link) for link in self.sent[level]])
+        return np.bincount(self.sent[level][0], minlength=int(self.members[level].max()) + 1)
 
     def busy(self, level: int) -> FloatArray:
         """Return the share of the time that each link of a level is busy, from 0 to 1."""
-        return np.array([sum(rate for rate, _ in link) for link in self.sent[level]]) / self.bandwidth[level]
+        link, _, rate = self.sent[level]
+        return np.bincount(link, rate, int(self.members[level].max()) + 1) / self.bandwidth[level]
 
 
 def flows(problem: PlacementProblem, plan: PlacementPlan, found: Rates) -> Flows:
-    """Return what every gang sends over every link it crosses.
+    """Return what every gang sends over every link it crosses: the bytes of the cost model over its step's seconds.
 
-    Bytes of a step are those of the cost model (`gangplan.instances.placement.rate`), here over the seconds of a step.
     A gang waits at least as long as they take at its fair share of the link, so that no link is busy for more than all
-    of the time. The model does not say which member of a group leads a hierarchical all-reduce: each sends what it
-    would have to as the leader.
+    of the time.
     """
     topology = problem.fleet.topology
-    nodes = np.arange(problem.fleet.n_nodes)
-    members = (nodes, *(np.unique(group, return_inverse=True)[1] for group in topology.group))
-    gradient = problem.speeds.gradient[model_of(problem)]
-    crossing: list[list[list[tuple[float, int]]]] = [[[] for _ in range(x.max() + 1)] for x in members[:-1]]
-    for j in np.unique(plan.job).tolist():
-        rows = np.flatnonzero(plan.job == j)
-        workers, servers = plan.workers[rows], plan.servers[rows]
-        job, size, total = problem.jobs[j], float(gradient[j]), int(workers.sum())
-        under = [members[level][plan.node[rows]] for level in range(len(members))]
-        passed = 0.0  # what a hierarchy's leader sends for the levels above
-        for level in reversed(range(len(topology.levels))):
-            here, inverse = np.unique(under[level], return_inverse=True)
-            if len(here) == 1:
-                continue
-            if job.collective == "ps":
-                w, p = (np.bincount(inverse, weights=x) for x in (workers, servers))
-                sent = size * (w * (job.servers - p) + p * (total - w)) / job.servers
-            elif job.collective == "hierarchical":
-                above = np.unique(np.stack([under[level + 1], inverse]), axis=1)[0]
-                passed += ring_bytes(int(np.bincount(above).max()), size)
-                sent = np.full(len(here), passed)
-            else:
-                sent = np.full(len(here), ring_bytes(total, size) if job.collective == "ring" else 2 * size)
-            for link, rate in zip(here.tolist(), (sent / found.step[j]).tolist(), strict=True):
-                crossing[level][link].append((rate, j))
-    return Flows(members, crossing, tuple(level.bandwidth for level in topology.levels))
-
-
-def link_lines(
-    problem: PlacementProblem, flow: Flows, level: int, layout: Layout, names: list[tuple[str, ...]]
-) -> tuple[FloatArray, FloatArray, IntArray, tuple[str, ...]]:
-    """Return the lines of all links, how busy they are, how many gangs cross them, and what to say.
-
-    Where units stand for groups of nodes, a line along the left side of each follows, for the busiest link inside it.
-    """
-    levels = range(level, len(flow.bandwidth))
-    lines, busy = list(layout.links), [flow.busy(i) for i in levels]
-    gangs = [flow.gangs(i) for i in levels]
-    texts = [link_texts(problem, flow, i, names[i - level]) for i in levels]
-    if level:
-        top, below = layout.units[:, :2], layout.units[:, :2] + layout.units[:, 3:] * [0, 1]
-        lines.append(np.stack([top, below], axis=1))
-        inside, text = flow.busy(0), link_texts(problem, flow, 0, problem.fleet.names)
-        order = np.lexsort((-inside, flow.members[level]))
-        most = order[np.unique(flow.members[level][order], return_index=True)[1]]
-        busy.append(inside[most])
-        gangs.append(flow.gangs(0)[most])
-        texts.append(tuple(f"busiest node inside {u}<br>{text[i]}" for u, i in zip(names[0], most, strict=True)))
-    return np.concatenate(lines), np.concatenate(busy), np.concatenate(gangs), tuple(t for part in texts for t in part)
+    known = [np.unique(group, return_inverse=True) for group in (np.arange(problem.fleet.n_nodes), *topology.group)]
+    sent = [
+        (np.searchsorted(names, link), job, size / found.step[job])
+        for (names, _), (link, job, size) in zip(known, traffic(problem, plan), strict=False)
+    ]
+    return Flows(tuple(of for _, of in known), sent, tuple(level.bandwidth for level in topology.levels))
 
 
 def link_texts(problem: PlacementProblem, found: Flows, level: int, names: tuple[str, ...]) -> tuple[str, ...]:
     """Return what crosses each link of a level, whose members have these `names`."""
     bandwidth, texts = found.bandwidth[level], []
-    for name, share, link in zip(names, found.busy(level).tolist(), found.sent[level], strict=True):
-        these = [j for _, j in sorted(link, key=lambda one: -one[0])]
+    for i, (name, share) in enumerate(zip(names, found.busy(level).tolist(), strict=True)):
+        link, job, rate = found.sent[level]
+        mine = np.flatnonzero(link == i)
+        these = job[mine[np.argsort(-rate[mine], kind="stable")]].tolist()
         told = [problem.jobs[j].name for j in these[:MOST_NAMED]]
         more = [f"{len(these) - MOST_NAMED} more"] if len(these) > MOST_NAMED else []
-        rate = f"{quantity(share * bandwidth, 'B')}/s of {quantity(bandwidth, 'B')}/s"
-        text = f"link of {name}: busy {share:.1%} of the time, {rate}<br>{counted(len(these), 'gang')}"
+        speed = f"{quantity(share * bandwidth, 'B')}/s of {quantity(bandwidth, 'B')}/s"
+        text = f"link of {name}: busy {share:.1%} of the time, {speed}<br>{counted(len(these), 'gang')}"
         texts.append(text + (f": {', '.join(told + more)}" if told else ""))
     return tuple(texts)

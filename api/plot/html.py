@@ -1,4 +1,4 @@
-"""Pages that need nothing else: of pictures, to point at, zoom, and go through; of words and tables besides."""
+"""Pages that need nothing else: of pictures, to point at and go through; of words and tables besides."""
 
 from __future__ import annotations
 
@@ -33,8 +33,6 @@ td.best { font-weight: 700; }
 figure > svg { display: block; width: 100%; min-width: 640px; user-select: none; }
 .key, .key * { cursor: pointer; pointer-events: all; }
 .key.off { opacity: 0.35; }
-#tip { position: fixed; margin: 0; padding: 0.3rem 0.6rem; border: 1px solid var(--line); background: var(--paper);
-  color: var(--ink); font: 13px/1.4 system-ui, sans-serif; white-space: pre-line; pointer-events: none; z-index: 2; }
 nav { display: flex; flex-wrap: wrap; gap: 0.6rem; align-items: center; padding: 0.5rem 0; position: sticky; top: 0;
   background: var(--paper); border-bottom: 1px solid var(--line); z-index: 1; }
 nav input { flex: 1 1 12rem; accent-color: var(--main); }
@@ -52,38 +50,8 @@ _NAV = """<h1>{title}</h1>
 <nav aria-label="Steps"><button id="back">Back</button><button id="next">Next</button><button id="play">Play</button>
 <input id="step" type="range" min="0" max="{last}" value="0" aria-label="Step"><span id="where"></span></nav>
 <p id="told" aria-live="polite">{told}</p>"""
-_POINT = """
-const tip = document.body.appendChild(document.createElement("p"));
-tip.id = "tip";
-tip.hidden = true;
-addEventListener("pointermove", ({ target, clientX, clientY }) => {
-  const title = target.querySelector?.(":scope > title");
-  if (title) { target.dataset.told = title.textContent; title.remove(); }
-  tip.textContent = target.dataset?.told ?? "";
-  tip.hidden = !tip.textContent;
-  tip.style.left = `${Math.max(0, Math.min(clientX + 14, innerWidth - tip.offsetWidth - 8))}px`;
-  tip.style.top = `${clientY + tip.offsetHeight + 22 < innerHeight ? clientY + 14 : clientY - tip.offsetHeight - 8}px`;
-});
+_KEYS = """
 for (const svg of document.querySelectorAll("figure > svg")) {
-  const whole = svg.getAttribute("viewBox"), [, , width, height] = whole.split(" ").map(Number);
-  const frame = document.createElementNS(svg.namespaceURI, "path");
-  const at = ({ clientX, clientY }) => new DOMPoint(clientX, clientY).matrixTransform(svg.getScreenCTM().inverse());
-  let from = null;
-  const box = to => [Math.min(from.x, to.x), Math.min(from.y, to.y), Math.abs(from.x - to.x), Math.abs(from.y - to.y)];
-  frame.setAttribute("fill", "#0060a033");
-  svg.onpointerdown = event => { from = at(event); };
-  svg.onpointermove = event => {
-    if (!from || !event.buttons) return;
-    const [x, y, w, h] = box(at(event));
-    frame.setAttribute("d", `M${x} ${y}h${w}v${h}h${-w}z`);
-    svg.append(frame);
-  };
-  svg.onpointerup = event => {
-    const [x, y, w, h] = box(at(event)), share = Math.max(w / width, h / height);
-    frame.remove();
-    if (share > 0.02) svg.setAttribute("viewBox", [x, y, share * width, share * height].join(" "));
-  };
-  svg.ondblclick = () => svg.setAttribute("viewBox", whole);
   svg.onclick = ({ target }) => {
     const key = target.closest(".key"), off = key?.classList.toggle("off");
     for (const mark of key ? svg.querySelectorAll("[data-name]:not(.key)") : [])
@@ -128,7 +96,7 @@ go(0);
 
 def document(title: str, body: Iterable[str], *, static: bool = False) -> bytes:
     """Return a page that needs nothing else; in a static one no script runs, whatever its words are."""
-    script = "" if static else f'<script type="module">{_POINT}</script>'
+    script = "" if static else f'<script type="module">{_KEYS}</script>'
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 {_POLICY * static}<title>{escape(title)}</title><style>{_STYLE}</style></head>

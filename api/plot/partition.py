@@ -19,7 +19,7 @@ from gangplan.instances.quantities import quantity, scale
 
 from ..units import amount, percent, time_unit, words
 from .colours import FAINT, FEW, GREY, INK, colours, paler
-from .scene import LEFT, RIGHT, Axis, Boxes, Dots, FloatArray, IntArray, Key, Lines, Mark, Panel, Scene, Words
+from .scene import LEFT, RIGHT, Axis, Boxes, Dots, FloatArray, IntArray, Key, Lines, Panel, Scene, Words
 
 OFF_SCALE = 0.2
 """Of a limit: where bars are lower, they would say nothing beside it."""
@@ -200,29 +200,30 @@ def rows(graph: OpGraph, column: IntArray) -> FloatArray:
     same = back[u] == back[v]
     ends = np.concatenate([u[same], v[same]])
     others = np.concatenate([v[same], u[same]])
-    degree = np.bincount(ends, minlength=n)
-    y = _centred(group, np.arange(n, dtype=np.float64))
+    degree, one = np.bincount(ends, minlength=n), np.ones(n)
+    y = _centred(group, np.arange(n, dtype=np.float64), one)
     for _ in range(SWEEPS):
         mean = np.bincount(ends, weights=y[others], minlength=n) / np.maximum(degree, 1)
-        y = _centred(group, np.where(degree > 0, mean, y))
+        y = _centred(group, np.where(degree > 0, mean, y), one)
     twinned = back & (graph.twin >= 0)
     if twinned.any():
         mirror = y.copy()
         mirror[twinned] = -y[graph.twin[twinned]]
-        y = np.where(back, _centred(group, mirror), y)
+        y = np.where(back, _centred(group, mirror, one), y)
     if not back.any() or back.all():
         return y
     shifted: FloatArray = np.where(back, y - y[back].max() - GAP / 2, y - y[~back].min() + GAP / 2)
     return shifted
 
 
-def _centred(group: IntArray, key: FloatArray) -> FloatArray:
-    """Return heights one apart in each group, in the order of `key`, centred on zero."""
+def _centred(group: IntArray, key: NDArray[Any], tall: FloatArray) -> FloatArray:
+    """Return the middles of what is stacked in each group, so tall each, in the order of `key`, centred on zero."""
     order = np.lexsort((np.arange(len(key)), key, group))
-    _, first, count = np.unique(group[order], return_index=True, return_counts=True)
-    y = np.empty(len(key))
-    y[order] = np.repeat((count - 1) / 2.0, count) - (np.arange(len(key)) - np.repeat(first, count))
-    return -y
+    _, first, of = np.unique(group[order], return_index=True, return_inverse=True)
+    y, above = np.empty(len(key)), np.cumsum(tall[order])
+    whole = np.bincount(of, tall[order])
+    y[order] = above - tall[order] / 2 - (above - tall[order])[first][of] - whole[of] / 2
+    return y
 
 
 def graph_panel(
@@ -230,91 +231,60 @@ def graph_panel(
 ) -> Panel:
     """Return the panel of a graph coloured by device.
 
+    A small one has a dot an op, of others the ops of a device at about one depth are a block, as high as they are many.
+
     Args:
         graph: any.
         device: of each op, an index into the next two.
         names, colour: what each device is called, and its colour.
         texts: what there is to say of each op.
     """
-    column = columns(graph)
-    tallest = np.bincount(column * 2 + graph.backward).max()
-    small = graph.n_ops <= MOST_DOTS and column.max() < MOST_COLUMNS and tallest <= MOST_ROWS
-    named = [f"device {name}" for name in names]
-    if small:
-        x, y, pitch = column.astype(np.float64), rows(graph, column), 1.0
-        u, v = graph.source, graph.target
-        span = np.abs(x[v] - x[u])  # straight to a neighbour, arched over what lies between otherwise
-        arch = np.where(span > 1, 0.26 + 0.22 * np.sqrt(span), 0.0) * np.where(graph.backward[u], -1, 1)
-        curves, cut = _arched(np.stack([x[u], y[u]], 1), np.stack([x[v], y[v]], 1), arch), device[u] != device[v]
-        below: list[Mark] = [Lines(curves[~cut], FAINT, 0.9, name=INSIDE)]
-        below.append(Lines(curves[cut], INK, 1.6, name=BETWEEN, opacity=0.85))
-        reach = np.concatenate([y - 0.5, y + 0.5, curves[:, :, 1].ravel()])
-        height = float(np.clip(0.34 * np.ptp(reach), 1.8, 5.0))
-    else:
-        below, x, y, pitch, reach = _blocks(graph, column, device, named, colour)
-        height = 4.2
+    column, back, many = columns(graph), graph.backward, len(names)
+    tallest = np.bincount(column * 2 + back).max()
+    small = bool(graph.n_ops <= MOST_DOTS and column.max() < MOST_COLUMNS and tallest <= MOST_ROWS)
+    width = 1.0 if small else max(1.0, (column.max() + 1) / BLOCK_COLUMNS)
+    group = (column / width).astype(np.int64) * 2 + back
+    cell = np.arange(graph.n_ops) if small else np.unique(group * many + device, return_inverse=True)[1]
+    spot = cell if small else np.unique(back * many + device, return_inverse=True)[1]  # where lines end
+    (first, mine), tall = (np.unique(x, return_index=True)[1] for x in (cell, spot)), np.bincount(cell).astype(float)
+    x, piled = (group[first] // 2 + 0.5) * width - 0.5, np.bincount(group[first], tall).max()
+    apart = np.where(back[first], -0.54, 0.54) * piled * back.any()
+    y = rows(graph, column) if small else _centred(group[first], device[first], tall) + apart
+    at = np.stack([np.bincount(spot, z[cell]) for z in (x, y)], axis=1) / np.bincount(spot)[:, None]
+    (u, v), weight = np.unique(spot[[graph.source, graph.target]], axis=1, return_counts=True)
+    of, span, cut = device[mine], np.abs(at[v, 0] - at[u, 0]) / width, device[mine][u] != device[mine][v]
+    arch = np.where(span > 1, 0.26 + 0.22 * np.sqrt(span), 0.0) * np.where(back[mine][u], -1, 1)  # over what is between
+    curves = _arched(at[u], at[v], arch * (1.0 if small else 0.1 * piled))
+    thick = np.minimum(1.6 + 0.35 * np.log2(weight[cut]), 3.0).tolist()
+    lines = [Lines(curves[~cut], FAINT, 0.9, name=INSIDE)] * small
+    lines.append(Lines(curves[cut], INK, thick, name=BETWEEN, opacity=0.85))
+    reach = np.concatenate([y - tall / 2, y + tall / 2, curves[cut | small, :, 1].ravel()])
+    height = float(np.clip(0.34 * np.ptp(reach), 1.8, 5.0)) if small else 4.2
     margin = 0.04 * float(np.ptp(reach))
-    ends = Axis(float(x.min()) - pitch * 0.8, float(x.max()) + pitch * 0.8, DEPTH if small else f"{DEPTH}; {HEIGHT}")
-    halves = [(y > 0, "forward"), (y < 0, "backward")] if graph.backward.any() else []
-    ticks = [(float(y[half].mean()), word) for half, word in halves if half.any()]
-    keys = [Key(name, (c,)) for name, c in zip(named, colour, strict=True)] if len(names) <= len(FEW) else []
+    ends = Axis(float(x.min()) - 0.8 * width, float(x.max()) + 0.8 * width, DEPTH if small else f"{DEPTH}; {HEIGHT}")
+    halves = [(y > 0, "forward"), (y < 0, "backward")] if back.any() else []
+    ticks = [(float(y[some].mean()), word) for some, word in halves if some.any()]
+    named = [f"device {name}" for name in names]
+    keys = [Key(name, (c,)) for name, c in zip(named, colour, strict=True)] if many <= len(FEW) else []
     keys.append(Key(BETWEEN if small else f"{BETWEEN}, the thicker the more", look="line"))
     keys += [Key(INSIDE, (FAINT,), "line")] if small and not cut.all() else []
     up = Axis(float(reach.min()) - margin, float(reach.max()) + margin, ticks=ticks)
-    panel = Panel("graph", ends, up, below, keys, height=height)
-    if not small:
-        return panel
-    size = float(np.clip(0.66 * 72 * min(panel.scale), 3.0, 18.0))
-    at, words = np.stack([x, y], axis=1), None
-    if max(map(len, graph.names)) <= SHORT and size >= 11:
-        words = Words(at, graph.names, min(8.0, size * 0.48), "#ffffff")
-    owners = [named[d] for d in device.tolist()]
-    told = [f"{text}<br>{name}" for text, name in zip(texts, owners, strict=True)]
-    return panel.add(Dots(at, [colour[d] for d in device.tolist()], size, texts=told, name=owners), words)
-
-
-def _blocks(
-    graph: OpGraph, column: IntArray, device: IntArray, named: Sequence[str], colour: Sequence[str]
-) -> tuple[list[Mark], FloatArray, FloatArray, float, FloatArray]:
-    """Draw the ops of a device that lie at about the same depth as one block, as high as they are many.
-
-    Returns:
-        The marks, where the blocks are (x and y), the distance of two columns, and heights that are reached.
-    """
-    width = max(1.0, (column.max() + 1) / BLOCK_COLUMNS)
-    back, many = graph.backward.astype(np.int64), len(named)
-    cell = ((column / width).astype(np.int64) * 2 + back) * many + device
-    cell, node, count = np.unique(cell, return_inverse=True, return_counts=True)
-    side, x, of = cell // many % 2, (cell // many // 2 + 0.5) * width - 0.5, cell % many
-    height = count.astype(np.float64)
-    # cells come sorted by column, half and device: heights below a cell are those of its pile before it
-    before = np.concatenate([[0.0], np.cumsum(height)[:-1]])
-    _, first, members = np.unique(cell // many, return_index=True, return_counts=True)
-    middle = before - np.repeat(before[first], members) + height / 2
-    gap = 0.06 * height.max() if back.any() else 0.0
-    y = np.where(side == 1, -middle - gap, middle + gap)
-    # one anchor for each half of each device, at the middle of its ops: a line stands for all edges between two
-    group, op_group, members = np.unique(side[node] * many + device, return_inverse=True, return_counts=True)
-    anchors = np.stack([np.bincount(op_group, weights=w[node]) / members for w in (x, y)], axis=1)
-    cut = device[graph.source] != device[graph.target]
-    ends = np.stack([op_group[graph.source], op_group[graph.target]])[:, cut]
-    pairs, weight = np.unique(ends, axis=1, return_counts=True)
-    start, end = anchors[pairs[0]], anchors[pairs[1]]
-    arch = 0.12 * height.max() * np.sqrt(np.abs(end[:, 0] - start[:, 0]) / (x.max() + 1)) * 2
-    lines = _arched(start, end, np.where(group[pairs[0]] >= many, -arch, arch))
-    pitch = float(np.diff(np.unique(x)).min(initial=np.inf))
-    pitch = pitch if np.isfinite(pitch) else 1.0
-    boxes = np.stack([x - pitch / 2, y - height / 2, np.full(len(x), pitch), height], axis=1)
-    halves = [("forward", "backward")[half] for half in side.tolist()]
+    panel = Panel("graph", ends, up, (), keys, height=height)
     owners = [named[d] for d in of.tolist()]
-    told = [f"{n} {half} ops<br>{name}" for n, half, name in zip(count.tolist(), halves, owners, strict=True)]
-    marks: list[Mark] = [Boxes(boxes, [colour[d] for d in of.tolist()], told, owners)]
-    marks.append(Lines(lines, INK, np.minimum(1.6 + 0.35 * np.log2(weight), 3.0).tolist(), opacity=0.85))
-    if many <= MOST_ANCHORS:
-        owners = [named[g % many] for g in group.tolist()]
-        marks.append(Dots(anchors, "#ffffff", 13.0, edge=INK, texts=owners))
-        marks.append(Words(anchors, [name.split()[1] for name in owners], 7.5))
-    return marks, x, y, pitch, np.concatenate([y - height / 2, y + height / 2, lines[:, :, 1].ravel()])
+    if small:
+        size = float(np.clip(0.66 * 72 * min(panel.scale), 3.0, 18.0))
+        told = [f"{text}<br>{name}" for text, name in zip(texts, owners, strict=True)]
+        short = max(map(len, graph.names)) <= SHORT and size >= 11
+        words = Words(at, graph.names, min(8.0, size * 0.48), "#ffffff") if short else None
+        return panel.add(*lines, Dots(at, [colour[d] for d in of.tolist()], size, texts=told, name=owners), words)
+    boxes, whose = np.stack([x - width / 2, y - tall / 2, np.full(len(x), width), tall], axis=1), device[first].tolist()
+    cells = zip(tall.tolist(), back[first].tolist(), whose, strict=True)
+    told = [f"{n:.0f} {'backward' if half else 'forward'} ops<br>{named[d]}" for n, half, d in cells]
+    panel = panel.add(Boxes(boxes, [colour[d] for d in whose], told, [named[d] for d in whose]), *lines)
+    if many > MOST_ANCHORS:
+        return panel
+    dots = Dots(at, "#ffffff", 13.0, edge=INK, texts=owners)
+    return panel.add(dots, Words(at, [name.split()[1] for name in owners], 7.5))
 
 
 def _arched(start: FloatArray, end: FloatArray, arch: FloatArray) -> FloatArray:

@@ -134,7 +134,7 @@ Mark = Boxes | Lines | Dots | Words | Heat
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """An entry of a legend: ``box``, ``hatch``, ``line``, ``dash``, ``D``, ``x``, ``|``, or words alone."""
+    """An entry of a legend: ``box``, ``hatch``, ``ramp`` (a scale), ``line``, ``dash``, ``D``, ``x``, ``|``, words."""
 
     label: str
     colours: tuple[str, ...] = (INK,)
@@ -143,7 +143,7 @@ class Key:
     @property
     def room(self) -> float:
         """Inches that it takes."""
-        return 0.46 + len(self.label) * 0.078
+        return 0.46 + len(self.label) * 0.078 + 0.6 * (self.look == "ramp")
 
 
 @dataclass(frozen=True, slots=True)

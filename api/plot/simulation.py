@@ -15,10 +15,25 @@ from gangplan.simulator.metrics import means_of_groups, period, summary, waiting
 from gangplan.simulator.metrics.groups import SIZE_NAMES, members
 from gangplan.simulator.trace import Outcome
 
-from .calendar import DAY, calendar_ticks, date, week_panels
-from .colours import BAND, FEW, GREY, INK, SHADE, colours
+from .calendar import calendar_ticks, date
+from .colours import BAND, FEW, INK, SHADE, colours
 from .lanes import Lanes, lanes
-from .scene import RIGHT, Axis, Boxes, Dots, FloatArray, Heat, IntArray, Key, Lines, Mark, Panel, Scene, Words, names_in
+from .scene import (
+    LEFT,
+    RIGHT,
+    Axis,
+    Boxes,
+    Dots,
+    FloatArray,
+    Heat,
+    IntArray,
+    Key,
+    Lines,
+    Mark,
+    Panel,
+    Scene,
+    names_in,
+)
 
 MOST_ROWS, MOST_LANES = 2000, 400
 """Maximum numbers of rows and GPUs for which jobs are drawn; with more, GPUs in use are."""
@@ -28,7 +43,7 @@ SHADES = ("#e9edf2", "#b9d3ea", "#6fa8d6", "#2a72b5", "#0b3c6f")
 """Shades of a node, from idle to full."""
 DOWN, RESTORING = "#8c3b3b", "#444b55"
 """Colours of a node that is down, and of a job that is being restored."""
-ACROSS = RIGHT - 1.8
+ACROSS = RIGHT - LEFT
 """Inches of the axis of time."""
 LANE, HEAT_ROW = 0.09, 0.1
 """Inches of a GPU's lane and of a row of a heat map."""
@@ -84,7 +99,7 @@ def simulation_scene(outcomes: Mapping[str, Outcome], epoch: float | None = None
     """Return the picture of schedules of one workload, by the name of their policy: what holds of all, then each.
 
     Panels are ``jct``, and for each policy ``jobs``, ``queue`` and, if GPUs were not only counted, ``nodes``. If the
-    clock shows `epoch` at 0, seconds from 1970, the axis of time is the calendar's, and there is ``week``, for each.
+    clock shows `epoch` at 0, seconds from 1970, the axis of time is the calendar's.
     """
     one = next(iter(outcomes.values()))
     periods = [period(outcome) for outcome in outcomes.values()]
@@ -94,9 +109,7 @@ def simulation_scene(outcomes: Mapping[str, Outcome], epoch: float | None = None
     for policy, outcome in outcomes.items():
         first = (jobs_panel if small(outcome) else load_panel)(outcome, span, classes)
         rows += [[replace(first, heading=_heading(policy, outcome))], [queue_panel(outcome, span)]]
-        rows += [_heat(outcome, span)] if outcome.row_node.min(initial=0) >= 0 else []
-        if epoch is not None and span.last - span.first > 2 * DAY:
-            rows.append(week_panels(outcome, *period(outcome), epoch))
+        rows += [[_heat(outcome, span)]] if outcome.row_node.min(initial=0) >= 0 else []
     room = one.room.tolist()
     several = len({tuple(outcome.room.tolist()) for outcome in outcomes.values()})
     alike = f"{len(room):,} {'node' if len(room) == 1 else 'nodes'} of {room[0]} GPUs"
@@ -211,8 +224,8 @@ def jobs_panel(outcome: Outcome, span: Span, classes: JobClasses) -> Panel:
     return replace(panel, keys=[*classes.keys, *extra])
 
 
-def _heat(outcome: Outcome, span: Span) -> list[Panel]:
-    """Return the panel of what share of the GPUs of each node, or of several, is held, and the scale of its shades."""
+def _heat(outcome: Outcome, span: Span) -> Panel:
+    """Return the panel of what share of the GPUs of each node, or of several, is held."""
     m, edges = len(outcome.room), span.edges
     each = -(-m // MOST_NODES)
     group = np.arange(m) // each
@@ -226,12 +239,8 @@ def _heat(outcome: Outcome, span: Span) -> list[Panel]:
     height = float(np.clip(count * HEAT_ROW, 0.7, 4.0))
     y = Axis(count, 0, "node" if each == 1 else "nodes", node_ticks(np.arange(count) + 0.5, names, height))
     heat = Heat(np.clip(share, 0.0, 1.0), (0, 0, span.axis.high, count), SHADES, DOWN, [f"held of {n}" for n in names])
-    panel = Panel("nodes", replace(span.axis, grid=False), y, [heat], height=height, width=ACROSS)
-    shades = Heat(np.linspace(0, 1, 64)[:, None], (0, 0, 1, 1), SHADES)
-    words = ((0.0, "0%"), (0.5, "50%"), (1.0, "100% held"))
-    told = Words.of([(1.6, at, text, 8.0, GREY) for at, text in words], "left", outside=True)
-    left, unit = panel.left + panel.width + 0.12, Axis(0, 1)
-    return [panel, Panel("nodes", unit, unit, (), left=left, width=0.1, height=height, bare=True).add(shades, told)]
+    keys = [Key("0 to 100% of a node's GPUs held", SHADES, "ramp")]
+    return Panel("nodes", replace(span.axis, grid=False), y, [heat], keys, height=height, width=ACROSS)
 
 
 def _down(outcome: Outcome, group: IntArray, edges: FloatArray) -> FloatArray:

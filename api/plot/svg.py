@@ -109,18 +109,18 @@ def _panel(panel: Panel) -> Iterator[str]:
 
 
 def _key(key: Key, x: float, y: float) -> Iterator[Mark]:
-    colour = key.colours[0]
+    colour, wide = key.colours[0], 80 if key.look == "ramp" else 22
     if key.look in ("line", "dash"):
         yield Lines([[(x, y), (x + 22, y)]], colour, 1.5, dash=key.look == "dash")
-    elif key.look in ("box", "hatch"):
-        shades = key.colours[: 2 if key.look == "box" else 1]
-        size = 22 / len(shades)
+    elif key.look in ("box", "hatch", "ramp"):
+        shades = key.colours[: {"box": 2, "hatch": 1}.get(key.look)]
+        size = wide / len(shades)
         yield Boxes(np.array([[x + i * size, y - 5, size, 10] for i in range(len(shades))]), shades)
         if key.look == "hatch":
             yield _hatching(np.array([[x, y - 5, 22, 10]]), key.colours[-1], 0.6)
     elif key.look:
         yield Dots(np.array([[x + 11, y]]), colour, 7.5, key.look, INK)
-    yield _said(x + (28 if key.look else 0), y, key.label, 9)
+    yield _said(x + (wide + 6 if key.look else 0), y, key.label, 9)
 
 
 def _axes(panel: Panel) -> Iterator[Mark]:

@@ -13,8 +13,6 @@ from gangplan.instances import InstanceError, OpGraph, StepPlan, StepProblem
 from gangplan.instances.errors import unknown
 from gangplan.instances.schedule import MoldableJob, ScheduleProblem
 from gangplan.solvers import Run
-from gangplan.solvers.partition.step.heft import one_by_one
-from gangplan.solvers.partition.step.schedule import OpDecoder, Partial, mean_rank, ranked
 
 from .step import Recorder, Step, begin
 
@@ -123,21 +121,30 @@ def _part(problem: ScheduleProblem, placed: list[int]) -> ScheduleProblem:
 
 
 def _ops(run: Run, problem: StepProblem, prepared: Any) -> Iterator[Step]:
-    rank, recorder, placed = mean_rank(prepared), Recorder("List scheduling (HEFT)"), list[int]()
-    order, partial = ranked(prepared, rank), Partial(OpDecoder(prepared))
-    names, cluster = problem.graph.names, problem.cluster
+    from gangplan.solvers.partition.step.list_scheduler import ListState, build
+    from gangplan.solvers.partition.step.settings import HEFT, prices_of
+    from gangplan.solvers.partition.step.timing import Workroom, placed
+
+    room, recorder, names = Workroom(prepared), Recorder("List scheduling (HEFT)"), problem.graph.names
+    state, rank = ListState(room, prepared.arrays, prices_of(prepared.basis, HEFT)), np.asarray(prepared.arrays.rank)
+    build(state, False)
+    where = np.array(state.where)
+    order = sorted(prepared.order.tolist(), key=rank.__getitem__, reverse=True)
+    # what is placed does not move: each part of the plan is what was there at that time
+    plan = placed(prepared, room, where.clip(min=0), np.array(order))
+    seconds = problem.time()[problem.cluster.type_of[plan.device], np.arange(len(names))]
     first = ", ".join(f"{names[v]} ({rank[v]:.3g} s)" for v in order[:6]) + ", ..." * (len(order) > 6)
     yield recorder.step(f"Ops by the longest way to the end: {first}", problem, None, run.bound)
-    for v, d in one_by_one(run, prepared, partial, order):
-        placed.append(v)
-        kind = cluster.device_types[cluster.type_of[d]].name
-        text = f"{names[v]} ends first on device {d} ({kind}): from {partial.start[v]:.4g} to {partial.finish[v]:.4g} s"
-        inside = sorted(placed)
-        plan = _plan(partial, names, inside)
+    for i, v in enumerate(order):
+        if where[prepared.group_of[v]] < 0:
+            yield recorder.step(f"No device has memory left for {names[v]}", problem, None, run.bound)
+            return
+        d, at = int(plan.device[v]), float(plan.start[v])
+        kind = problem.cluster.device_types[problem.cluster.type_of[d]].name
+        text = f"{names[v]} ends first on device {d} ({kind}): from {at:.4g} to {at + seconds[v]:.4g} s"
+        inside = sorted(order[: i + 1])
         part = replace(problem, graph=_subgraph(problem.graph, inside)) if len(inside) < len(names) else problem
-        yield recorder.step(text, part, plan, run.bound)
-    if len(placed) < len(names):
-        yield recorder.step(f"No device has memory left for {names[order[len(placed)]]}", problem, None, run.bound)
+        yield recorder.step(text, part, _part_of(plan, problem.graph, inside), run.bound)
 
 
 def _subgraph(graph: OpGraph, ops: list[int]) -> OpGraph:
@@ -155,10 +162,13 @@ def _subgraph(graph: OpGraph, ops: list[int]) -> OpGraph:
 _OF_OPS = ("memory", "parameter_bytes", "activation_bytes", "colocation", "backward")
 
 
-def _plan(partial: Partial, names: Sequence[str], ops: list[int]) -> StepPlan:
-    """Return the plan of the ops that are placed; what is sent is sent between these."""
-    place, sent = {v: i for i, v in enumerate(ops)}, sorted(partial.sent)
-    device, start = np.array(partial.device)[ops], np.array(partial.start)[ops]
-    sender, receiver = (np.array(x, dtype=np.int32) for x in ([place[v] for v, _ in sent], [d for _, d in sent]))
-    at = np.array([partial.sent[pair] for pair in sent])
-    return StepPlan(tuple(names[v] for v in ops), device, start, sender, receiver, at)
+def _part_of(plan: StepPlan, graph: OpGraph, ops: list[int]) -> StepPlan:
+    """Return the plan of some ops; what is sent is sent between these."""
+    place, inside = np.full(graph.n_ops, -1, dtype=np.int32), np.isin(graph.target, ops)
+    place[ops] = range(len(ops))
+    read = set(zip(graph.source[inside].tolist(), plan.device[graph.target[inside]].tolist(), strict=True))
+    sent = [i for i, pair in enumerate(zip(plan.sent.tolist(), plan.receiver.tolist(), strict=True)) if pair in read]
+    names = tuple(plan.ops[v] for v in ops)
+    return StepPlan(
+        names, plan.device[ops], plan.start[ops], place[plan.sent[sent]], plan.receiver[sent], plan.sent_at[sent]
+    )

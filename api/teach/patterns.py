@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from gangplan.instances import InstanceError
 from gangplan.instances.certificates.nodes import NodeFamilies
 from gangplan.instances.placement import PlacementProblem
-from gangplan.solvers.placement.columns import Columns
-from gangplan.solvers.placement.gpu_assignment import rows_of
-from gangplan.solvers.placement.patterns import choose
+from gangplan.solvers.placement.pattern_bound import PatternBound
+from gangplan.solvers.placement.patterns import NodePatterns, choose
 from gangplan.solvers.placement.prepare import suits_patterns
 from gangplan.solvers.placement.quick import quick
 
@@ -20,9 +19,9 @@ def column_generation(problem: PlacementProblem) -> Iterator[Step]:
     """Yield the rounds of the library's column generation, and last the plan chosen among the columns.
 
     A column says what is on one node. A round solves the master problem (a linear programme that chooses columns),
-    takes its prices, and adds columns that cost less than their gangs pay. The prices of a step are what each gang
-    pays; `bound` is Lagrange's at the best prices so far. The last step lets CP-SAT choose columns within the gap; its
-    prices are the best, in the order of a certificate ("covers"): one for each family, by the name of its first gang.
+    takes its prices, and adds columns that cost less than their gangs pay. The prices of a step are the best so far of
+    each gang; `bound` is Lagrange's at these. The last step lets CP-SAT choose columns within the gap; its prices are
+    those in the order of a certificate ("covers"): one for each family, by the name of its first gang.
 
     Raises:
         InstanceError: if the problem is of another kind, columns do not say all there is of it (see
@@ -36,33 +35,26 @@ def column_generation(problem: PlacementProblem) -> Iterator[Step]:
         quick(run, batch)
 
     def steps() -> Iterator[Step]:
-        columns, recorder = Columns(run, batch), Recorder("Column generation")
-        names, unit = [job.name for job in problem.jobs], batch.unit
-        family = {j: f for f, jobs in enumerate(columns.kin.members) for j in jobs}
-        if run.plan is not None:
-            columns.start(rows_of(batch, run.plan))
-        text = f"First fit's plan gives the first {len(columns.patterns)} columns: what is on each node"
-        yield recorder.step(text, problem, run.plan, run.bound)
-        for turn in columns.rounds():
-            pays = [float(x) / unit for x in columns.master.gangs(turn.prices)]
-            text = f"The master problem costs {turn.value / unit:.6g}; "
+        relaxation, recorder = PatternBound(run, batch), Recorder("Column generation")
+        names = [job.name for job in problem.jobs]
+        yield recorder.step(
+            "First fit's plan; the first columns have a gang alone on a node", problem, run.plan, run.bound
+        )
+        for turn in relaxation.rounds():
+            text = f"The master problem costs {turn.value:.6g}; "
             if turn.done:
                 text += "no column costs less than it is paid: done"
             elif turn.added:
                 text += f"{turn.added} columns cost less than they are paid"
             else:
                 text += "no column is found at prices drawn towards those of the best bound"
-            prices = {name: pays[family[j]] for j, name in enumerate(names) if j in family}
+            prices = dict(zip(names, relaxation.prices().tolist(), strict=True))
             yield recorder.step(text, problem, run.plan, run.bound, prices)
-        if columns.best is None:
-            return
-        choose(run, columns)
-        pays = [max(0.0, float(x) / unit) for x in columns.master.gangs(columns.best)]
-        firsts = [x.first for x in NodeFamilies(problem).families]
-        best = {names[j]: pays[family[j]] if j in family else 0.0 for j in firsts}
-        text = (
-            f"Whole columns chosen out of {len(columns.patterns)} and all others within the gap; best prices by family"
-        )
+        if not run.stopped:
+            choose(run, NodePatterns(run, batch, relaxation.prices()))
+        pays = relaxation.prices().tolist()
+        best = {names[x.first]: pays[x.first] for x in NodeFamilies(problem).families}
+        text = "Whole columns chosen out of all within the gap; best prices by family"
         yield recorder.step(text, problem, run.plan, run.bound, best)
 
     return steps()

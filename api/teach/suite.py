@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from hashlib import sha256
 from itertools import pairwise
 from math import inf, nan
@@ -11,19 +11,18 @@ from pathlib import Path
 from typing import Any
 
 from gangplan.instances import InstanceError, dump
-from gangplan.instances.errors import brief, in_file, unknown, within
+from gangplan.instances.arrays import check_fields, limited, require_unique
+from gangplan.instances.errors import brief, in_file, require_known, unknown, within
 from gangplan.instances.generators import generate
-from gangplan.instances.intake import as_float, io_error, parse_json, parse_toml, read_text
+from gangplan.instances.intake import io_error, parse_json, parse_toml, read_text
 from gangplan.instances.outlet import write_whole
+from gangplan.instances.typed import SETTINGS
 from gangplan.instances.verify import Problem, clock_cost
 from gangplan.solvers.run import OPTIMAL_GAP
 
 from .imports import LIBRARIES, words
 
 SHIPPED = Path(__file__).parent / "suites"
-_TOP = {"title", "seconds", "memory", "gaps", "points", "imports", "best_seconds", "problem"}
-_PROBLEM = {"name", "generate", "file", "best", "proof", "draw"}
-_NAME = "a file's name of letters, digits, - and _, at most 60"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +62,23 @@ class Homework:
         best_seconds: in which `gangplan.solve` looks for the best known value of a problem that is drawn.
     """
 
-    title: str
+    title: str = field(metadata={"empty": True})
     assignments: tuple[SuiteProblem, ...]
-    seconds: float
-    memory: float
-    gaps: tuple[float, ...]
-    points: tuple[float, ...]
+    seconds: float = limited(10.0, positive=True)
+    memory: float = limited(4e9, positive=True)
+    gaps: tuple[float, ...] = (0.0, 0.05, 0.25)
+    points: tuple[float, ...] = (10.0, 7.0, 3.0)
     imports: tuple[str, ...] = LIBRARIES
-    best_seconds: float = 20.0
+    best_seconds: float = limited(20.0, positive=True)
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if len(self.gaps) != len(self.points) or not self.gaps:
+            raise InstanceError("points", f"has {len(self.points)} numbers, gaps {len(self.gaps)}")
+        if any(a >= b for a, b in pairwise(self.gaps)) or any(a <= b for a, b in pairwise(self.points)):
+            raise InstanceError("gaps", "do not rise, or points do not fall")
+        if not all(map(str.isidentifier, self.imports)):
+            raise InstanceError("imports", f"{brief(self.imports)} is no list of names of packages")
 
     @property
     def most(self) -> float:
@@ -99,30 +107,14 @@ def read_suite(name: str) -> Homework:
 
 
 def _suite(data: Any, folder: Path) -> Homework:
-    _fields(data, _TOP, "suite")
-    rows = data.get("problem")
-    if not isinstance(rows, list) or not rows:
-        raise InstanceError("problem", "is missing: a list of tables, [[problem]] in TOML")
-    gaps = _numbers(data.get("gaps", [0.0, 0.05, 0.25]), "gaps")
-    points = _numbers(data.get("points", [10, 7, 3]), "points")
-    if len(gaps) != len(points) or not gaps:
-        raise InstanceError("points", f"has {len(points)} numbers, gaps {len(gaps)}")
-    if any(a >= b for a, b in pairwise(gaps)) or any(a <= b for a, b in pairwise(points)):
-        raise InstanceError("gaps", "do not rise, or points do not fall")
+    require_known(data, {x.name for x in fields(Homework)} - {"assignments"} | {"problem"})
+    rows = SETTINGS.read(tuple[SuiteEntry, ...], data.pop("problem", None), "problem")
+    require_unique(tuple(x.name for x in rows), "problem")
     found = []
     for i, row in enumerate(rows):
         with within(f"problem[{i}]"):
             found.append(_assignment(row, folder))
-        if found[-1].name in {x.name for x in found[:-1]}:
-            raise InstanceError(f"problem[{i}].name", f"{found[-1].name!r} is there twice")
-    seconds = as_float(data.get("seconds", 10.0), "seconds", positive=True)
-    memory = as_float(data.get("memory", 4e9), "memory", positive=True)
-    best_seconds = as_float(data.get("best_seconds", 20.0), "best_seconds", positive=True)
-    imports = data.get("imports", list(LIBRARIES))
-    if not isinstance(imports, list) or not all(isinstance(x, str) and x.isidentifier() for x in imports):
-        raise InstanceError("imports", f"{brief(imports)} is no list of names of packages")
-    title = str(data.get("title", "Homework"))[:80]
-    return Homework(title, tuple(found), seconds, memory, gaps, points, tuple(imports), best_seconds)
+    return Homework(**{"title": "Homework"} | data, assignments=tuple(found))
 
 
 def drawn(suite: Homework, key: str, student: str, solved: bool = True) -> Homework:
@@ -153,54 +145,51 @@ def _drawn(x: SuiteProblem, suite: Homework, who: str, solved: bool) -> SuitePro
     return SuiteProblem(x.name, problem, result.objective, proved, clock_cost(problem), x.proof)
 
 
-def _assignment(row: Any, folder: Path) -> SuiteProblem:
+@dataclass(frozen=True, slots=True)
+class SuiteEntry:
+    """A problem as the file of a suite has it."""
+
+    name: str
+    generate: dict[str, Any] | None = None
+    file: str | None = None
+    best: float | None = None
+    proof: bool = False
+    draw: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.name.replace("-", "").replace("_", "").isalnum() or len(self.name) > 60:
+            raise InstanceError(
+                "name", f"{brief(self.name)} is not a file's name of letters, digits, - and _, at most 60"
+            )
+        if self.draw and (self.generate is None or self.best is not None):
+            raise InstanceError("draw", "goes with generate, and not with best")
+        if self.generate is not None and not isinstance(self.generate.get("kind"), str):
+            raise InstanceError("generate", f"{brief(self.generate)} is no table with a kind")
+
+
+def _assignment(row: SuiteEntry, folder: Path) -> SuiteProblem:
     from gangplan.hybrid.bench.suite import make, suite
     from gangplan.instances.readers import read
 
-    _fields(row, _PROBLEM, "problem")
-    name = row.get("name")
-    if not isinstance(name, str) or not name.replace("-", "").replace("_", "").isalnum() or len(name) > 60:
-        raise InstanceError("name", f"{brief(name)} is not {_NAME}")
-    best = as_float(row["best"], "best") if "best" in row else None
-    proved, proof, draw = best is not None, row.get("proof", False), row.get("draw", False)
-    for field, value in (("proof", proof), ("draw", draw)):
-        if not isinstance(value, bool):
-            raise InstanceError(field, f"{brief(value)} is not true or false")
-    if draw and ("generate" not in row or best is not None):
-        raise InstanceError("draw", "goes with generate, and not with best")
+    best, proved = row.best, row.best is not None
     problem: Any
-    if "generate" in row:
-        given = row["generate"]
-        if not isinstance(given, Mapping) or not isinstance(given.get("kind"), str):
-            raise InstanceError("generate", f"{brief(given)} is no table with a kind")
-        problem = generate(**given)
-    elif "file" in row:
-        problem = read(str(folder / str(row["file"])))
+    if row.generate is not None:
+        problem = generate(**row.generate)
+    elif row.file is not None:
+        problem = read(str(folder / row.file))
     else:
-        known = {x.id: x for x in suite("all")}
-        if name not in known:
-            raise InstanceError("name", f"{name!r} is none of GapBench's; else give generate or file")
-        problem = make(known[name])
-        if best is None and known[name].value is not None:
-            best, proved = known[name].value, known[name].proved
-    if best is None and not draw:
+        known = next((x for x in suite("all") if x.id == row.name), None)
+        if known is None:
+            raise InstanceError("name", f"{row.name!r} is none of GapBench's; else give generate or file")
+        problem = make(known)
+        if best is None:
+            best, proved = known.value, known.proved
+    if best is None and not row.draw:
         raise InstanceError("best", "is missing: the best known objective")
-    recipe = row["generate"] if draw else None
-    return SuiteProblem(name, problem, nan if best is None else best, proved, clock_cost(problem), proof, recipe)
-
-
-def _fields(data: Any, known: set[str], what: str) -> None:
-    if not isinstance(data, Mapping):
-        raise InstanceError(what, f"{brief(data)} is no table")
-    for name in data:
-        if name not in known:
-            raise InstanceError(str(name), unknown(name, sorted(known)))
-
-
-def _numbers(value: Any, field: str) -> tuple[float, ...]:
-    if not isinstance(value, list):
-        raise InstanceError(field, f"{brief(value)} is no list of numbers")
-    return tuple(as_float(x, f"{field}[{i}]") for i, x in enumerate(value))
+    recipe = row.generate if row.draw else None
+    return SuiteProblem(
+        row.name, problem, nan if best is None else best, proved, clock_cost(problem), row.proof, recipe
+    )
 
 
 _SOLVE = '''"""My submission: the grader calls solve, and prove where a bound is worth points too."""

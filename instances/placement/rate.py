@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -181,6 +182,37 @@ def _through(
     _, index, _ = distinct(plan.job, member)
     w, p = (np.bincount(index, weights=tasks)[index] for tasks in (plan.workers, plan.servers))
     return np.asarray(size[plan.job] * (w * (servers - p) + p * (workers[plan.job] - w)) / servers)
+
+
+Traffic = list[tuple[NDArray[np.int64], NDArray[np.int64], FloatArray]]
+
+
+def traffic(problem: PlacementProblem, plan: PlacementPlan) -> Traffic:
+    """Return per level, the nodes' first, what jobs send over its links in a step: link, job, and bytes one way.
+
+    A link has the number of its node, or of the group below it. The model does not say which member of a group leads a
+    hierarchical all-reduce: each sends what it would have to as the leader, through its links of all levels.
+    """
+    topology, count = problem.fleet.topology, len(problem.jobs)
+    workers, size = sums(plan.job, plan.workers, count), problem.speeds.gradient[model_of(problem)]
+    servers = np.array([max(job.servers, 1) for job in problem.jobs], dtype=float)[plan.job]
+    members = [plan.node, *(group[plan.node] for group in topology.group)]
+    kind, passed = [COLLECTIVES.index(job.collective) for job in problem.jobs], np.zeros(count)
+    found: Traffic = []
+    for member, group in reversed([*pairwise(members)]):
+        crosses = _distinct(plan.job, member, count) > 1
+        passed += crosses * _ring(_most(plan.job, group, member, count), size)
+        each = {"ring": _ring(workers, size), "tree": 2 * size, "hierarchical": passed}
+        bytes_ = {name: x[plan.job] for name, x in each.items()} | {
+            "ps": _through(member, plan, workers, servers, size)
+        }
+        sent = np.choose(np.array(kind)[plan.job], [bytes_[name] for name in COLLECTIVES])
+        rows = np.flatnonzero(crosses[plan.job])
+        (link, job), index, _ = distinct(member[rows], plan.job[rows])
+        once = np.zeros(len(link))
+        once[index] = sent[rows]
+        found.insert(0, (link, job, once))
+    return found
 
 
 def best_rate(problem: PlacementProblem) -> FloatArray:

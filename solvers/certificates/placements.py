@@ -10,13 +10,12 @@ from typing import Any
 from gangplan.instances import InstanceError
 from gangplan.instances.certificates.covers import MOST, Cover, CoversCertificate
 from gangplan.instances.certificates.document import Proved
-from gangplan.instances.certificates.exact import Budget
+from gangplan.instances.certificates.exact import BELOW, LONGEST, Budget, rounded
 from gangplan.instances.certificates.nodes import NodeFamilies
 
 from ..placement.pattern_bound import PatternBound
 from ..placement.prepare import PreparedBatch
 from ..run import Run
-from .bounds import BELOW, LONGEST, rounded
 
 _JOBS = 4_000
 """Jobs times kinds of nodes beyond which nothing is tried: their options alone take most of a minute."""
@@ -85,7 +84,6 @@ def _paid(run: Run, nodes: NodeFamilies, left: Callable[[], float]) -> tuple[Fra
     """Return the prices of the linear programme over patterns, on top of what a gang's own weight adds."""
     inner = Run(run.problem, time_limit=max(0.0, left() * _PRICED), seed=run.seed)
     relaxation = PatternBound(inner, PreparedBatch(run.problem))
-    if relaxation.families:
-        relaxation.solve()
+    relaxation.solve()
     prices = relaxation.prices()
     return rounded([prices[family.first] for family in nodes.families])

@@ -215,6 +215,18 @@ def joined(first: Options, second: Options) -> Options:
     return Options(**columns, room=first.room)
 
 
+def merged_kinds(batch: PreparedBatch) -> IntArray:
+    """Return for each kind the first one that is no different to these jobs: labels that nobody asks for."""
+    fleet = batch.problem.fleet
+    seen: dict[object, int] = {}
+    found = []
+    for q, node in enumerate(batch.sample.tolist()):
+        has = tuple(float(x[node]) for x in (fleet.gpus, fleet.cpu, fleet.memory, fleet.link))
+        key = has, batch.allowed[:, q].tobytes(), batch.alone[:, q].tobytes(), batch.room[:, q].tobytes()
+        found.append(seen.setdefault(key, q))
+    return np.array(found)
+
+
 class Pricing:
     """Searches the patterns of a kind of node, many times at other prices."""
 

@@ -25,8 +25,10 @@ slows others down, and its gang is on the NIC.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Generator, Iterator
 from dataclasses import replace
 from math import log
+from typing import NamedTuple
 
 import highspy
 import numpy as np
@@ -37,8 +39,7 @@ from ..highs import new_highs
 from ..run import Run
 from .best_case import BestCase
 from .build import start
-from .columns import merged_kinds
-from .options import Options, Pricing, joined, parts_of, relaxed_options, staying, within
+from .options import Options, Pricing, joined, merged_kinds, parts_of, relaxed_options, staying, within
 from .prepare import Indices, PreparedBatch
 from .state import PlacementState
 
@@ -165,18 +166,30 @@ Patterns = tuple[FloatArray, Indices]
 """Costs and options."""
 
 
+class Round(NamedTuple):
+    """A round of column generation.
+
+    Attributes:
+        value: of the linear programme, before patterns are added to it.
+        added: patterns that are.
+        done: whether none improves it, which is proved.
+    """
+
+    value: float
+    added: int
+    done: bool
+
+
 def bounds(run: Run, batch: PreparedBatch) -> None:
     """Raise the bound by patterns of nodes."""
-    relaxation = PatternBound(run, batch)
-    if relaxation.families:
-        relaxation.solve()
+    PatternBound(run, batch).solve()
 
 
 class PatternBound:
     """The linear programme over patterns of families, and its prices. `bound`: the best bound so far."""
 
     def __init__(self, run: Run, batch: PreparedBatch) -> None:
-        self.run, self.batch, self.bound = run, batch, -np.inf
+        self.run, self.batch, self.bound, self._unit = run, batch, -np.inf, batch.unit
         best = BestCase(batch)
         self.families = _families(batch, best)
         lead = [jobs[0] for jobs in self.families]
@@ -199,16 +212,21 @@ class PatternBound:
         self.value = np.array([np.inf if value is None else value for value in values])
 
     def solve(self) -> None:
+        """Raise the bound."""
+        for _ in self.rounds():
+            pass
+
+    def rounds(self) -> Iterator[Round]:
         """Raise the bound: first it counts how many GPUs jobs that stay leave on a node, then who they are."""
         price: FloatArray | None = None
         for known in (False, True):
-            if known and not any(holds_workers(self.state, n) for n in self.state.at):
+            if not self.families or (known and not any(holds_workers(self.state, n) for n in self.state.at)):
                 return
             self.kinds = kinds_of(self.batch, self.families, self.state, known=known)
             self.nodes = np.array([kind.nodes for kind in self.kinds], dtype=float)
             self.known: list[set[tuple[int, ...]]] = [set() for _ in self.kinds]
             if self.kinds:
-                price = self._generate(price)
+                price = yield from self._generate(price)
 
     def prices(self) -> FloatArray:
         """Return the prices of the best bound by job, at least 0: what each costs anyhow, and what its family adds."""
@@ -219,7 +237,7 @@ class PatternBound:
                     found[j] += price - self._own[j] * self._floor[j]
         return np.asarray(np.maximum(np.nan_to_num(found, posinf=0.0), 0.0), dtype=np.float64)
 
-    def _generate(self, price: FloatArray | None) -> FloatArray:
+    def _generate(self, price: FloatArray | None) -> Generator[Round, None, FloatArray]:
         """Generate patterns until the bound is that of the linear programme, or time is up; return the best prices."""
         if price is None:
             price, node = self._centre()
@@ -233,8 +251,8 @@ class PatternBound:
         pull, families = 1.0, len(self.count)
         while not self.run.stopped:
             lp.run()
-            value = float(lp.getObjectiveValue())
-            dual = np.array(lp.getSolution().row_dual)
+            value = float(lp.getObjectiveValue()) / self._unit
+            dual = np.array(lp.getSolution().row_dual) / self._unit
             least, worth = np.minimum(dual[:families], self.value), np.minimum(dual[families:], 0.0)
             tried = pull * price + (1 - pull) * least
             found, low = self._price(tried, _EACH)
@@ -244,10 +262,14 @@ class PatternBound:
             if better:
                 price, node = tried, low
                 self._box(lp, price, width)
+            boxed = any(lp.getSolution().col_value[: 2 * families])
             added = sum(self._add(lp, q, found[q], least, float(worth[q])) for q in range(len(found)))
-            if value - float(self.count @ price + self.nodes @ node) < _ENOUGH * abs(self.bound):
-                if width > _WIDEST or not any(lp.getSolution().col_value[: 2 * families]):
-                    break
+            near = value - float(self.count @ price + self.nodes @ node) < _ENOUGH * abs(self.bound)
+            done = near and (width > _WIDEST or not boxed)
+            yield Round(self.rest + value, added, done)
+            if done:
+                break
+            if near:
                 width *= 2
                 self._box(lp, price, width)
             elif added:
@@ -293,7 +315,7 @@ class PatternBound:
         return centre
 
     def _programme(self) -> highspy.Highs:
-        """Return the linear programme with a row a family and a row a kind of node, and gangs alone on their nodes."""
+        """Return the linear programme, a row a family and a kind of node, gangs alone on nodes; costs of about 1."""
         lp, inf, families = new_highs(output_flag=False, threads=1), highspy.kHighsInf, len(self.count)
         for count in self.count:
             lp.addRow(count, count, 0, [], [])
@@ -314,7 +336,7 @@ class PatternBound:
             chosen = tuple(sorted(pattern[pattern >= 0].tolist()))
             shares = self.kinds[q].shares(chosen)
             reduced = cost - node - sum(pays[f] * share for f, share in shares.items())
-            if reduced < -_EPS * (1 + cost) and chosen not in self.known[q]:
+            if reduced < -_EPS * (1 / self._unit + cost) and chosen not in self.known[q]:
                 self.known[q].add(chosen)
                 self._column(lp, q, shares, cost)
                 added += 1
@@ -322,14 +344,14 @@ class PatternBound:
 
     def _column(self, lp: highspy.Highs, q: int, shares: dict[int, float], cost: float) -> None:
         rows = [*shares, len(self.count) + q]
-        lp.addCol(cost, 0.0, highspy.kHighsInf, len(rows), rows, [*shares.values(), 1.0])
+        lp.addCol(cost * self._unit, 0.0, highspy.kHighsInf, len(rows), rows, [*shares.values(), 1.0])
 
     def _box(self, lp: highspy.Highs, price: FloatArray, width: float) -> None:
         """Keep the prices of the linear programme near the best (Marsten, Hogan and Blankenship 1975)."""
         most = np.minimum(price + width * np.maximum(price, self.alone), self.value)
         for f, (up, down) in enumerate(zip(most.tolist(), (np.maximum(0.0, 1 - width) * price).tolist(), strict=True)):
-            lp.changeColCost(2 * f, up)
-            lp.changeColCost(2 * f + 1, -down)
+            lp.changeColCost(2 * f, up * self._unit)
+            lp.changeColCost(2 * f + 1, -down * self._unit)
 
     def _price(self, price: FloatArray, most: int) -> tuple[list[Patterns] | None, FloatArray]:
         """Return costs and options of the patterns of least reduced cost of each kind, and the least of these, <= 0.
@@ -347,7 +369,7 @@ class PatternBound:
 
     def _raise(self, price: FloatArray, node: FloatArray) -> bool:
         total = self.rest + float(self.count @ price + self.nodes @ node)
-        total -= _EPS * (1 + abs(total))
+        total -= _EPS * (1 / self._unit + abs(total))
         if not self.bound < total < np.inf:
             return False
         self.bound, self._best = total, price.copy()

@@ -4,19 +4,31 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from itertools import pairwise
 from math import floor
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
 from ortools.sat.python import cp_model
 
 from gangplan.instances.placement.rate import ring_bytes
 
-from .columns import Columns, Pattern
+if TYPE_CHECKING:
+    from .patterns import NodePatterns, Pattern
 
 UNITS = 1 << 26
-"""What 1 of the goal becomes in integers; all costs are rounded down."""
+"""What 1 of the goal becomes in integers, for costs of about 1; all costs are rounded down."""
+_PARTS = 1 << 10
+"""Parts of 1 in which the compute that hides no synchronisation counts, rounded down."""
+_MOST = 1 << 44
+"""No cost is more."""
+
+
+class _Use(NamedTuple):
+    """A part of a split gang in a pattern: which pattern, the seconds of its compute and synchronisation, its cost."""
+
+    pattern: int
+    compute: float
+    sync: float
+    cost: float
 
 
 class PatternModel:
@@ -24,82 +36,84 @@ class PatternModel:
 
     It knows nothing of what is above the NICs, and of a split gang only what its nodes say: the least compute and
     synchronisation of any plan with these patterns, so its optimum is a bound on the goal of such plans.
+
+    Attributes:
+        x: how many nodes have each pattern.
+        total: the goal, in parts of `units` of it.
     """
 
-    def __init__(self, columns: Columns, patterns: Sequence[Pattern]) -> None:
-        self.columns, self.patterns, self.batch = columns, patterns, columns.batch
-        self.model = cp_model.CpModel()
-        self.kin = columns.kin
-        self.x = [self.model.new_int_var(0, self._most(t), "") for t in patterns]
-        self.used: dict[int, Any] = {}
-        self.cost: list[Any] = []
-        self.uses: defaultdict[int, list[tuple[int, int, float]]] = defaultdict(list)
-        self.gangs: list[int] = []
-        constant: list[Any] = []
-        for t, pattern in enumerate(patterns):
-            opts = columns.options[pattern.kind]
-            index = np.array(pattern.options, dtype=int)
-            slower = opts.slower(pattern.options, self.batch.host)
-            self.gangs.append(int(opts.split[index].sum()))
-            whole = 0.0
-            for x, extra in zip(pattern.options, slower.tolist(), strict=True):
-                if opts.split[x]:
-                    self.uses[int(opts.family[x])].append((t, x, extra))
-                else:
-                    whole += float(opts.cost(x, extra))
-            constant.append(floor(whole * UNITS) * self.x[t])
-        self._rows()
-        self.quiet = self._quiet()
-        for f in self.uses:
-            self.cost.append(self._split(f))
-        self.total = sum(constant) + sum(self.cost) + sum(self.left)
+    def __init__(self, nodes: NodePatterns, patterns: Sequence[Pattern]) -> None:
+        self._nodes, self.batch, self.model = nodes, nodes.batch, cp_model.CpModel()
+        self.units = UNITS * self.batch.unit
+        most = [self._most(pattern) for pattern in patterns]
+        self.x = [self.model.new_int_var(0, count, "") for count in most]
+        self._used = [x if count == 1 else self.model.new_bool_var("") for x, count in zip(self.x, most, strict=True)]
+        for x, used, count in zip(self.x, self._used, most, strict=True):
+            self.model.add(x <= count * used)
+        self._gangs: list[int] = []
+        self._uses: defaultdict[int, list[_Use]] = defaultdict(list)
+        self._away: dict[int, Any] = {}
+        costs = [floor(self._whole(t, pattern) * self.units) * self.x[t] for t, pattern in enumerate(patterns)]
+        costs += self._rows(patterns)
+        self._quiet = self._quiet_nodes()
+        self.total = sum(costs) + sum(self._split(f) for f in self._uses)
         self.model.minimize(self.total)
 
     def _most(self, pattern: Pattern) -> int:
-        opts, master = self.columns.options[pattern.kind], self.columns.master
-        most = int(self.columns.nodes[pattern.kind])
+        options, nodes = self._nodes.options[pattern.kind], self._nodes
+        most = int(nodes.nodes[pattern.kind])
         for x in pattern.options:
-            f = int(opts.family[x])
-            most = min(most, master.count[f] * master.degree[f] // int(opts.workers[x]))
-            if opts.servers[x]:
-                most = min(most, int(master.servers[f]) // int(opts.servers[x]))
+            f, servers = int(options.family[x]), int(options.servers[x])
+            most = min(most, len(nodes.kin.members[f]) * nodes.degree[f] // int(options.workers[x]))
+            most = min(most, self.batch.jobs[nodes.kin.lead[f]].servers // servers if servers else most)
         return most
 
-    def _rows(self) -> None:
-        """(N) No more nodes than there are; (G) all workers of a gang, or none if it may be left out."""
-        parts: defaultdict[int, defaultdict[int, list[Any]]] = defaultdict(lambda: defaultdict(list))
+    def _whole(self, t: int, pattern: Pattern) -> float:
+        """Return what the gangs cost that are all in a pattern, and note the parts of others."""
+        options, some = self._nodes.options[pattern.kind], list(pattern.options)
+        self._gangs.append(int(options.split[some].sum()))
+        slower = options.slower(pattern.options, self.batch.host)
+        cost = options.cost(some, slower, self._gangs[t])
+        for x, more, own in zip(some, slower.tolist(), cost.tolist(), strict=True):
+            if options.split[x]:
+                fixed, nic = float(options.fixed[x]), float(options.nic[x]) * self._gangs[t]
+                sync = fixed if options.adds[x] else max(fixed, nic)  # hierarchical: see `_phases`
+                use = _Use(t, float(options.compute[x]) * (1 + more), sync, own)
+                self._uses[int(options.family[x])].append(use)
+        return float(cost[~options.split[some]].sum())
+
+    def _rows(self, patterns: Sequence[Pattern]) -> list[Any]:
+        """(N) No more nodes than there are; (G) all workers of a gang, or none: return what leaving it out costs."""
+        workers: defaultdict[int, list[Any]] = defaultdict(list)
         servers: defaultdict[int, list[Any]] = defaultdict(list)
         nodes: defaultdict[int, list[Any]] = defaultdict(list)
-        for t, pattern in enumerate(self.patterns):
-            opts = self.columns.options[pattern.kind]
-            nodes[pattern.kind].append(self.x[t])
-            for x in pattern.options:
-                f = int(opts.family[x])
-                parts[f][int(opts.workers[x])].append(self.x[t])
-                if opts.servers[x]:
-                    servers[f].append(int(opts.servers[x]) * self.x[t])
+        left = []
+        for pattern, x in zip(patterns, self.x, strict=True):
+            options = self._nodes.options[pattern.kind]
+            nodes[pattern.kind].append(x)
+            for i in pattern.options:
+                workers[int(options.family[i])].append(int(options.workers[i]) * x)
+                servers[int(options.family[i])].append(int(options.servers[i]) * x)
         for q, xs in nodes.items():
-            self.model.add(sum(xs) <= int(self.columns.nodes[q]))
-        self.left: list[Any] = []
-        self.away: dict[int, Any] = {}
-        for f, j in enumerate(self.kin.lead):
-            job, count = self.batch.jobs[j], len(self.kin.members[f])
+            self.model.add(sum(xs) <= int(self._nodes.nodes[q]))
+        for f, (jobs, degree) in enumerate(zip(self._nodes.kin.members, self._nodes.degree, strict=True)):
+            job = self.batch.jobs[jobs[0]]
             out: Any = 0
             if job.value is not None:
-                out = self.model.new_int_var(0, count, "")
-                self.left.append(floor(job.value * UNITS) * out)
-            degree = job.workers[0]
-            self.model.add(sum(a * sum(xs) for a, xs in parts[f].items()) + degree * out == count * degree)
+                out = self.model.new_int_var(0, len(jobs), "")
+                left.append(floor(job.value * self.units) * out)
+            self.model.add(sum(workers[f]) + degree * out == len(jobs) * degree)
             if job.servers:
-                self.away[f] = job.servers - sum(servers[f]) - job.servers * out
-                self.model.add(self.away[f] >= 0)
+                self._away[f] = job.servers - sum(servers[f]) - job.servers * out
+                self.model.add(self._away[f] >= 0)
+        return left
 
-    def _quiet(self) -> dict[int, Any]:
+    def _quiet_nodes(self) -> dict[int, Any]:
         """(Q) Return for each gang how many nodes have its servers, and no other task of a split gang."""
-        nodes = int(self.columns.nodes[self.columns.kinds].sum())
-        quiet = {f: self.model.new_int_var(0, nodes, "") for f in self.uses if f in self.away}
-        busy = sum(x for x, g in zip(self.x, self.gangs, strict=True) if g)
-        self.model.add(sum(quiet.values()) + busy <= nodes)
+        count = int(self._nodes.nodes.sum())
+        quiet = {f: self.model.new_int_var(0, count, "") for f in self._away if f in self._uses}
+        busy = sum(x for x, gangs in zip(self.x, self._gangs, strict=True) if gangs)
+        self.model.add(sum(quiet.values()) + busy <= count)
         return quiet
 
     def _remote(self, f: int, each: int) -> Any:
@@ -107,102 +121,42 @@ class PatternModel:
 
         At a cost of k times `each` no more than k are on a quiet node, half of that on others.
         """
-        most, nodes = self.batch.jobs[self.kin.lead[f]].servers, int(self.columns.nodes.sum())
-        steps = [self.model.new_bool_var("") for _ in range(most)]
+        steps = [self.model.new_bool_var("") for _ in range(self.batch.jobs[self._nodes.kin.lead[f]].servers)]
         for k, step in enumerate(steps):
-            self.model.add(self.away[f] <= k * self.quiet[f] + k // 2 * nodes).only_enforce_if(~step)
-        for low, high in pairwise(steps):
-            self.model.add_implication(high, low)
+            most = k * self._quiet[f] + k // 2 * int(self._nodes.nodes.sum())
+            self.model.add(self._away[f] <= most).only_enforce_if(~step)
         return each * sum(steps)
 
-    def _use(self, t: int) -> Any:
-        if t not in self.used:
-            if self.patterns and self._most(self.patterns[t]) == 1:
-                self.used[t] = self.x[t]
-            else:
-                self.used[t] = self.model.new_bool_var("")
-                self.model.add(self.x[t] <= self._most(self.patterns[t]) * self.used[t])
-        return self.used[t]
-
     def _split(self, f: int) -> Any:
-        """(C) A gang that is split computes as its slowest node and synchronises as its busiest NIC: its cost."""
-        batch, model, j = self.batch, self.model, self.kin.lead[f]
-        job = batch.jobs[j]
-        degree = job.workers[0]
-        rate = float(batch.weight[j] * batch.best[j]) / degree * UNITS
-        hidden = 1 - float(batch.overlap[j])
-        compute, sync, means = [], [], []
-        pairs: defaultdict[int, list[int]] = defaultdict(list)
-        inside: list[tuple[float, int]] = []
-        for t, x, extra in self.uses[f]:
-            opts = self.columns.options[self.patterns[t].kind]
-            compute.append((float(opts.compute[x]) * (1 + extra), t, int(opts.workers[x])))
-            means.append(floor(float(opts.cost(x, extra, self.gangs[t])) * UNITS) * self.x[t])
-            pairs[self.gangs[t]].append(t)
-            if job.collective == "hierarchical":
-                inside.append((float(opts.fixed[x]), t))
-            else:
-                sync.append((max(float(opts.fixed[x]), float(opts.nic[x]) * self.gangs[t]), t))
-        c = self._levels([(rate * v, t, a) for v, t, a in compute], degree)
-        s: Any = self._levels([(rate * v, t, 0) for v, t in sync], degree) if sync else 0
-        if job.collective == "hierarchical":
-            s = self._levels([(rate * v, t, 0) for v, t in inside], degree)
-            s += self._phases(pairs, degree, rate, float(batch.gradient[j]) / batch.bandwidth[0])
-        cost = model.new_int_var(0, 1 << 44, "")
-        model.add(cost >= c)
-        parts = floor(hidden * 1024)
-        model.add(1024 * cost >= parts * c + 1024 * s)
-        if f in self.quiet:
-            each = rate * degree * float(batch.gradient[j]) / job.servers / batch.bandwidth[0]
-            model.add(1024 * cost >= parts * c + 1024 * self._remote(f, floor(each)))
-        model.add(cost >= sum(means))
+        """(C) Return the cost of a split gang: it computes as its slowest node and synchronises as its busiest NIC."""
+        model, uses, j = self.model, self._uses[f], self._nodes.kin.lead[f]
+        degree, batch = self._nodes.degree[f], self.batch
+        rate = float(batch.weight[j] * batch.best[j]) / degree * self.units
+        cost, compute, sync = (model.new_int_var(0, _MOST, "") for _ in range(3))
+        for use in uses:
+            for most, seconds in ((compute, use.compute), (sync, use.sync)):
+                model.add(most >= floor(rate * seconds)).only_enforce_if(self._used[use.pattern])
+        if batch.jobs[j].collective == "hierarchical":
+            sync += self._phases(uses, degree, rate * float(batch.gradient[j]) / batch.bandwidth[0])
+        hidden = floor((1 - float(batch.overlap[j])) * _PARTS) * compute
+        model.add(cost >= compute)
+        model.add(_PARTS * cost >= hidden + _PARTS * sync)
+        if f in self._quiet:
+            each = rate * degree * float(batch.gradient[j]) / batch.jobs[j].servers / batch.bandwidth[0]
+            model.add(_PARTS * cost >= hidden + _PARTS * self._remote(f, floor(each)))
+        model.add(cost >= sum(floor(use.cost * self.units) * self.x[use.pattern] for use in uses))  # their mean
         return cost
 
-    def _levels(self, values: list[tuple[float, int, int]], degree: int) -> Any:
-        """Return the largest value of a pattern used: a ladder of literals, each implied by those above it.
-
-        A step of the ladder is at least the share of the gang's workers on the nodes that reach it.
-        """
-        steps = sorted({floor(v) for v, _, _ in values})
-        total: Any = 0
-        literals: list[Any] = []
-        before = 0
-        for step in steps:
-            if step <= before and literals:
-                continue
-            literal = self.model.new_bool_var("")
-            literals.append((step, literal))
-            total += (step - before) * literal
-            before = step
-        for (_, low), (_, high) in pairwise(literals):
-            self.model.add_implication(high, low)
-        place = {step: i for i, (step, _) in enumerate(literals)}
-        share: list[list[Any]] = [[] for _ in literals]
-        for v, t, a in values:
-            i = place[floor(v)]
-            self.model.add_implication(self._use(t), literals[i][1])
-            if a:
-                share[i].append(a * self.x[t])
-        above: list[Any] = []
-        for i in range(len(literals) - 1, -1, -1):
-            above = above + share[i]
-            if above and len(literals) <= 40:
-                self.model.add(sum(above) <= degree * literals[i][1])
-        return total
-
-    def _phases(self, pairs: dict[int, list[int]], degree: int, rate: float, nic: float) -> Any:
+    def _phases(self, uses: Sequence[_Use], degree: int, each: float) -> Any:
         """Return the least of the phases among n nodes: a ring of n at the share of the busiest NIC."""
-        model = self.model
-        nodes = sum(self.x[t] for ts in pairs.values() for t in ts)
-        most = min(degree, int(self.columns.nodes.sum()))
-        busy = {g: model.new_bool_var("") for g in pairs}
-        for g, ts in pairs.items():
-            for t in ts:
-                model.add_implication(self._use(t), busy[g])
-        cost = model.new_int_var(0, 1 << 44, "")
-        for n in range(2, most + 1):
+        model, cost = self.model, self.model.new_int_var(0, _MOST, "")
+        nodes = sum(self.x[use.pattern] for use in uses)
+        busy = {gangs: model.new_bool_var("") for gangs in dict.fromkeys(self._gangs[use.pattern] for use in uses)}
+        for use in uses:
+            model.add_implication(self._used[use.pattern], busy[self._gangs[use.pattern]])
+        for n in range(2, min(degree, int(self._nodes.nodes.sum())) + 1):
             reached = model.new_bool_var("")
             model.add(nodes <= n - 1).only_enforce_if(~reached)
-            for g, x in busy.items():
-                model.add(cost >= floor(rate * ring_bytes(n, 1.0) * nic * g)).only_enforce_if(reached, x)
+            for gangs, x in busy.items():
+                model.add(cost >= floor(each * ring_bytes(n, 1.0) * gangs)).only_enforce_if(reached, x)
         return cost

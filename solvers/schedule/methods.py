@@ -17,9 +17,9 @@ from .grain import LONG, ROOM, rounded_up, suits_cpsat, suits_dual, suits_prices
 from .prepare import PreparedJobs, ShiftedRun, prepare
 
 if TYPE_CHECKING:
-    from . import classic, cpsat, enumeration, local_search, plain, starts
+    from . import classic, enumeration, local_search, plain, starts
 else:
-    globals().update(on_demand(__package__, "classic cpsat enumeration local_search plain starts"))
+    globals().update(on_demand(__package__, "classic enumeration local_search plain starts"))
 
 
 def _prepare(run: Run) -> PreparedJobs:
@@ -80,10 +80,10 @@ METHODS: dict[str, Method] = {
     "lists": Method(_shifted(classic.lists)),
     "local_search": Method(_shifted(local_search.local_search), start=_BEGIN, draws=True),
     "lp": Method(_shifted(starts.lp), suits=suits_prices, start=_shifted(_start, most=1)),
-    "starts": Method(_shifted(starts.starts), suits=suits_starts, start=_BEGIN),
-    "cpsat": Method(_shifted(cpsat.cpsat), exact=True, suits=suits_cpsat, library=CPSAT, start=_BEGIN),
+    "starts": Method(starts.starts, suits=suits_starts, start=_BEGIN),
+    "cpsat": Method(_shifted(plain.cpsat), exact=True, suits=suits_cpsat, library=CPSAT, start=_BEGIN),
     "milp": Method(plain.plain_milp, exact=True, suits=plain.suits_milp, library="highspy", start=_BEGIN),
-    "plain_cpsat": Method(plain.plain_cpsat, exact=True, suits=plain.suits_cpsat, library=CPSAT),
+    "plain_cpsat": Method(plain.plain_cpsat, exact=True, suits=suits_cpsat, library=CPSAT),
     "plain_milp": Method(plain.plain_milp, exact=True, suits=plain.suits_milp, library="highspy"),
 }
 SUITE = Suite(METHODS, ("",), _prepare, enumeration.optimum, enumeration.random_problem, _draft, bare=_bare)

@@ -1,12 +1,13 @@
 """Schedules as a textbook has them: in CP-SAT an interval a way to run a job, as a MILP a binary a way and start.
 
-A way is an option of a job, that is a degree, and a place to run it. Nothing is given: no starting plan, no bound.
-Letters as in docs/schedule.md.
+A way is an option of a job, that is a degree, and a place to run it. Nothing is given to `plain_cpsat` and
+`plain_milp`: no starting plan, no bound. Letters as in docs/schedule.md.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
+from functools import partial
 from math import comb
 from typing import Any
 
@@ -14,12 +15,26 @@ import numpy as np
 
 from gangplan.instances.schedule import SchedulePlan
 
-from .. import plain
-from ..plain import CAP, ROWS, TICKS, Formulation, Solve, Variable, add_up, by_cpsat, by_highs, float_rows, refine
-from ..run import Run, watched
+from ..plain import (
+    CAP,
+    TICKS,
+    Formulation,
+    PlainRows,
+    Solve,
+    Sum,
+    Variable,
+    add_up,
+    by_cpsat,
+    by_highs,
+    float_rows,
+    literal,
+    refine,
+)
+from ..run import OPTIMAL_GAP, Run, in_time, watched
 from .enumeration import Place, places
-from .grain import Scale, down, tick_of
-from .prepare import RAMP, PreparedJobs, ShiftedRun, prepare
+from .grain import Scale, down, suits_cpsat, tick_of
+from .kernels import Room, settle
+from .prepare import POOL, RAMP, PreparedJobs, ShiftedRun, prepare
 
 BINARIES, TERMS = 100_000, 2_000_000
 """Maximum numbers of the MILP: of starts, and of starts times the ticks and nodes that each is in."""
@@ -27,7 +42,8 @@ BINARIES, TERMS = 100_000, 2_000_000
 FORMULATION = Formulation(
     "the goal: sum_j w[j] C[j], or the makespan, plus price[j] out[j]",
     (
-        Variable("x", "job option place tick", "1 if job j runs in this way; as a MILP, from this tick on"),
+        Variable("x", "job option place tick", "1 if job j runs in this way, as a MILP from this tick on"),
+        Variable("on", "job option part place", "CP-SAT only: 1 if a part of this option is here"),
         Variable("out", "job", "1 if job j is left out"),
         Variable("s", "job", "CP-SAT only: start of job j, in ticks"),
         Variable("c", "job", "CP-SAT only: its end"),
@@ -36,17 +52,12 @@ FORMULATION = Formulation(
     ),
     (
         ("A", "out[j] + sum of x[j,...] = 1", "each job runs in one way, or is left out"),
-        ("M", "sum of GPUs of x that run on node n at tick t <= GPUs of a node; in CP-SAT a cumulative", "capacity"),
+        ("M", "sum of GPUs of x that run on node n at tick t <= GPUs of a node", "in CP-SAT cumulatives"),
         ("Z", "last >= end of j unless it is left out", "makespan only"),
         ("R", "out[j] = 1  =>  c[j] = release[j];  out[j] = 0 where a job must run", "CP-SAT only"),
     ),
 )
 """The model in words; symbols as in docs/schedule.md."""
-
-
-def suits_cpsat(p: PreparedJobs) -> bool:
-    """Return whether there are few enough ways to run the jobs."""
-    return sum(_places(p, o) for o in range(len(p.gpus))) <= ROWS
 
 
 def suits_milp(p: PreparedJobs) -> bool:
@@ -64,24 +75,48 @@ def ways(p: PreparedJobs) -> list[tuple[int, int, Place]]:
 
 
 def plan_of(p: PreparedJobs, chosen: list[tuple[int, int, Place, float]]) -> SchedulePlan | None:
-    """Return the plan of (job, option, place, start); starts are rounded, so that only their order counts."""
-    from .cpsat import seated
+    """Return the plan of (job, option, place, start), `None` if a job is late in times as they are.
 
-    option, start = np.full(p.n, -1), np.zeros(p.n)
-    held: list[list[tuple[int, int]]] = [[] for _ in range(p.n)]
-    for j, o, place, at in chosen:
-        option[j], start[j], held[j] = o, at, list(place)
-    return seated(p, option, start, held)
+    Starts may be in any unit: only their order counts, and each job starts as early as it can on its place.
+    """
+    room, option, begin = Room(p), np.full(p.n, -1), np.zeros(p.n)
+    rows: list[tuple[int, int, int]] = []
+    for j, o, place, _ in sorted(chosen, key=lambda x: (x[3], x[0])):
+        parts = place if p.kind != POOL else ((0, int(p.gpus[o])),)
+        given = np.array(parts, dtype=np.int64).reshape(-1, 2)
+        option[j], begin[j] = o, settle(room, given, p.release[j], p.seconds[o], p.due[o])
+        if begin[j] == np.inf:
+            return None
+        rows += [(j, v, gpus) for v, gpus in parts if p.kind != POOL]
+    return p.plan(option, begin, np.array(rows, dtype=np.int64).reshape(-1, 3).T)
 
 
 def plain_cpsat(run: Run, prepared: object = None, minimise: Solve = by_cpsat) -> None:
-    """Minimise the goal by CP-SAT: x[m] a job runs by way m, s[j] and c[j] its start and end, out[j] it is left out."""
+    """Minimise the goal by CP-SAT, from nothing."""
     p = prepare(run.problem)
     if not suits_cpsat(p):
         run.note("plain_cpsat left out: there are too many ways to run the jobs")
         return
-    scale = Scale(p)
-    model = plain.PlainRows(ShiftedRun(run, p), TICKS * scale.unit, minimise)
+    with run.phase("plain_cpsat"), in_time(run):
+        _intervals(ShiftedRun(run, p), p, Scale(p), minimise)
+
+
+def cpsat(run: Run, p: PreparedJobs) -> None:
+    """Minimise the goal by CP-SAT, from the best plan; no job is left out for more than that costs."""
+    scale = Scale(p, np.inf if run.objective is None else run.objective)
+    with run.phase("cpsat"), in_time(run):
+        _intervals(run, p, scale, partial(by_cpsat, by="cpsat"), run.plan)
+    if run.stop_reason is None and run.objective is not None and scale.error > OPTIMAL_GAP * abs(run.objective):
+        run.note(f"cpsat: whole numbers of 64 bits may cost its bound {scale.error:.2g}")
+
+
+def _intervals(run: Run, p: PreparedJobs, scale: Scale, minimise: Solve, known: SchedulePlan | None = None) -> None:
+    """State the model of intervals, and minimise it, from a plan if one is known.
+
+    x[j, o] option o runs, on[j, o, k, i] its k-th part on the i-th place; s[j] and c[j] are start and end of job j;
+    out[j]: it is left out.
+    """
+    model = PlainRows(run, TICKS * scale.unit, minimise)
     model.constant = scale.constant
     s, c, out, cost = [], [], [], []
     model.letter("R")
@@ -97,35 +132,75 @@ def plain_cpsat(run: Run, prepared: object = None, minimise: Solve = by_cpsat) -
             released = scale.up(float(p.release[j]))
             cost.append(scale.slope[j] * (c[j] - released))
             model.equal(c[j], max(first, released), out[j])
-    every = ways(p)
-    x = [model.binary("x", j, o, m) for m, (j, o, _) in enumerate(every)]
-    model.letter("M")
-    held: list[list[tuple[int, int]]] = [[] for _ in range(p.nodes)]
-    for runs, (j, o, place) in zip(x, every, strict=True):
-        ticks = scale.down(float(p.seconds[o]))
-        interval = model.interval(s[j], ticks, c[j], runs)
-        for v, gpus in place if ticks else ():
-            held[v].append((interval, gpus))
+    x, spots, held = _options(model, p, scale, list(zip(s, c, strict=True)))
     model.letter("A")
-    for j in range(p.n):  # each job runs in one way or is left out
-        mine = (runs for runs, way in zip(x, every, strict=True) if way[0] == j)
-        model.add(add_up([out[j], *mine]), 1, 1, one=True)
+    for j in range(p.n):  # each job runs by one option or is left out
+        model.add(add_up([out[j], *(x[o] for o in p.options(j))]), 1, 1, one=True)
     model.letter("M")
-    for node in filter(None, held):  # no node holds more GPUs than it has
-        model.together([interval for interval, _ in node], [gpus for _, gpus in node], p.per)
+    for v, node in enumerate(held):  # no node holds more GPUs than it has, nor do all of them
+        if node:
+            model.together([i for i, _ in node], [gpus for _, gpus in node], p.per if v < p.nodes else p.total)
     if p.makespan:
         model.letter("Z")
         last = model.count(scale.horizon, "last")
         for j in range(p.n):
             model.row(c[j], last, 1 - out[j])
         cost.append(scale.slope[0] * last)
+    if known is not None:
+        model.start = {literal(runs): int(p.menu[o] == known.degree[p.owner[o]]) for o, runs in enumerate(x)}
+        model.start |= {literal(out[j]): int(degree < 0) for j, degree in enumerate(known.degree.tolist())}
+        at = [scale.down(start) for start in known.start.tolist()]
+        model.start |= {literal(s[j]): at[j] for j, degree in enumerate(known.degree.tolist()) if degree >= 0}
 
     def plan(value: Any) -> SchedulePlan | None:
-        chosen = [way for runs, way in zip(x, every, strict=True) if value(runs)]
-        return plan_of(p, [(j, o, place, value(s[j])) for j, o, place in chosen])
+        places: list[list[tuple[int, int]]] = [[] for _ in x]
+        for o, here, part in spots:
+            places[o] += part if value(here) else ()
+        ran = [(int(p.owner[o]), o, tuple(places[o])) for o, runs in enumerate(x) if value(runs)]
+        return plan_of(p, [(j, o, place, value(s[j])) for j, o, place in ran])
 
-    with run.phase("plain_cpsat"):
-        model.minimise(add_up(cost), plan)
+    model.minimise(add_up(cost), plan)
+
+
+def _options(
+    model: PlainRows, p: PreparedJobs, scale: Scale, ends: list[tuple[Sum, Sum]]
+) -> tuple[list[Sum], list[tuple[int, Sum, Place]], list[list[tuple[int, int]]]]:
+    """State where jobs, each with its start and end, run by which option.
+
+    Return x, (option, binary, place) of parts, and of each node, then of all, (interval, GPUs) of what may be there.
+    """
+    x, spots = list[Sum](), list[tuple[int, Sum, Place]]()
+    held: list[list[tuple[int, int]]] = [[] for _ in range(p.nodes + 1)]
+    model.letter("M")
+    for o, (j, seconds) in enumerate(zip(p.owner.tolist(), p.seconds.tolist(), strict=True)):
+        (start, end), ticks, runs = ends[j], scale.down(seconds), model.binary("x", j, o)
+        x.append(runs)
+        held[-1] += [(model.interval(start, ticks, end, runs), int(p.gpus[o]))] * (ticks > 0)
+        before: list[Sum] = []
+        for k, (count, parts) in enumerate(_parts(p, o)):
+            on = [model.binary("on", j, o, k, i) for i in range(len(parts))]
+            model.equal(add_up(on), count * runs)
+            for here, part in zip(on, parts, strict=True):
+                spots.append((o, here, part))
+                for v, gpus in part if ticks else ():
+                    held[v].append((model.interval(start, ticks, end, here), gpus))
+            for both in zip(before, on, strict=False):
+                model.row(add_up(both), 1)  # capacity does not keep parts of 0 s apart
+            before = on
+    return x, spots, held
+
+
+def _parts(p: PreparedJobs, o: int) -> list[tuple[int, list[Place]]]:
+    """Return how many parts of an option are on how many of some places: full nodes, and a rest on one, or a block."""
+    if p.kind == POOL:
+        return []
+    gpus = int(p.gpus[o])
+    if p.kind == RAMP:
+        blocks = [range(p.block_first[b], p.block_first[b + 1]) for b in np.flatnonzero(p.size == gpus).tolist()]
+        return [(1, [tuple((int(p.server[i]), 1) for i in block) for block in blocks])]
+    full, rest = divmod(gpus, p.per)
+    both = (full, p.per), (int(rest > 0), rest)
+    return [(count, [((v, amount),) for v in range(p.nodes)]) for count, amount in both if count]
 
 
 def plain_milp(run: Run, prepared: object = None, minimise: Solve = by_highs) -> None:

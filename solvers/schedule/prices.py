@@ -21,8 +21,7 @@ from gangplan.instances.arrays import FloatArray
 from ..run import Run
 from .kernels import Data
 from .prepare import PreparedJobs
-from .price_kernels import Grid
-from .run_kernels import answer, cheapest
+from .run_kernels import Grid, answer, cheapest
 
 Levels = tuple[tuple[int, int], ...]
 LEVELS: Levels = (48, 40), (96, 120), (192, 240)

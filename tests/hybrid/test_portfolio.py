@@ -60,6 +60,23 @@ def small() -> Any:
     return make("throughput", "layered", seed_of("train", 1), 40)
 
 
+def test_preparing_again_may_take_all_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that stops while the problem is prepared once more ends, and is not taken for one without processes."""
+    run = Run(small(), time_limit=60)
+    crew = surveyed(run)
+    slot = next(x for x in crew.plan(0.0, 60.0).slots if x.where == "thread")
+
+    def stopped(self: Crew) -> None:
+        run.stop_reason = "time limit"
+        raise TimeoutError
+
+    crew.prepared = None
+    monkeypatch.setattr(Crew, "prepare", stopped)
+    with pytest.raises(TimeoutError):
+        crew.take_turn(slot)
+    assert not run.notes
+
+
 @pytest.mark.usefixtures("with_learned")
 def test_the_order_of_the_table() -> None:
     """After the quick methods comes the policy, then the table; the last of all has all that is left."""

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
-from gangplan.plot.calendar import DAY, HOUR, MOST_TICKS, by_hour, calendar_ticks
+from gangplan.plot.calendar import DAY, HOUR, MOST_TICKS, calendar_ticks
 
 MONDAY = datetime(2026, 1, 5, tzinfo=UTC).timestamp()
 
@@ -30,12 +30,3 @@ def test_ticks_are_few_and_even(days: float) -> None:
     assert np.allclose((at + epoch) % HOUR % HOUR, 0, atol=1e-5) and len(np.unique(np.diff(at).round(3))) <= 1
     if days >= 100:
         assert {datetime.fromtimestamp(place + epoch, UTC).weekday() for place in at.round().tolist()} == {0}
-
-
-def test_hours_of_the_week() -> None:
-    """Values fall on their day and hour, the mean where a week comes twice, and NaN where nothing is."""
-    values = np.arange(170.0)  # a week and two hours, from Wednesday 22:00 on
-    mean = by_hour(values, 5 * HOUR, MONDAY + 2 * DAY + 17 * HOUR)
-    assert mean[2, 22] == (0 + 168) / 2 and mean[2, 23] == (1 + 169) / 2
-    assert mean[3, 0] == 2 and mean[0, 0] == 2 + 4 * 24 and mean[2, 21] == 167
-    assert np.isnan(by_hour(values[:3], 0.0, MONDAY)).sum() == 165

@@ -19,7 +19,8 @@ from gangplan.plot import Drawn
 from gangplan.plot import cluster as drawing
 from gangplan.plot.cluster import LOADS, MOST_COLOURS, UNUSED, _arrange, _links, cluster_scene, fleet_scene, job_colours
 from gangplan.plot.cluster_layout import BAND, DOWN, IDLE, gpu_tiles, marks
-from gangplan.plot.cluster_words import flows, link_lines, of_levels, typed
+from gangplan.plot.cluster_words import flows, link_texts, of_levels, typed
+from gangplan.plot.colours import mixed
 from gangplan.plot.scene import Boxes, Dots, Lines, Panel, Scene, Words
 from gangplan.units import percent
 
@@ -49,17 +50,16 @@ def parts(problem: PlacementProblem, plan: PlacementPlan) -> SimpleNamespace:
     rates = verify(problem, plan).rates
     assert rates is not None
     flow = flows(problem, plan, rates)
-    layout, _, named = _arrange(problem, plan, flow, 0, True)
-    tiles = gpu_tiles(problem, plan, layout.units, named)
-    mark, row = marks(problem, plan, layout.units, named)
-    lines, busy, gangs, line_texts = link_lines(problem, flow, 0, layout, of_levels(problem, 0))
+    boxes, _, named = _arrange(problem, plan, flow, 0, True)
+    tiles = gpu_tiles(problem, plan, boxes[0], named)
+    mark, row = marks(problem, plan, boxes[0], named)
+    levels, names = range(len(flow.bandwidth)), of_levels(problem, 0)
     return SimpleNamespace(
-        layout=layout,
+        boxes=boxes,
         tiles=tiles,
-        lines=lines,
-        busy=busy,
-        gangs=gangs,
-        line_texts=line_texts,
+        busy=np.concatenate([flow.busy(i) for i in levels]),
+        gangs=np.concatenate([flow.gangs(i) for i in levels]),
+        line_texts=[text for i in levels for text in link_texts(problem, flow, i, names[i])],
         colours=job_colours(tiles, len(plan.jobs)),
         marks=mark,
         mark_job=plan.job[row],
@@ -186,7 +186,7 @@ def apart(boxes: np.ndarray) -> bool:
 
 @pytest.mark.parametrize("depth", [1, 2, 3, 4])
 def test_boxes_lie_in_each_other(depth: int) -> None:
-    """Nodes lie in their racks, these in their groups, at any depth, and siblings do not overlap; links join them."""
+    """Nodes lie in their racks, these in their groups, at any depth, and siblings do not overlap."""
     problem = gangs(jobs=10, racks=6, nodes=4, gpus=2, load=0.5)
     node = np.arange(24)
     # groups have other sizes, and numbers that do not begin at 0
@@ -195,19 +195,13 @@ def test_boxes_lie_in_each_other(depth: int) -> None:
     levels = tuple(Level(name, 1e9) for name in ("rack", "pod", "hall", "site"))
     topology = TreeTopology(levels[-depth:], groups[-depth:])
     problem = replace(problem, fleet=replace(problem.fleet, topology=topology))
-    layout = parts(problem, first_fit(problem)).layout
-    below = layout.units
-    for level, group in enumerate(topology.group):
-        boxes = layout.groups[level]
+    below, *groups = parts(problem, first_fit(problem)).boxes
+    for level, (group, boxes) in enumerate(zip(topology.group, groups, strict=True)):
         index = np.unique(group, return_inverse=True)[1]
         mine = index if level == 0 else index[np.unique(topology.group[level - 1], return_index=True)[1]]
         assert all(inside(box, boxes[g]) for box, g in zip(below, mine.tolist(), strict=True))
-        assert apart(below) and len(layout.links[level]) == len(below)
+        assert apart(below)
         below = boxes
-    assert layout.links[0][:, 1] == pytest.approx(layout.units[:, :2] + layout.units[:, 2:3] * [0.5, 0])
-    bars = [line for line in layout.switches if line[0, 1] == line[1, 1]]
-    for x, y in np.concatenate([lines[:, 0] for lines in layout.links]):
-        assert any(bar[0, 1] == y and bar[0, 0] <= x <= bar[1, 0] for bar in bars)
 
 
 def test_colours() -> None:
@@ -223,10 +217,12 @@ def test_colours() -> None:
 
 
 def test_load_colours() -> None:
-    """The colour of a link runs from the first to the last of its scale; an unused one has its own, below."""
+    """A link, the upper edge of a box, has a colour of its scale; an unused one has its own, below."""
     found = parts(CROSSING, CROSSED)
     busy, gangs = np.array([0.0, 1.0, 0.5, 0.0, 0.0, 0.0]), np.array([1, 1, 2, 0, 0, 0])
-    _, unused, used = _links(found.layout, found.lines, busy, gangs, 4, 20.0)
+    unused, used = _links(np.concatenate(found.boxes[:2]), busy, gangs, 20.0)
+    (left, right), box = next(iter(used.paths)), found.boxes[0][0]
+    assert (*left, *right) == (box[0], box[1], box[0] + box[2], box[1])
     assert (unused.colour, used.colour) == ([UNUSED] * 3, [LOADS[0], LOADS[-1], LOADS[2]])
     assert max(unused.width) < min(used.width)
 
@@ -246,7 +242,7 @@ def test_tasks_without_gpu() -> None:
     )
     picture = parts(problem, plan)
     nodes = [
-        int(np.flatnonzero([inside(np.array([x, y, 0, 0]), u) for u in picture.layout.units])[0])
+        int(np.flatnonzero([inside(np.array([x, y, 0, 0]), u) for u in picture.boxes[0]])[0])
         for x, y, _ in picture.marks
     ]
     assert sorted(zip(nodes, picture.mark_job.tolist(), strict=True)) == [(1, 2), (3, 1), (3, 2)]
@@ -277,7 +273,11 @@ def test_many_gpus_are_drawn_by_rack(monkeypatch: pytest.MonkeyPatch) -> None:
     assert np.bincount(of, weights=held) == pytest.approx([16] * 3, rel=1e-3)
     links = [text for text in told(picture) if "busy" in text]
     shares = [float(text.split("busy ")[1].split("%")[0]) / 100 for text in links]
-    assert shares == pytest.approx([*fine.busy(1), *fine.busy(0).reshape(3, 4).max(axis=1)], abs=6e-4)
+    assert shares == pytest.approx(fine.busy(1), abs=6e-4)
+    edges = [mark for mark in panel(picture, "cluster").marks if isinstance(mark, Lines)]
+    inside_racks = [shade for mark in edges[-2:] for shade in mark.colour]
+    busiest = fine.busy(0).reshape(3, 4).max(axis=1)
+    assert sorted(inside_racks) == sorted(mixed(busiest[busiest > 0], LOADS) + [UNUSED] * int((busiest == 0).sum()))
 
 
 @pytest.mark.parametrize("gpus", [0, 1])
@@ -319,15 +319,14 @@ def test_list_of_jobs() -> None:
 
 
 def test_fleet() -> None:
-    """Of a fleet whose GPUs jobs hold, as a scheduler says it, each job's GPUs are counted; links have no load."""
+    """Of a fleet whose GPUs jobs hold, as a scheduler says it, each job's GPUs are counted, and there are no links."""
     fleet = Fleet.regular(2, 2, 4)
     a, b = fleet.names[:2]
     picture = plot.picture(fleet, {"x": {a: (0, 2), b: (1,)}, "y": {b: (0,)}}, name="now")
     assert (picture.title, picture.subtitle) == ("now: 2 jobs on 4 nodes with 16 \u00d7 A100", "4 of 16 GPUs in use")
     names, held = (mark.texts for mark in panel(picture, "jobs").marks if isinstance(mark, Words))
     assert (list(names), list(held)) == (["x", "y"], ["3", "1"])
-    links = [m for m in panel(picture, "cluster").marks if isinstance(m, Lines) and list(m.paths)]
-    assert not {shade for m in links if not isinstance(m.colour, str) for shade in m.colour} - {UNUSED}
+    assert not [mark for mark in panel(picture, "cluster").marks if isinstance(mark, Lines)]
     with pytest.raises(InstanceError, match="'nowhere' is not a node"):
         fleet_scene(fleet, {"x": {"nowhere": (0,)}})
     with pytest.raises(InstanceError, match="held twice"):
@@ -342,4 +341,4 @@ def test_infeasible_plan() -> None:
 
 def test_what_a_pointer_is_told() -> None:
     """A pointer is told of every GPU, node, link and mark."""
-    assert len(told(cluster_scene(Drawn(CROSSING, CROSSED)))) == 8 + 4 + 6 + 1
+    assert len(told(cluster_scene(Drawn(CROSSING, CROSSED)))) == 8 + 6 + 1

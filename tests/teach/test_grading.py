@@ -494,7 +494,7 @@ def test_imports_that_are_allowed(tmp_path: Path) -> None:
         ("gaps = [0.2, 0.1, 0.0]\n[[problem]]\nname = 'step-random-toy-00'", "do not rise"),
         ("seconds = 0\n[[problem]]\nname = 'step-random-toy-00'", "seconds"),
         ("[[problem]]\nname = 'step-random-toy-00'\nproof = 1", "proof"),
-        ("[[problem]]\nname = 'step-random-toy-00'\n" * 2, "twice"),
+        ("[[problem]]\nname = 'step-random-toy-00'\n" * 2, "duplicate"),
         ("[[problem]]\nname = 'step-random-toy-00'\ndraw = true", "draw: goes with generate"),
         ("[[problem]]\nname = 'a'\ngenerate = {kind = 'gpt'}\ndraw = true\nbest = 1", "draw: goes with generate"),
         ("imports = ['a b']\n[[problem]]\nname = 'step-random-toy-00'", "imports: "),

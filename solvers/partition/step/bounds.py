@@ -135,12 +135,14 @@ def delayed_tails(p: Prepared, stopped: Callable[[], bool] = never) -> list[floa
 
 def delayed_length(p: Prepared, half: Half) -> float:
     """Return the least time between the first and the last op of a half, these left out, seconds."""
-    n = len(half.ops)
+    return local_heads(p, half)[-1] - float(p.fastest[half.ops[0]])
+
+
+def local_heads(p: Prepared, half: Half, stopped: Callable[[], bool] = never) -> list[float]:
+    """Return the least time at which each op of a half can start, whatever the devices, all before it left out."""
     sent = p.least_delay[list(half.ops)].tolist()
-    before = csr(grouped(((v, u) for u, v in half.edges), n))
-    fastest = p.fastest[list(half.ops)]
-    fastest[[0, -1]] = 0.0
-    return earliest(list(range(n)), before, fastest, lambda u, v: sent[u])[-1]
+    before = csr(grouped(((v, u) for u, v in half.edges), len(sent)))
+    return earliest(list(range(len(sent))), before, p.fastest[list(half.ops)], lambda u, v: sent[u], stopped)
 
 
 def earliest(

@@ -1,49 +1,18 @@
-"""HEFT (Topcuoglu, Hariri, Wu, IEEE TPDS 2002) op by op, as lessons show it, and packings of the memory."""
+"""Packings of the memory."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 
 from gangplan.instances.arrays import IntArray
 
-from ...run import Run, never
+from ...run import never
 from .model import Prepared
-from .schedule import Partial
 
 _TRIES = 40
 """Packings of the memory that are tried."""
-
-
-def one_by_one(run: Run, p: Prepared, partial: Partial, order: list[int]) -> Iterator[tuple[int, int]]:
-    """Put each op of `order` where it ends first, and yield it and its device; end where a group has no room left."""
-    where, left = [-1] * p.n_groups, p.room.tolist()
-    allowed, need, twins = p.allowed.tolist(), p.group_memory.tolist(), p.twins.tolist()
-    for v in order:
-        g = int(p.group_of[v])
-        if where[g] < 0:
-            used = set(where)
-            # of twins in no use the first stands for all
-            unused = {twin: d for d, twin in reversed(list(enumerate(twins))) if d not in used}
-            others = (d for d, twin in enumerate(twins) if d in used or unused[twin] == d)
-            choice = [d for d in others if allowed[g][d] and need[g] <= left[d]]
-            if not choice:
-                return
-            where[g] = _earliest(run, partial, v, choice)
-            left[where[g]] -= need[g]
-        if run.stopped:
-            return
-        partial.put(v, where[g])
-        yield v, where[g]
-
-
-def _earliest(run: Run, partial: Partial, v: int, choice: list[int]) -> int:
-    """Return the device on which op v ends first; of equals the one with most of what it reads."""
-    if len(choice) == 1:
-        return choice[0]
-    near = [partial.device[u] for u in partial.decoder.before[v]]
-    return min(choice, key=lambda d: (0.0 if run.stopped else partial.would_end(v, d), -near.count(d)))
 
 
 def pack(p: Prepared, seed: int = 0, stopped: Callable[[], bool] = never) -> IntArray | None:

@@ -16,9 +16,9 @@ from .series_bound import series_bound
 
 if TYPE_CHECKING:
     from .. import referee, tiny
-    from . import annealing, cpsat, list_schedule, plain
+    from . import annealing, exact, list_schedule, plain
 else:
-    globals().update(on_demand(__package__, "annealing cpsat list_schedule plain"))
+    globals().update(on_demand(__package__, "annealing exact list_schedule plain"))
     globals().update(on_demand("gangplan.solvers.partition", "referee tiny"))
 
 _SHARE, _SHARE_IF_SCARCE = 0.15, 0.3
@@ -67,7 +67,7 @@ METHODS: dict[str, Method] = {
     "heft": Method(list_schedule.heft),
     "list_schedule": Method(list_schedule.list_schedule),
     "local_search": Method(annealing.local_search, start=_start, draws=True),
-    "cpsat": Method(cpsat.cpsat, exact=True, suits=_suits_cpsat, library=CPSAT, start=_start),
+    "cpsat": Method(exact.cpsat, exact=True, suits=_suits_cpsat, library=CPSAT, start=_start),
     "bounds": Method(_bounds),
     **plain_methods(plain, start=_start, rows_milp=plain.rows_milp, exact=False),
 }

@@ -56,36 +56,63 @@ def rows_milp(problem: StepProblem) -> int:
 
 def _solve(run: Run, by: str, new: New) -> None:
     t, size = Textbook.of(run.problem), (rows_milp if by == "plain_milp" else rows)(run.problem)
+
+    def plan(device: IntArray, start: list[float], value: Callable[[Any], float]) -> StepPlan:
+        return earliest(run.problem, device, start)
+
     worst = t.work + sum(t.cost) * len(t.devices)
-    refine(run, by, size, worst, lambda unit: _model(new(unit), run, by, t), t.covers.found)
+    refine(run, by, size, worst, lambda unit: programme(new(unit), run, by, t, plan), t.covers.found)
 
 
-def _model(model: PlainRows, run: Run, by: str, t: Textbook) -> None:
-    """Minimise the makespan Z: x[v][d] op v on device d, s[v] its start, e[v] its end."""
+def programme(
+    model: PlainRows, run: Run, by: str, t: Textbook,
+    plan: Callable[[IntArray, list[float], Callable[[Any], float]], StepPlan],
+    parts: Sequence[Sequence[int]] = (),
+    send: Callable[[int, int, Any, Any, list[dict[int, Any]]], None] | None = None,
+    known: Callable[[list[dict[int, Any]], list[Any], list[Any]], None] = lambda x, s, z: None,
+) -> None:  # fmt: skip
+    """Minimise the makespan, the sum of Z: x[v][d] op v on device d, s[v] its start in its part, e[v] its end.
+
+    Args:
+        plan: makes a plan of the device and the start of each op, and of what gives the values of variables.
+        parts: ops that are over before those of the next part begin, Z[i] later; by default all are one.
+        send: adds (P) for the output of u to v, given u, v, the end of u, when v may start, and x; by default without
+            contention, a row for each two devices.
+        known: adds what is true of one of the best plans, of x, s and Z.
+    """
+    parts = parts or [t.ops]
+    of = {v: i for i, part in enumerate(parts) for v in part}
     x = [{d: model.binary("x", v, d) for d in t.devices} for v in t.ops]
-    s, z, (time, _) = [model.amount(1, "s", v) for v in t.ops], model.amount(1, "Z"), t.units(model)
+    s, (time, _) = [model.amount(1, "s", v) for v in t.ops], t.units(model)
+    z = [model.amount(1, "Z", *([i] if i else [])) for i in range(len(parts))]
     t.assign(model, x)
     lasts = [add_up(time[t.kind[d]][v] * x[v][d] for d in t.devices) for v in t.ops]
     e = [model.defined(s[v] + lasts[v], "e", v) for v in t.ops]
     for v in t.ops:
-        model.row(e[v], z)
+        model.row(e[v], z[of[v]])
     for d in t.devices:
         here, length = [row[d] for row in x], time[t.kind[d]]
         t.hold(model, t.kind[d], here)
         model.letter("D")  # one op at a time
-        model.no_overlap([*zip(s, length, e, here, strict=True)])
+        for part in parts:
+            model.no_overlap([(s[v], length[v], e[v], here[v]) for v in part])
     model.letter("P")  # an op starts after its inputs have ended and, from another device, have been sent
     for u, v in t.edges:
-        model.row(e[u], s[v])
-    for u, v, a, b, delay in delays(run.problem, t):
+        ready = add_up([s[v], *z[of[u] : of[v]]])
+        model.row(e[u], ready)
+        if send is not None:
+            send(u, v, e[u], ready, x)
+    for u, v, a, b, delay in delays(run.problem, t) if send is None else ():
         wait = model.units(delay)
         model.row(e[u] + wait, s[v], x[u][a], x[v][b], over=wait)
+    known(x, s, z)
 
-    def plan(value: Callable[[Any], float]) -> StepPlan | None:
-        where = [max(t.devices, key=lambda d: value(row[d])) for row in x]
-        return t.kept(run, earliest(run.problem, np.array(where), [value(start) for start in s]), by)
+    def made(value: Callable[[Any], float]) -> StepPlan | None:
+        where = np.array([max(t.devices, key=lambda d: value(row[d])) for row in x], dtype=np.int32)
+        begin = np.cumsum([0, *map(value, z)])
+        return t.kept(run, plan(where, [begin[of[v]] + value(at) for v, at in enumerate(s)], value), by)
 
-    model.minimise(z, plan)
+    model.minimise(add_up(z), made)
 
 
 plain_cpsat, plain_milp = both(_solve)

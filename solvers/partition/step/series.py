@@ -78,7 +78,7 @@ def series(p: Prepared, *, jumped: bool = True) -> Series:
             at += 1
         if v != joints[at]:
             inner[at].append(v)
-    halves = [_half(p, (joints[i], *inner[i], joints[i + 1])) for i in range(len(joints) - 1)]
+    halves = [half_of(p, (joints[i], *inner[i], joints[i + 1])) for i in range(len(joints) - 1)]
     group = p.group_of.tolist()
     count = len(halves)
     seen = [[group[v] for v in half.ops] for half in halves]
@@ -117,7 +117,8 @@ def _not_jumped(p: Prepared, between: set[int], joints: list[int], place: dict[i
     return [v for v, over in zip(joints, np.cumsum(jumps).tolist(), strict=False) if not over]
 
 
-def _half(p: Prepared, ops: tuple[int, ...]) -> Half:
+def half_of(p: Prepared, ops: tuple[int, ...]) -> Half:
+    """Return what lies between the first and the last of some ops, which are in topological order."""
     place = {v: i for i, v in enumerate(ops)}
     first, index = p.successors[0].tolist(), p.successors[1].tolist()
     edges = [(i, place[w]) for v, i in place.items() for w in index[first[v] : first[v + 1]] if w in place]

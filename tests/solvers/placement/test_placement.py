@@ -19,7 +19,6 @@ from gangplan.solvers.check import check_solver
 from gangplan.solvers.cpsat_solver import cpsat_solver, model_of
 from gangplan.solvers.method import Suite, suite
 from gangplan.solvers.placement import plain
-from gangplan.solvers.placement.columns import Columns
 from gangplan.solvers.placement.enumeration import optimum, random_problem
 from gangplan.solvers.placement.local_search import local_search
 from gangplan.solvers.placement.methods import METHODS
@@ -96,13 +95,12 @@ def test_the_hint_is_taken() -> None:
     assert looked == [pytest.approx(run.objective, rel=1e-6)]
 
 
-def test_columns_bound_is_above_the_cheap_one() -> None:
+def test_bound_of_patterns_is_above_the_cheap_one() -> None:
     """Column generation proves more than the bounds that cost nothing, where jobs must share nodes."""
     problem = gangs(16, load=0.95, seed=19)
     run = Run(problem, time_limit=20.0)
-    columns = Columns(run, PreparedBatch(problem))
-    assert columns.solve()
-    assert columns.bound > 32.3  # the cheap bounds: 30.7
+    METHODS["bounds"].run(run, PreparedBatch(problem))
+    assert run.bound is not None and run.bound > 32.3  # the cheap bounds: 30.7
 
 
 @pytest.mark.parametrize("seed", [0, 5, 14, 19])

@@ -14,8 +14,8 @@ from gangplan.instances.graph import with_backward
 from gangplan.solvers import Run, native
 from gangplan.solvers.partition.step import arrays, list_scheduler, moves, timing
 from gangplan.solvers.partition.step.list_schedule import heft
-from gangplan.solvers.partition.step.model import Prepared, prepare
-from gangplan.solvers.partition.step.schedule import OpDecoder, as_plan
+from gangplan.solvers.partition.step.model import Prepared, prepare, rows
+from gangplan.solvers.partition.step.timing import Workroom, placed
 
 from ...uncompiled import uncompiled
 
@@ -81,15 +81,15 @@ def training(seed: int) -> StepProblem:
 
 def order_of(p: Prepared, priority: Sequence[float]) -> list[int]:
     """Return the ops so that every edge points forward, of those that may come next always the lowest priority."""
-    decoder = OpDecoder(p)
-    waiting = list(map(len, decoder.before))
+    before, after = rows(p.predecessors), rows(p.successors)
+    waiting = list(map(len, before))
     ready = [(priority[v], v) for v, w in enumerate(waiting) if not w]
     heapify(ready)
     found = []
     while ready:
         v = heappop(ready)[1]
         found.append(v)
-        for w in decoder.after[v]:
+        for w in after[v]:
             waiting[w] -= 1
             if not waiting[w]:
                 heappush(ready, (priority[w], w))
@@ -98,9 +98,8 @@ def order_of(p: Prepared, priority: Sequence[float]) -> list[int]:
 
 def decode(p: Prepared, device: Any, priority: Any) -> StepPlan:
     """Return the plan that runs ops of low priority values first on the given devices."""
-    where = np.asarray(device).tolist()
-    start, _, sent = OpDecoder(p).times(where, order_of(p, np.asarray(priority).tolist()))
-    return as_plan(p, where, start, sent)
+    where = np.asarray(device)[[ops[0] for ops in p.members]]
+    return placed(p, Workroom(p), where, np.array(order_of(p, np.asarray(priority).tolist())))
 
 
 def found_by_heft(problem: StepProblem) -> tuple[Prepared, Any, Any] | None:

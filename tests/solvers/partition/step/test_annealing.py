@@ -13,8 +13,8 @@ from gangplan.instances import Cluster, DeviceType, StepPlan, StepProblem, verif
 from gangplan.instances.generators.families import make
 from gangplan.solvers import native
 from gangplan.solvers.partition.step.methods import METHODS, SUITE
-from gangplan.solvers.partition.step.model import Prepared
-from gangplan.solvers.partition.step.schedule import OpDecoder
+from gangplan.solvers.partition.step.model import Prepared, prepare
+from gangplan.solvers.partition.step.timing import Workroom, placed
 from gangplan.solvers.run import Run
 
 from .conftest import SOURCE, found_by_heft, graph
@@ -44,8 +44,9 @@ def test_lengths_are_those_of_the_decoder(seed: int) -> None:
     p, s = search(seed)
     for i in range(5):
         SOURCE.anneal(s, 100 * i, 500, 1e-2, 1_000, i)
-        device = s.best_where[p.group_of].tolist()
-        assert max(OpDecoder(p).times(device, s.best_order.tolist())[1]) == pytest.approx(s.best, rel=1e-12)
+        q = prepare(p.problem)
+        plan = placed(q, Workroom(q), np.array(s.best_where), np.array(s.best_order))
+        assert verify(p.problem, plan).objective == pytest.approx(s.best, rel=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(4))

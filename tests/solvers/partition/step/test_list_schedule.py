@@ -10,11 +10,9 @@ from gangplan.instances import Cluster, DeviceType, Level, OpGraph, StepProblem,
 from gangplan.instances.generators.families import make
 from gangplan.solvers import Run
 from gangplan.solvers.method import suite
-from gangplan.solvers.partition.step.heft import one_by_one
-from gangplan.solvers.partition.step.list_schedule import decode, heft, plan_of, search
+from gangplan.solvers.partition.step.list_schedule import decode, plan_of, search
 from gangplan.solvers.partition.step.list_scheduler import ListState, build
 from gangplan.solvers.partition.step.model import Prepared, prepare
-from gangplan.solvers.partition.step.schedule import OpDecoder, Partial, mean_rank, ranked
 from gangplan.solvers.partition.step.settings import SETTINGS, bred, draw, prices_of
 from gangplan.solvers.partition.step.timing import Workroom
 
@@ -172,17 +170,6 @@ def test_search_yields_ever_better_plans():
     found = [x.length for x in search(p, room, np.random.default_rng(1), lambda: False)]
     assert len(found) > 2 and all(a > b for a, b in pairwise(found))
     assert [x.length for x in search(p, room, np.random.default_rng(1), lambda: True)] == found[:1]
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_heft_is_no_worse_than_op_by_op(seed):
-    """HEFT as a lesson shows it, which takes links as they are while it chooses, finds no plan that is shorter."""
-    problem = replace(make("step", FAMILIES[seed % 4], seed, 40), contention=seed % 2 == 1)
-    p, run, shown = prepare(problem), Run(problem, time_limit=10), Partial(OpDecoder(prepare(problem)))
-    heft(run, p)
-    assert run.objective is not None or not p.allowed.any(axis=1).all()
-    if len([*one_by_one(run, p, shown, ranked(p, mean_rank(p)))]) == p.n:
-        assert run.objective <= max(shown.finish) * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("name", ["list_schedule", "local_search"])

@@ -13,11 +13,11 @@ from gangplan.instances import Cluster, StepProblem, TreeTopology, verify
 from gangplan.instances.arrays import IntArray
 from gangplan.solvers.partition.referee import optimum
 from gangplan.solvers.partition.step.model import Prepared, prepare
-from gangplan.solvers.partition.step.schedule import Busy, OpDecoder, Partial, retime, sent_of
+from gangplan.solvers.partition.step.schedule import retime, sent_of
 from gangplan.solvers.partition.tiny import random_step as random_problem
 
 from ....seeds import examples
-from .conftest import cluster, decode, graph, order_of, training
+from .conftest import cluster, decode, graph, training
 
 SEEDS = st.integers(0, 2**32)
 
@@ -59,26 +59,6 @@ def test_retime_keeps_orders_and_delays_nothing(seed: int) -> None:
     assert (again.start <= plan.start + 1e-12).all()
     late = retime(p, plan.device, 3 * plan.start + 1, {pair: 3 * at + 1 for pair, at in sent_of(plan).items()})
     np.testing.assert_allclose(late.start, again.start, rtol=1e-12)
-
-
-@settings(max_examples=examples(100))
-@given(SEEDS)
-def test_partial_schedules_agree_with_whole_ones(seed: int) -> None:
-    """Putting ops in one by one gives the decoder's times, and asking where an op would end changes nothing."""
-    problem, rng = random_problem(seed), np.random.default_rng(seed)
-    p = prepare(problem)
-    device = any_placement(p, rng)
-    if device is None:
-        return
-    decoder, where = OpDecoder(p), device.tolist()
-    order = order_of(p, rng.random(p.n).tolist())
-    partial = Partial(decoder)
-    for v in order:
-        ends = {d: partial.would_end(v, d) for d in range(p.n_devices) if np.isfinite(p.time[p.type_of[d], v])}
-        partial.put(v, where[v])
-        assert partial.finish[v] == ends[where[v]]
-    start, finish, sent = decoder.times(where, order)
-    assert (partial.start, partial.finish, partial.sent) == (start, finish, sent)
 
 
 @settings(max_examples=examples(60))
@@ -130,15 +110,3 @@ def test_twins_are_devices_that_may_be_swapped() -> None:
     both = replace(problem.graph, device_types=("gpu", "old"), time=np.ones((2, 1)))
     mixed = StepProblem(both, Cluster(kinds, np.array([0, 0, 0, 1]), problem.cluster.topology))
     assert prepare(mixed).twins.tolist() == [0, 0, 1, 2]
-
-
-def test_what_is_too_short_to_move_the_clock_is_given_back() -> None:
-    """Two transfers of 1e-30 s at one time are one stretch, and to give both back leaves what was there before."""
-    busy = Busy()
-    busy.take(1.0, 1.0)
-    for _ in range(2):
-        busy.take(5.0, 1e-30)
-    assert (busy.start, busy.end) == ([1.0, 5.0], [2.0, 5.0])
-    for _ in range(2):
-        busy.give_back(5.0, 1e-30)
-    assert (busy.start, busy.end) == ([1.0], [2.0])
