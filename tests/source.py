@@ -40,7 +40,7 @@ _LISTED = {
     """,
     "solvers/placement/test_pricing.py": "solvers/placement/pricing",
     "solvers/schedule/test_kernels.py": """
-        solvers/schedule/annealing solvers/schedule/kernels solvers/schedule/run_kernels
+        solvers/schedule/annealing solvers/schedule/kernels solvers/schedule/price_kernels solvers/schedule/run_kernels
     """,
     "solvers/test_native.py": "solvers/native",
     "systems/harmony/colocate/test_kernel.py": "systems/harmony/colocate/kernel",

@@ -47,7 +47,7 @@ def column_generation(problem: PlacementProblem) -> Iterator[Step]:
             elif turn.added:
                 text += f"{turn.added} columns cost less than they are paid"
             else:
-                text += "no column is found at prices drawn towards those of the best bound"
+                text += "no column is found at prices near those of the best bound"
             prices = dict(zip(names, relaxation.prices().tolist(), strict=True))
             yield recorder.step(text, problem, run.plan, run.bound, prices)
         if not run.stopped:

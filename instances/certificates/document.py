@@ -51,12 +51,9 @@ class Certificate:
         if problem.objective not in self.objectives:
             words = f"{self.argument!r} is about {', '.join(self.objectives)}, not {problem.objective}"
             raise InstanceError("argument", words)
-        return in_floats(self.bound(problem))
-
-
-def in_floats(value: Fraction | float) -> Fraction | float:
-    """Return what a bound says of plans in floats, which are 0 below, and finite; sums of denormal numbers are off."""
-    return value if value == inf else min(value, _HUGE) if value > _TINY else Fraction(0)
+        value = self.bound(problem)
+        # floats end there: verified objectives are 0 below, sums of denormal numbers are off, and none is finite above
+        return value if value == inf else min(value, _HUGE) if value > _TINY else Fraction(0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,20 +7,12 @@ from fractions import Fraction
 from math import inf, isfinite
 from typing import Any
 
-import numpy as np
-
 from ..errors import InstanceError, brief
 
 SLACK = Fraction(1, 10**9) + Fraction(1, 2**34)
 """Relative slack of the verifier on sums of floats, 1e-9, and the rounding of half a million terms on top."""
 PLACES = Fraction(1, 2**49)
 """What a time may be off by on the verifier's clock, as a share of it: four last places, and as many for rounding."""
-BELOW = Fraction(1, 2 * 10**6)
-"""How far thresholds of searches are below the plan, as a share of what is above zero: half of `OPTIMAL_GAP`."""
-LONGEST = 60.0
-"""Seconds that a search may take at most, and so whoever checks the certificate."""
-_FINE = 2**40
-"""Weights are rounded to this part of the largest."""
 _DIGITS = 800
 """Characters of a number: a float of 1e-300 as a quotient has half as many."""
 _MOST = 10**_DIGITS
@@ -67,11 +59,3 @@ def weights(values: tuple[Fraction, ...], count: int, field: str) -> None:
         raise InstanceError(field, f"has {len(values)} entries where {count} are expected")
     if values and min(values) < 0:
         raise InstanceError(f"{field}[{values.index(min(values))}]", f"{min(values)} is negative")
-
-
-def rounded(values: Any) -> tuple[Fraction, ...]:
-    """Return weights as rationals, none below 0, fine in comparison with the largest."""
-    values = np.maximum(np.asarray(values, dtype=float), 0.0)
-    _, exponent = np.frexp(values.max(initial=0.0))
-    unit = Fraction(2) ** int(exponent) / _FINE
-    return tuple(int(Fraction(x) / unit) * unit for x in values.tolist())

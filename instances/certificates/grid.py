@@ -37,13 +37,11 @@ class TimedTask(NamedTuple):
     """A job that costs something.
 
     Attributes:
-        job: its number.
         weight: cost of a unit of time before its completion.
         price: of leaving it out; `None` if it must run.
         options: how it can run and cost less than the threshold.
     """
 
-    job: int
     weight: int
     price: int | None
     options: list[DegreeOption]
@@ -75,7 +73,7 @@ class TimeGrid:
         # what comes on top of the costs from zero on
         self._constant = self._all * self.zero - (sum(release) if mean else 0)
         menus: list[_Menu] = []
-        for j, (job, r, w, asked) in enumerate(zip(jobs, release, weights, prices, strict=True)):
+        for job, r, w, asked in zip(jobs, release, weights, prices, strict=True):
             dues = [Fraction(x) for x in (job.deadline, problem.horizon) if x is not None]
             runs = [
                 (d, p)
@@ -87,9 +85,7 @@ class TimeGrid:
             if price is not None and (price <= 0 or not runs):
                 self._constant += price
                 continue
-            menus.append(
-                _Menu(j, w, price, min([*dues, *([threshold] if self.makespan else [])], default=inf), r, runs)
-            )
+            menus.append(_Menu(w, price, min([*dues, *([threshold] if self.makespan else [])], default=inf), r, runs))
         # what may be spent on one job: each other costs no less than nothing, but for places of the clock
         budget = max(Fraction(0), threshold * self._share - self._constant) + self._all * PLACES * self.zero
         menus = [m._replace(end=min(m.end, self.zero + budget / m.weight)) if m.weight else m for m in menus]
@@ -122,7 +118,7 @@ class TimeGrid:
                 cost = weight * first if cost is None else min(cost, weight * first)
             elif first <= at:
                 options.append(DegreeOption(d, ticks, first, at))
-        return TimedTask(menu.job, weight, cost, options)
+        return TimedTask(weight, cost, options)
 
     def bound(self, cost: int) -> Fraction:
         """Return what a plan has at least, if no schedule costs less than `cost`."""
@@ -134,7 +130,6 @@ class TimeGrid:
 class _Menu(NamedTuple):
     """A job by exact numbers: its latest end that is of concern, and the degrees and seconds of its options."""
 
-    job: int
     weight: Fraction
     price: Fraction | None
     end: Fraction | float

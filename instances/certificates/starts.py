@@ -59,29 +59,14 @@ class StartsCertificate(Certificate):
 
     def bound(self, problem: Any) -> Fraction | float:
         """Return the threshold, less slack; `inf` if a job must run and cannot."""
-        value, found = self.search(problem)
-        if found is not None:
-            raise InstanceError("threshold", f"a schedule costs less than {self.threshold}")
-        return value
-
-    def search(self, problem: Any, width: int = 0) -> tuple[Fraction | float, list[tuple[int, int]] | None]:
-        """Return what no schedule is below, and the best schedule below the threshold, `None` if there is none.
-
-        It has (job, GPUs) of who runs and costs something, in the order of starts.
-
-        Args:
-            problem: of schedules.
-            width: beginnings of as many jobs that are kept, those with the least bounds; all by default.
-        """
         weights(self.prices, max(0, len(self.times) - 1), "prices")
         if any(a >= b for a, b in pairwise(self.times)):
             raise InstanceError("times", "do not ascend")
         grid = TimeGrid(problem, self.threshold)
         if grid.impossible:
-            return inf, None
-        tree = _StartTree(grid, _Paid(grid, self.times, self.prices))
-        value = grid.bound(tree.least() if self.steps <= 0 else tree.run(min(self.steps, _STEPS), width))
-        return value, None if tree.best is None else tree.best.runs()
+            return inf
+        search = _StartTree(grid, _Paid(grid, self.times, self.prices))
+        return grid.bound(search.least() if self.steps <= 0 else search.run(min(self.steps, _STEPS)))
 
 
 class _Paid:
@@ -133,32 +118,14 @@ class _TimedOption:
 
 
 class _Begun(NamedTuple):
-    """A beginning: its last start, what its jobs cost without prices, and when each GPU is free, ascending.
-
-    Attributes:
-        least: what schedules cost that go on from it.
-        job, gpus: of the last start.
-        before: the beginning without it, `None` of the empty one.
-    """
+    """A beginning: its last start, what its jobs cost without prices, and when each GPU is free, ascending."""
 
     at: int
     cost: int
     free: tuple[int, ...]
-    least: int = 0
-    job: int = -1
-    gpus: int = 0
-    before: _Begun | None = None
-
-    def runs(self) -> list[tuple[int, int]]:
-        """Return (job, GPUs) in the order of starts."""
-        return [*self.before.runs(), (self.job, self.gpus)] if self.before else []
 
 
 class _StartTree:
-    """The search; `best`: the best schedule below the threshold, `None` if there is none."""
-
-    best: _Begun | None = None
-
     def __init__(self, grid: TimeGrid, paid: _Paid) -> None:
         self.grid, self.paid = grid, paid
         self.prices = [_NEVER if task.price is None else task.price * FINE for task in grid.tasks]
@@ -195,15 +162,14 @@ class _StartTree:
         """Return what all schedules cost at least."""
         return max(0, -(-self._value() // FINE))
 
-    def run(self, steps: int, width: int = 0) -> int:
-        """Return the goal, or what the best schedule below it costs, once nothing is left below that; see `search`."""
+    def run(self, steps: int) -> int:
+        """Return the goal once nothing is left below it."""
         value, column = self._value(), self._column(0)
         layer = {0: [_Begun(0, 0, (0,) * self.grid.gpus)]} if value <= self.most else {}
         # some options alone cost too much
         slack = [self.most - value + least for least in column]
         self.runs = [[run for run in runs if run.costs[0] <= x] for runs, x in zip(self.runs, slack, strict=True)]
         self.columns.clear()
-        lost = self.most + 1
         while layer:
             new: dict[int, list[_Begun]] = {}
             for started, group in layer.items():
@@ -211,24 +177,19 @@ class _StartTree:
                 alone = sum(self.prices[j] for j in rest)
                 for begun in group:
                     last = max(begun.free[-1], self.grid.alone)
-                    if (cost := begun.cost + alone + self.grid.length * FINE * last) <= self.most:
-                        self.most, self.best = cost - 1, begun
+                    if begun.cost + alone + self.grid.length * FINE * last <= self.most:
+                        raise InstanceError("threshold", f"a schedule costs less than {self.grid.threshold}")
                     steps -= len(rest)
                     for j, child in self._next(begun, rest):
                         _keep(new.setdefault(started | 1 << j, []), child)
                 if steps < 0:
                     raise InstanceError("steps", "are over before the search is")
             layer = new
-            every = sorted(begun.least for group in new.values() for begun in group) if width else []
-            if len(every) > width:
-                limit = every[width - 1]
-                lost = min([lost, *every[bisect_right(every, limit) :][:1]])
-                layer = {jobs: [x for x in group if x.least <= limit] for jobs, group in new.items()}
-        return -(-min(self.most + 1, lost) // FINE)
+        return self.grid.goal
 
     def _next(self, begun: _Begun, rest: list[int]) -> Iterator[tuple[int, _Begun]]:
         """Yield the beginnings that are longer by a job."""
-        at, cost, free = begun[:3]
+        at, cost, free = begun
         able, soonest = [], _NEVER
         for j in rest:
             price, weight = self.grid.tasks[j].price, self.grid.tasks[j].weight
@@ -252,9 +213,8 @@ class _StartTree:
             gpus, end = run.option.gpus, s + run.option.ticks
             spent = cost + run.weight * end
             paid = sums[gpus] + gpus * self.paid.until(end) + self._tail(max(end, free[-1]))
-            if (least := spent + waiting - column[j] + paid) <= self.most:
-                busy = tuple(sorted([*(max(x, s) for x in free[gpus:]), *(end,) * gpus]))
-                yield j, _Begun(s, spent, busy, least, self.grid.tasks[j].job, gpus, begun)
+            if spent + waiting - column[j] + paid <= self.most:
+                yield j, _Begun(s, spent, tuple(sorted([*(max(x, s) for x in free[gpus:]), *(end,) * gpus])))
 
 
 def _keep(group: list[_Begun], new: _Begun) -> None:

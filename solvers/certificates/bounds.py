@@ -12,7 +12,6 @@ import numpy as np
 from gangplan.instances.arrays import row_sums
 from gangplan.instances.certificates.classes import classes_of
 from gangplan.instances.certificates.document import Certificate
-from gangplan.instances.certificates.exact import rounded
 from gangplan.instances.certificates.linear import LinearModel
 from gangplan.instances.certificates.loads import SharesCertificate
 from gangplan.instances.certificates.paths import PathCertificate
@@ -20,6 +19,12 @@ from gangplan.instances.certificates.under_way import UnderWayCertificate
 from gangplan.instances.certificates.windows import WindowsCertificate, effort
 from gangplan.instances.graph import grouped, heaviest_path
 
+BELOW = Fraction(1, 2 * 10**6)
+"""How far thresholds of searches are below the plan, as a share of what is above zero: half of `OPTIMAL_GAP`."""
+LONGEST = 60.0
+"""Seconds that a search may take at most, and so whoever checks the certificate."""
+_FINE = 2**40
+"""Weights are rounded to this part of the largest."""
 _UNDER = Fraction(1, 10**6)
 """How far a threshold is below what floats refute, as a share."""
 
@@ -37,6 +42,14 @@ def simple(problem: Any) -> Iterator[Certificate]:
         found = make(problem)
         if found is not None:
             yield found
+
+
+def rounded(values: Any) -> tuple[Fraction, ...]:
+    """Return weights as rationals, none below 0, fine in comparison with the largest."""
+    values = np.maximum(np.asarray(values, dtype=float), 0.0)
+    _, exponent = np.frexp(values.max(initial=0.0))
+    unit = Fraction(2) ** int(exponent) / _FINE
+    return tuple(int(Fraction(x) / unit) * unit for x in values.tolist())
 
 
 def _shares(problem: Any) -> SharesCertificate | None:

@@ -13,7 +13,6 @@ from gangplan.instances.certificates import certifies, verify_bound
 from gangplan.instances.certificates.around import AroundCertificate
 from gangplan.instances.certificates.calls import CallsCertificate
 from gangplan.instances.certificates.document import Certificate, Proved
-from gangplan.instances.certificates.exact import BELOW, LONGEST
 from gangplan.instances.certificates.grouped import GroupedCertificate
 from gangplan.instances.certificates.ideals import IdealsCertificate
 from gangplan.instances.certificates.orders import EACH, OrdersCertificate
@@ -23,7 +22,7 @@ from gangplan.instances.certificates.stages import RecurrenceCertificate
 from gangplan.instances.certificates.steps import TogetherCertificate, series_of
 
 from ..run import Run
-from .bounds import longest, simple
+from .bounds import BELOW, LONGEST, longest, simple
 
 _SPLITS = 20_000
 """Nodes of a tree: its document has some megabytes then."""

@@ -10,12 +10,13 @@ from typing import Any
 from gangplan.instances import InstanceError
 from gangplan.instances.certificates.covers import MOST, Cover, CoversCertificate
 from gangplan.instances.certificates.document import Proved
-from gangplan.instances.certificates.exact import BELOW, LONGEST, Budget, rounded
+from gangplan.instances.certificates.exact import Budget
 from gangplan.instances.certificates.nodes import NodeFamilies
 
 from ..placement.pattern_bound import PatternBound
 from ..placement.prepare import PreparedBatch
 from ..run import Run
+from .bounds import BELOW, LONGEST, rounded
 
 _JOBS = 4_000
 """Jobs times kinds of nodes beyond which nothing is tried: their options alone take most of a minute."""

@@ -10,8 +10,7 @@ import numpy as np
 from gangplan.instances.arrays import IntArray
 
 from ..run import Run
-from .gpu_assignment import rows_of
-from .policies import Offer, Policy, best_fit, empty_nodes, least_interference, nearest, serve, take, topology
+from .policies import Offer, Policy, serve, take
 from .prepare import PreparedBatch, Rows
 from .state import PlacementState
 
@@ -105,22 +104,6 @@ def build(run: Run, batch: PreparedBatch, policies: Sequence[Policy], by: str) -
         order.remove(failed)
         order.insert(0, failed)
     return None
-
-
-def first(run: Run, batch: PreparedBatch) -> PlacementState | None:
-    """Return the placement of the best plan there is, or that of the best of some policies, offered."""
-    if run.plan is not None:
-        state = PlacementState(batch)
-        state.restore(rows_of(batch, run.plan))
-        return state
-    best: tuple[float, PlacementState] | None = None
-    from .classic import nearest_by_size  # slow to import
-
-    for policy in (empty_nodes, least_interference, nearest_by_size, topology):
-        state_ = build(run, batch, [policy], policy.__name__)
-        if state_ is not None and (best is None or state_.total < best[0]):
-            best = state_.total, state_
-    return best[1] if best else build(run, batch, (topology, best_fit, least_interference, nearest), "topology")
 
 
 def start(batch: PreparedBatch, stay: bool = True) -> PlacementState:

@@ -7,12 +7,10 @@ import time
 import numpy as np
 
 from ..run import Run
-from .best_case import BestCase
-from .build import build, cheapest, first, order_of, start
+from .build import build, order_of, start
 from .gpu_assignment import plan_of, rows_of
-from .policies import WIDE, Policy, best_fit, empty_nodes, least_interference, nearest, quiet_nodes, topology
-from .prepare import INSERTED, PreparedBatch, Rows
-from .quick import FIRST_FIT
+from .policies import Policy, best_fit, least_interference, nearest, topology
+from .prepare import PreparedBatch, Rows
 from .ruin_recreate.engine import RuinRecreate
 
 NAME = "local_search"
@@ -22,7 +20,8 @@ _STALL = 6
 """Searches without a better placement that are the end."""
 _TRIES = 12
 """Orders in which jobs are inserted, at most."""
-RULES: tuple[Policy, ...] = (topology, best_fit, least_interference, nearest, empty_nodes, quiet_nodes)
+RULES: tuple[Policy, ...] = (topology, best_fit, least_interference, nearest)
+"""Where jobs go if insertion finds no place for some."""
 _LAST = 1.2
 """Time kept for the last look at the plan by the verifier, in terms of the one before."""
 
@@ -62,11 +61,6 @@ class _BatchSearch:
         return self.run.stopped or self.run.remaining() < _LAST * self.look
 
     def begin(self) -> None:
-        if self.batch.n_nodes > INSERTED:
-            self._descend()
-            if not self.engine.holds(self.rows):
-                self.rows = []
-            return
         rows = [] if self.run.plan is None else rows_of(self.batch, self.run.plan)
         if rows and self.engine.holds(rows):
             self.rows, self.cost = self.engine.improve(rows, 0)
@@ -87,32 +81,10 @@ class _BatchSearch:
                 queue.insert(0, failed)
             if self.rows:
                 return
-        state = None if self.over() else first(self.run, self.batch)
-        if state is not None and state.complete() and self.engine.holds(state.rows):
+        known = self.run.plan is not None or self.over()
+        state = None if known else build(self.run, self.batch, RULES, NAME)
+        if state is not None and self.engine.holds(state.rows):
             self.rows, self.cost = self.engine.improve(state.snapshot(), 0)
-
-    def _descend(self) -> None:
-        """Put gangs back one by one where rules for gangs propose, those with most to gain first, while that helps."""
-        if self.run.trace and self.run.trace[-1].by == FIRST_FIT:  # from where descending would take all of the time
-            build(self.run, self.batch, (least_interference,), least_interference.__name__)
-        state = first(self.run, self.batch)
-        if state is None or not state.complete():
-            return
-        best = BestCase(self.batch)
-        floor = np.array([best.cost(j) for j in range(len(self.batch.jobs))])
-        floor[list(self.batch.pinned)] = np.inf
-        before, now = np.inf, state.exact()
-        while now < before * (1 - 1e-9) and not self.over():
-            before, slack = now, np.array(state.cost) - floor
-            for j in np.argsort(-slack, kind="stable")[: int((slack > 1e-9 * (1 + now)).sum())].tolist():
-                if self.over():
-                    break
-                more = WIDE.get(self.batch.jobs[j].collective, ())
-                cheapest(state, j, (*RULES, *more), state.remove(j))
-            now = state.exact()
-            self.take(state.snapshot(), now)
-        if not self.rows:
-            self.rows, self.cost = state.snapshot(), now
 
     def take(self, rows: list[Rows], cost: float) -> bool:
         if not cost < self.cost * (1 - 1e-9):

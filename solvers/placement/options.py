@@ -239,12 +239,11 @@ class Pricing:
         marks = np.stack(
             [options.family, options.gpus, options.model, options.split, options.adds, options.workers > 0]
         ).astype(np.int64)
-        self.table, self.marks = table, marks
-        self.common = (
-            np.array(batch.host, dtype=np.float64, order="C"), np.array(apart, dtype=np.bool_, order="C"),
-            np.array(many, dtype=np.int64), np.array(options.room, dtype=np.float64),
+        self.kind = PricedKind(
+            table, marks, np.array(batch.host, dtype=np.float64, order="C"),
+            np.array(apart, dtype=np.bool_, order="C"), np.array(many, dtype=np.int64),
+            np.array(options.room, dtype=np.float64),
         )  # fmt: skip
-        self.kind = PricedKind(table, marks, *self.common)
         self.work = PricingSearch(table.shape[1], len(many), len(batch.host))
 
     def search(
@@ -255,36 +254,27 @@ class Pricing:
         most: int,
         keep_best: bool,
         steps: int,
-        kept: Indices | None = None,
-    ) -> tuple[FloatArray, FloatArray, IntArray, bool]:
+    ) -> tuple[FloatArray, FloatArray, Indices, bool]:
         """Find the patterns whose cost less what their jobs pay is below `limit`.
 
         Args:
             pays: what is paid for each option.
             most: keep so many.
             keep_best: whether of more the best are kept, and else the search ends there.
-            kept: the options that are looked at, ascending, by default all.
 
         Returns:
             Reduced costs (n,), costs (n,), options (n, d) with -1 behind the last, and whether none can be missing.
         """
         if not len(pays):
             return np.zeros(0), np.zeros(0), np.zeros((0, 1), dtype=np.int64), True
-        kind = self.kind
-        if kept is not None:
-            pays = pays[kept]
-            kind = PricedKind(self.table[:, kept].copy(), self.marks[:, kept].copy(), *self.common)
         over, paid = np.zeros(1, dtype=np.uint8), np.array(pays, dtype=np.float64)
         reduced, cost, chosen, complete = interruptible(
-            lambda: search(kind, self.work, paid, limit, most, keep_best, steps, over),
+            lambda: search(self.kind, self.work, paid, limit, most, keep_best, steps, over),
             lambda: over.fill(1),
             lambda: run.stopped,
         )
         order = np.argsort(reduced, kind="stable")
-        patterns: Any = chosen[order]
-        if kept is not None:
-            patterns = np.where(patterns >= 0, kept[patterns], -1)
-        return reduced[order], cost[order], patterns, complete
+        return reduced[order], cost[order], chosen[order], complete
 
 
 class OptionRow(NamedTuple):

@@ -11,11 +11,10 @@ there are. Summed over the nodes,
 for any such prices. They come from the linear programme over the patterns found so far; mu_q is the least reduced cost
 that a complete search has found, and a billionth is taken off for rounding. Everything that is simplified lets more be
 a pattern or makes one cheaper, so the inequality stays: jobs of a family differ in how they synchronise and count as
-the best of them; servers take no room; a pattern may have the same gang more than once, as families have many; jobs
-that run and may move do so for nothing; shares of a GPU may be on any, and slow each other down as on two; those
-without GPUs are on no node and cost what they must. Jobs whose weights times best rates differ by less than a tenth are
-one family: what each costs at least counts by its own weight, and what is beyond that by the family's least. Jobs that
-run and stay are where they are.
+the best of them; servers take no room; jobs that run and may move do so for nothing; shares of a GPU may be on any, and
+slow each other down as on two; those without GPUs are on no node and cost what they must. Jobs whose weights times best
+rates differ by less than a tenth are one family: what each costs at least counts by its own weight, and what is beyond
+that by the family's least. Jobs that run and stay are where they are.
 
 A pattern of a node with jobs that stay is what comes besides, and costs what it adds. A job that is all on the node
 adds by what the pattern slows it down. Of one that spans nodes the slowest counts, so it adds nothing, but is there: it
@@ -45,8 +44,6 @@ from .state import PlacementState
 
 _STEPS = 2_000_000
 """Sets of options that a search looks at."""
-_REPEATED = 150
-"""Options beyond which a pattern may have a gang more than once."""
 
 
 class NodeKind:
@@ -61,14 +58,9 @@ class NodeKind:
     def __init__(self, batch: PreparedBatch, many: Indices, options: Options, nodes: int, gpus: int) -> None:
         self.nodes, self.gpus, self.options = nodes, gpus, options
         self.alone = options.cost(slice(None))
-        self.repeated = len(options.rate) > _REPEATED
-        # of options that differ in the price and the rate alone only some can be in the best pattern
-        fixed = np.where(~options.split & (options.fixed <= (1 - options.hidden) * options.compute), 0.0, options.fixed)
-        alike = np.stack([options.model, options.gpus, options.split, fixed, options.nic, options.cpu, options.memory])
-        self.alike = np.unique(alike, axis=1, return_inverse=True)[1].ravel() if len(fixed) else np.zeros(0, int)
-        self._many = many + 32 * self.repeated
+        self._many = many
         self.plain, self._held, self._base = True, 0, 0.0
-        self._search_in(batch, self._many, options)
+        self._search_in(batch, many, options)
 
     def hold(self, batch: PreparedBatch, held: Options) -> None:
         """Let jobs stay on it."""
@@ -92,28 +84,14 @@ class NodeKind:
         """Return what `Pricing.search` does of the patterns that add less than they pay, jobs that stay left out."""
         n, held, options = len(self.alone), self._held, self.options
         pays = price[options.family] * options.cover
-        kept = self._useful(pays) if self.repeated else None
         if not held:
-            return self.pricing.search(run, pays, 0.0, most, True, _STEPS, kept)
+            return self.pricing.search(run, pays, 0.0, most, True, _STEPS)
         # those who stay pay so much that no pattern is without them
         much = 1.0 + self._base + float(np.maximum(pays, 0.0).sum())
         offset = self._base - much * held
-        kept = None if kept is None else np.append(kept, np.arange(n, n + held))
         paid = np.append(pays, np.full(held, much))
-        reduced, cost, chosen, complete = self.pricing.search(run, paid, offset, most, True, _STEPS, kept)
+        reduced, cost, chosen, complete = self.pricing.search(run, paid, offset, most, True, _STEPS)
         return reduced - offset, cost - self._base, np.where(chosen < n, chosen, -1), complete
-
-    def _useful(self, pays: FloatArray) -> Indices:
-        """Return the options that are not worse than another of those alike, wherever they are and beside whomever.
-
-        What two that are alike cost in company grows with the rate: worse is one that costs more alone, less what is
-        paid, and has no lower rate.
-        """
-        left, rate = self.alone - pays, self.options.rate
-        order = np.lexsort([rate, left, self.alike])
-        rank = rate[order] - self.alike[order] * (2 * float(rate.max()) + 1)  # lower from group to group
-        least = np.minimum.accumulate(rank)
-        return np.sort(order[np.concatenate([[True], rank[1:] < least[:-1]])])
 
 
 def kinds_of(batch: PreparedBatch, families: list[list[int]], state: PlacementState, *, known: bool) -> list[NodeKind]:
@@ -149,8 +127,6 @@ def holds_workers(state: PlacementState, node: int) -> bool:
 
 _EACH = 40
 """Patterns that a search adds."""
-_PULL = 0.7
-"""How far prices are drawn towards those of the best bound, which jump less (Wentges 1997)."""
 _CENTRES = 0.0, 0.04, 0.08, 0.15, 0.3, 0.6
 """First prices of a node, as shares of the mean cost of what is on one."""
 _MET = 0.0, 0.15, 0.3, 0.45, 0.6, 0.75
@@ -248,19 +224,17 @@ class PatternBound:
             self._raise(price, node)
         lp, width = self._programme(), _WIDTH
         self._box(lp, price, width)
-        pull, families = 1.0, len(self.count)
+        families = len(self.count)
         while not self.run.stopped:
             lp.run()
             value = float(lp.getObjectiveValue()) / self._unit
             dual = np.array(lp.getSolution().row_dual) / self._unit
             least, worth = np.minimum(dual[:families], self.value), np.minimum(dual[families:], 0.0)
-            tried = pull * price + (1 - pull) * least
-            found, low = self._price(tried, _EACH)
+            found, low = self._price(least, _EACH)
             if found is None:
                 break
-            better = self._raise(tried, low)
-            if better:
-                price, node = tried, low
+            if self._raise(least, low):
+                price, node = least, low
                 self._box(lp, price, width)
             boxed = any(lp.getSolution().col_value[: 2 * families])
             added = sum(self._add(lp, q, found[q], least, float(worth[q])) for q in range(len(found)))
@@ -272,12 +246,8 @@ class PatternBound:
             if near:
                 width *= 2
                 self._box(lp, price, width)
-            elif added:
-                pull = _PULL if pull else 0.0
-            elif pull == 0.0:
+            elif not added:
                 break
-            else:
-                pull = pull / 2 if pull > _PULL / 8 else 0.0
         return price
 
     def _centre(self) -> tuple[FloatArray, FloatArray]:
@@ -315,7 +285,7 @@ class PatternBound:
         return centre
 
     def _programme(self) -> highspy.Highs:
-        """Return the linear programme, a row a family and a kind of node, gangs alone on nodes; costs of about 1."""
+        """Return the linear programme in `unit`: a row a family and one a kind of node, gangs alone on their nodes."""
         lp, inf, families = new_highs(output_flag=False, threads=1), highspy.kHighsInf, len(self.count)
         for count in self.count:
             lp.addRow(count, count, 0, [], [])

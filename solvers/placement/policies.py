@@ -1,4 +1,4 @@
-"""Where one gang goes: rules that searches use and, the first four, for gangs that come one at a time."""
+"""Where one gang goes: rules for a batch and, the first four, for gangs that come one at a time."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from gangplan.instances.arrays import BoolArray, FloatArray, IntArray
+from gangplan.instances.arrays import FloatArray, IntArray
 
 from .prepare import GroupTree, Indices
 from .state import PlacementState
@@ -52,11 +52,6 @@ class Offer:
     def sums(self) -> Sequence[Indices]:
         """Room of the groups of each level above the nodes."""
         return [np.bincount(group, weights=self.room).astype(np.int64) for group in self.tree.group[1:]]
-
-    def only(self, nodes: BoolArray, degree: int) -> Offer:
-        """Return the room of these nodes alone if it suffices for so many workers, and else that of all."""
-        kept = np.where(nodes, self.room, 0)
-        return Offer(self.state, self.job, kept) if int(kept.sum(dtype=np.int64)) >= degree else self
 
 
 Policy = Callable[[Offer, int], dict[int, int]]
@@ -190,44 +185,6 @@ def _among(offer: Vacancy, sums: Sequence[Indices], level: int, parts: Indices, 
         chosen |= _inside(offer, sums, level, int(parts[roomiest]), int(has[roomiest]))
         degree -= int(has[roomiest])
         has[roomiest] = 0
-
-
-def empty_nodes(offer: Offer, degree: int) -> dict[int, int]:
-    """Go by the topology on nodes that nobody is on, if they suffice."""
-    return topology(offer.only(offer.state.taken == 0, degree), degree)
-
-
-def quiet_nodes(offer: Offer, degree: int) -> dict[int, int]:
-    """Go by the topology on nodes whose NICs nobody uses, if they suffice."""
-    return topology(offer.only(offer.state.crossing == 0, degree), degree)
-
-
-def one_a_rack(offer: Offer, degree: int) -> dict[int, int]:
-    """Use the roomiest node of every rack, then the second of every rack, and so on."""
-    room, nodes = offer.room, np.flatnonzero(offer.room)
-    order = nodes[np.argsort(-room[nodes], kind="stable")]
-    rack = offer.tree.group[1][order]
-    by_rack = np.argsort(rack, kind="stable")
-    rank = np.empty(len(order), dtype=np.int64)
-    rank[by_rack] = np.arange(len(order)) - np.searchsorted(rack[by_rack], rack[by_rack])
-    return take(order[np.argsort(rank, kind="stable")], room, degree)
-
-
-def _thin(times: int) -> Policy:
-    """Return the rule that uses so many times the nodes, one a worker for 0, if there are so many with room."""
-
-    def policy(offer: Offer, degree: int) -> dict[int, int]:
-        fewest = -(-degree // int(offer.room.max()))
-        room = np.minimum(offer.room, max(1, -(-degree // (fewest * (times or degree)))))
-        enough = int(room.sum(dtype=np.int64)) >= degree
-        return empty_nodes(Offer(offer.state, offer.job, room) if enough else offer, degree)
-
-    return policy
-
-
-WIDE: Mapping[str, tuple[Policy, ...]] = {"ps": (_thin(2), _thin(4)), "hierarchical": (one_a_rack, _thin(0))}
-"""Rules for more nodes than a gang needs: they share the traffic of parameter servers, and a hierarchical all-reduce
-has no phase where each group has one member."""
 
 
 def least_interference(offer: Offer, degree: int) -> dict[int, int]:

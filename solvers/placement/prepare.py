@@ -199,7 +199,7 @@ def _kinds(problem: PlacementProblem) -> tuple[IntArray, IntArray]:
 _LARGE = 20_000
 """Nodes beyond which nothing is ruined and recreated."""
 INSERTED = 2048
-"""Nodes beyond which local search begins with rules for gangs, not with insertion."""
+"""Nodes beyond which insertion is no first plan: it takes too long."""
 _CPSAT = 200_000
 """Pairs of jobs, times nodes."""
 _WORKERS = 500

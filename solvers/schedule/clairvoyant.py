@@ -50,7 +50,7 @@ def clairvoyant(workload: Workload, gpus: int, goal: str = "mean_jct", *, time_l
     seen = ShiftedRun(run, p)
     lists(seen, p)
     if not run.stopped:
-        starts(run, p)
+        starts(seen, p)
     if workload.n_jobs <= EXACT and not run.stopped:
         local_search(seen, p)
     bound = quick if run.bound is None else max(quick, run.bound)

@@ -10,15 +10,14 @@ placed first, of these the longest. Who ends late, or is left out for it, goes b
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
-from itertools import islice
+from itertools import chain, islice, product
 
 import numpy as np
 
 from gangplan.instances.arrays import FloatArray
 
-from ..run import Run, never
+from ..run import Run
 from .bounds import area, best_end
 from .decode import Decoder
 from .grain import LONG, ROOM
@@ -74,6 +73,8 @@ BETTER = BY_PRICES, "dual"
 """Who finds schedules that are better than lists of a long queue."""
 Listed = tuple[str, FloatArray, Ints, FloatArray]
 """Name, keys, wishes and penalties."""
+Found = tuple[str, Ints, Ints, FloatArray]
+"""Name, order, wishes and penalties."""
 Order = Callable[[PreparedJobs, FloatArray, FloatArray], FloatArray]
 """Makes keys (ascending is first) of (prepared, seconds and GPU-seconds of each job's option), all float64 (n,)."""
 
@@ -100,75 +101,8 @@ ORDERS: dict[str, Order] = {
 deadline, most work."""
 PRICES = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 512.0)
 """Of a GPU-second, in units of what it would cost if all jobs but one waited for it while it is used."""
-_FIRST = (2.0, 64.0)
-"""Those at which every order is tried: the longer the queue, the more expensive are GPU-seconds."""
-_AGAIN = 2
 _DEAREST = -4
 """Of long queues only one order and the highest prices are tried, of these so many, from the end."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Base:
-    """A schedule and the list that makes it.
-
-    Attributes:
-        cost: the goal; inf if no list fits all jobs that must run.
-        price: of a GPU-second, in the units of `PRICES`.
-        rank: place of each job in the order of starts, float64 (n,).
-        penalty: of each option, float64 (o,).
-        start, option, finish: see `gangplan.solvers.schedule.kernels.Schedule`.
-    """
-
-    cost: float
-    order: str
-    price: float
-    rank: FloatArray
-    penalty: FloatArray
-    start: FloatArray
-    option: Ints
-    finish: FloatArray
-
-
-def base_of(decoder: Decoder, stopped: Callable[[], bool] = never) -> Base:
-    """Return the best of the orders at two prices, then of all prices in that order; no other once `stopped` says so.
-
-    It is decoded again in the order of its own starts for as long as that helps.
-    """
-    p = decoder.p
-    costs = unit(p)
-    best = np.inf, "", _FIRST[0], np.arange(p.n, dtype=float)
-    names = [
-        n for n in ORDERS if (n != "urgent" or np.isfinite(p.deadline).any()) and (n != "largest" or not p.slope.any())
-    ]
-
-    def attempt(name: str, price: float) -> None:
-        nonlocal best
-        if not stopped():
-            # seconds count as they do for a mean job
-            keys = keys_of(p, name, p.seconds * (1 + price * p.gpus / p.total))
-            cost = decoder.decode(np.argsort(keys, kind="stable"), penalty=price * costs, stopped=stopped)
-            if cost < best[0]:
-                best = cost, name, price, keys
-
-    for price in _FIRST:
-        for name in names:
-            attempt(name, price)
-    for price in PRICES:
-        if price not in _FIRST:
-            attempt(best[1] or "fifo", price)
-    _, name, price, rank = best
-    penalty, made = price * costs, decoder.made
-    cost = decoder.decode(np.argsort(rank, kind="stable"), penalty=penalty)
-    for _ in range(_AGAIN):
-        later = _ranks(np.where(made.option < 0, np.inf, made.start))
-        again = decoder.decode(np.argsort(later), penalty=penalty, stopped=stopped)
-        if not again <= cost:
-            decoder.decode(np.argsort(rank, kind="stable"), penalty=penalty)
-            break
-        better, cost, rank = again < cost, again, later
-        if not better:
-            break
-    return Base(cost, name, price, _ranks(rank), penalty, made.start.copy(), made.option.copy(), made.finish.copy())
 
 
 def keys_of(p: PreparedJobs, order: str, value: FloatArray) -> FloatArray:
@@ -176,12 +110,6 @@ def keys_of(p: PreparedJobs, order: str, value: FloatArray) -> FloatArray:
     mine = p.first_least(value, 0)
     seconds, gpus = (x[mine] if len(x) else np.zeros(p.n) for x in (p.seconds, p.gpus))
     return ORDERS[order](p, seconds, seconds * gpus)
-
-
-def _ranks(keys: FloatArray | Ints) -> FloatArray:
-    found = np.empty(len(keys))
-    found[np.argsort(keys, kind="stable")] = np.arange(len(keys))
-    return found
 
 
 def _counting(p: PreparedJobs) -> Iterator[Listed]:
@@ -197,22 +125,6 @@ def _counting(p: PreparedJobs) -> Iterator[Listed]:
             yield f"{name}, {how}", keys_of(p, name, value), wish, tiny / max(value.max(initial=0.0), 1e-12) * value
 
 
-@lru_cache(maxsize=1)
-def _known(p: PreparedJobs) -> list[Base]:
-    return []
-
-
-def base(p: PreparedJobs, stopped: Callable[[], bool] = never) -> Base:
-    """Return `base_of` the problem, which several methods of a solve ask for: it is found once."""
-    known = _known(p)
-    if known:
-        return known[0]
-    found = base_of(Decoder(p), stopped)
-    if not stopped():
-        known.append(found)
-    return found
-
-
 def lists(run: Run, p: PreparedJobs, most: int | None = None) -> None:
     """Offer the best of all priority lists; of a long problem of `most`, those that are good where queues are long."""
     if run.stopped or p.n * p.nodes > ROOM or (p.n > LONG and run.trace and run.trace[-1].by in BETTER):
@@ -225,13 +137,37 @@ def lists(run: Run, p: PreparedJobs, most: int | None = None) -> None:
             if run.stopped:
                 break
         return
-    found = base(p, lambda: run.stopped)
-    best = found.cost, f"{found.order}, price {found.price:g}", found.rank, np.full(p.n, CHEAPEST), found.penalty
-    for name, keys, wish, penalty in () if p.slope.any() else _counting(p):
-        goal = decoder.decode(np.argsort(keys, kind="stable"), wish, penalty, lambda: run.stopped)
-        best = min(best, (goal, name, keys, wish, penalty), key=lambda found: found[0])
-    if np.isfinite(best[0]):
-        decoder.offer(run, f"list: {best[1]}", np.argsort(best[2], kind="stable"), *best[3:])
+    name, order, wish, penalty = best_list(p, lambda: run.stopped)
+    decoder.offer(run, f"list: {name}", order, wish, penalty)
+
+
+def best_list(p: PreparedJobs, stopped: Callable[[], bool]) -> Found:
+    """Return (name, order, wish, penalty) of the best list, or of those until `stopped`; it is found once a solve."""
+    if not (known := _known(p)):
+        decoder, least = Decoder(p), np.inf
+        for name, keys, wish, penalty in chain(_priced(p), () if p.slope.any() else _counting(p)):
+            order = np.argsort(keys, kind="stable")
+            goal = decoder.decode(order, wish, penalty, stopped)
+            if goal < least or not known:
+                known[:], least = [(name, order, wish, penalty)], goal
+        if stopped():
+            return known.pop()
+    return known[0]
+
+
+@lru_cache(maxsize=1)
+def _known(p: PreparedJobs) -> list[Found]:
+    return []
+
+
+def _priced(p: PreparedJobs) -> Iterator[Listed]:
+    """Yield all orders, seconds as they count for a mean job, at all prices."""
+    names = [
+        n for n in ORDERS if (n != "urgent" or np.isfinite(p.deadline).any()) and (n != "largest" or not p.slope.any())
+    ]
+    for price, name in product(PRICES, names):
+        keys = keys_of(p, name, p.seconds * (1 + price * p.gpus / p.total))
+        yield f"{name}, price {price:g}", keys, np.full(p.n, CHEAPEST), price * unit(p)
 
 
 def _waiting(p: PreparedJobs) -> Iterator[Listed]:

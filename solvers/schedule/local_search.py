@@ -13,7 +13,7 @@ from gangplan.instances.arrays import FloatArray
 
 from ..run import Run
 from .annealing import ListWalk, anneal, restart
-from .classic import base
+from .classic import best_list
 from .decode import Decoder, list_of, made_of
 from .kernels import Data, Room, Schedule
 from .prepare import PreparedJobs
@@ -58,12 +58,12 @@ def local_search(run: Run, p: PreparedJobs) -> None:
 class _ListSearch:
     def __init__(self, run: Run, p: PreparedJobs) -> None:
         self._run, self._p, self._decoder = run, p, Decoder(p)
-        starts = [list_of(p, run.plan.degree, run.plan.start)]
+        starts, data = [list_of(p, run.plan.degree, run.plan.start)], Data(p)
         if p.kind:  # another order of the same starts takes other nodes
-            found = base(p, lambda: run.stopped)
-            starts.append((np.argsort(found.rank, kind="stable"), found.option))
+            _, order, wish, penalty = best_list(p, lambda: run.stopped)
+            self._decoder.decode(order, wish, penalty)
+            starts.append((order, self._decoder.made.option.copy()))
         order, wish = min(starts, key=lambda lists: self._decoder.decode(*lists))
-        data = Data(p)
         kept = max(1, min(_SAVED, p.n, int(_BYTES / (64 * p.nodes * (p.n + 1)))))
         self._walk = ListWalk(data, order, wish, kept)
         self._given = data, Room(p), Schedule(data, *made_of(p)), self._walk, np.zeros(len(p.gpus))

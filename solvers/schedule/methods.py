@@ -80,7 +80,7 @@ METHODS: dict[str, Method] = {
     "lists": Method(_shifted(classic.lists)),
     "local_search": Method(_shifted(local_search.local_search), start=_BEGIN, draws=True),
     "lp": Method(_shifted(starts.lp), suits=suits_prices, start=_shifted(_start, most=1)),
-    "starts": Method(starts.starts, suits=suits_starts, start=_BEGIN),
+    "starts": Method(_shifted(starts.starts), suits=suits_starts, start=_BEGIN),
     "cpsat": Method(_shifted(plain.cpsat), exact=True, suits=suits_cpsat, library=CPSAT, start=_BEGIN),
     "milp": Method(plain.plain_milp, exact=True, suits=plain.suits_milp, library="highspy", start=_BEGIN),
     "plain_cpsat": Method(plain.plain_cpsat, exact=True, suits=suits_cpsat, library=CPSAT),

@@ -21,7 +21,8 @@ from gangplan.instances.arrays import FloatArray
 from ..run import Run
 from .kernels import Data
 from .prepare import PreparedJobs
-from .run_kernels import Grid, answer, cheapest
+from .price_kernels import Grid
+from .run_kernels import answer, cheapest
 
 Levels = tuple[tuple[int, int], ...]
 LEVELS: Levels = (48, 40), (96, 120), (192, 240)

@@ -6,54 +6,17 @@ from typing import Any
 
 import cython
 import numpy as np
-from cython import bint, cclass, cfunc, declare, final, nogil, void
-
-from gangplan.instances.arrays import FloatArray
+from cython import bint, cfunc, declare, nogil, void
 
 from ..native import Heap
 from .kernels import Data
+from .price_kernels import Grid
 
 if not cython.compiled:
     from ..native import Float, Floats, Floats2, Int, Ints, within
+    from .price_kernels import run_cost
 
 NEVER = declare(Float, float("inf"))
-
-
-@final
-@cclass
-class Grid:
-    """Prices of a GPU-second, constant within k intervals.
-
-    Attributes:
-        pi: of each interval, (k,).
-        total: of a GPU from the beginning of the grid to that of each interval, and to the end, (k + 1,).
-        zero, step: the beginning, and the seconds of an interval.
-    """
-
-    def __init__(self, pi: FloatArray, zero: Float, step: Float) -> None:
-        self.pi, self.cost, self.count, self.zero, self.step = pi, pi, len(pi), zero, step
-        self.total = np.concatenate([[0.0], np.cumsum(pi) * step])
-
-
-@cfunc
-@nogil
-def integral(g: Grid, at: Float) -> Float:
-    """Return the price of a GPU from the beginning of the grid to `at`; beyond its end GPUs cost nothing."""
-    x = (at - g.zero) / g.step
-    if x <= 0:
-        return 0.0
-    if x >= g.count:
-        return g.total[g.count]
-    k: Int = int(x)
-    return g.total[k] + (x - k) * g.step * g.cost[k]
-
-
-@cfunc
-@nogil
-def run_cost(g: Grid, d: Data, job: Int, option: Int, start: Float) -> Float:
-    """Return what a run costs, prices included."""
-    end = start + d.seconds[option]
-    return d.slope[job] * end + d.gpus[option] * (integral(g, end) - integral(g, start))
 
 
 def cheapest(g: Grid, d: Data, total_gpus: Int, cost: Floats, start: Floats) -> float:

@@ -6,21 +6,9 @@ import pytest
 
 from gangplan.instances.generators.gangs import gangs
 from gangplan.solvers import Run
-from gangplan.solvers.placement import local_search as module
 from gangplan.solvers.placement.methods import METHODS, SUITE
 from gangplan.solvers.placement.quick import FIRST_FIT, quick
 from gangplan.solvers.placement.ruin_recreate import arrays, engine
-
-
-def test_a_large_fleet_begins_with_a_rule_that_looks_at_neighbours(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Descending gang by gang from first fit would take all of the time of 8,192 nodes."""
-    monkeypatch.setattr(module, "INSERTED", 4)
-    run = Run(gangs(24, 2, 6, gpus=8, load=0.8, seed=1), time_limit=60.0)
-    batch = SUITE.prepare(run)
-    quick(run, batch)
-    assert run.trace[-1].by == FIRST_FIT
-    METHODS["local_search"].run(run, batch)
-    assert [found.by for found in run.trace][:2] == [FIRST_FIT, "least_interference"]
 
 
 def test_a_plan_with_a_gang_on_too_many_nodes_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ from gangplan.instances.generators.gangs import gangs
 from gangplan.instances.placement import Fleet, GangJob, PlacementProblem
 from gangplan.solvers import Run, native
 from gangplan.solvers.placement import options, pricing
-from gangplan.solvers.placement.options import Pricing, families, options_of, relaxed_options
+from gangplan.solvers.placement.options import Options, Pricing, families, options_of, relaxed_options
 from gangplan.solvers.placement.prepare import PreparedBatch
 
 from ..uncompiled import uncompiled
@@ -44,17 +46,22 @@ def priced(problem: PlacementProblem, steps: int = 20_000) -> list[str]:
     many, never = np.array([len(jobs) for jobs in kin.members]), np.zeros(kin.apart.shape, dtype=bool)
     for kind in range(len(batch.sample)):
         some, relaxed = options_of(batch, kin, kind), relaxed_options(batch, kin.members, kind)
-        for search in (Pricing(batch, many, kin.apart, some), Pricing(batch, many, never, relaxed)):
-            found += _priced(batch, search, rng, steps)
+        for apart, every in ((kin.apart, some), (never, relaxed)):
+            found += _priced(batch, partial(Pricing, batch, many, apart), every, rng, steps)
     return found
 
 
-def _priced(batch: PreparedBatch, search: Pricing, rng: np.random.Generator, steps: int) -> Iterator[str]:
-    run, alone = Run(batch.problem, time_limit=600.0), search.options.cost(slice(None))
+def _priced(
+    batch: PreparedBatch, search: Callable[[Options], Pricing], every: Options, rng: np.random.Generator, steps: int
+) -> Iterator[str]:
+    run, alone = Run(batch.problem, time_limit=600.0), every.cost(slice(None))
     for level, most, keep_best in ((0.9, 40, True), (1.1, 3000, False), (1.3, 20, True), (1.6, 200, False)):
         pays = alone * level * rng.uniform(0.7, 1.3, len(alone))
-        kept = np.flatnonzero(rng.random(len(alone)) < 0.8) if keep_best else None
-        reduced, cost, chosen, complete = search.search(run, pays, -1e-6, most, keep_best, steps, kept)
+        kept = np.flatnonzero(rng.random(len(alone)) < 0.8) if keep_best else np.arange(len(alone))
+        columns = {x.name: getattr(every, x.name)[kept] for x in fields(every) if x.name != "room"}
+        some = search(replace(every, **columns))
+        reduced, cost, chosen, complete = some.search(run, pays[kept], -1e-6, most, keep_best, steps)
+        chosen = np.where(chosen >= 0, kept[chosen], -1) if len(kept) else chosen
         text = repr((reduced.tolist(), cost.tolist(), chosen.tolist()))
         yield f"{len(cost)} {complete} {hashlib.sha256(text.encode()).hexdigest()[:16]}"
 

@@ -8,7 +8,7 @@ import pytest
 
 from gangplan.instances.schedule import MoldableJob, NodePool, Pool, ScheduleProblem
 from gangplan.solvers import native
-from gangplan.solvers.schedule import kernels, run_kernels
+from gangplan.solvers.schedule import kernels, price_kernels, run_kernels
 from gangplan.solvers.schedule.bounds import area, best_end, squashed
 from gangplan.solvers.schedule.prepare import prepare
 
@@ -22,7 +22,7 @@ UNIX = 1.7e9
 )
 def test_squashing_ends(zero: float, seconds: float, gpus: int) -> None:
     """Each turn ends a job or begins one, however small the work beside the time; and the means keep their digits."""
-    pops, source, n = list[int](), uncompiled(native, kernels, run_kernels), 10
+    pops, source, n = list[int](), uncompiled(native, kernels, price_kernels, run_kernels), 10
 
     class Counted(source.Heap):  # type: ignore[misc, name-defined]
         def pop(self) -> Any:

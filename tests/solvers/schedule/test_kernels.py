@@ -21,8 +21,10 @@ from gangplan.solvers.schedule import (
     decode,
     kernels,
     local_search,
+    price_kernels,
     prices,
     run_kernels,
+    starts,
 )
 from gangplan.solvers.schedule.bounds import squashed
 from gangplan.solvers.schedule.classic import PRICES, unit
@@ -32,6 +34,7 @@ from gangplan.solvers.schedule.local_search import _ListSearch
 from gangplan.solvers.schedule.methods import METHODS
 from gangplan.solvers.schedule.prepare import CHEAPEST, EARLIEST, LEFT_OUT, PreparedJobs, prepare
 from gangplan.solvers.schedule.prices import BestPrices, ascend
+from gangplan.solvers.schedule.starts import StartSearch
 from gangplan.solvers.schedule.workload_bounds import mean_jct_bound
 
 from ..uncompiled import uncompiled
@@ -92,13 +95,23 @@ def annealed(run: Run, p: PreparedJobs) -> Iterator[str]:
 
 
 def priced(run: Run, p: PreparedJobs) -> Iterator[str]:
-    """Yield what the volume algorithm comes to, with the means."""
+    """Yield what the volume algorithm comes to, with the means, and what a search over starts makes of that."""
     seen = list[BestPrices]()
     end = float(p.release.max() + p.least(-p.seconds).sum() * -1.0) + 1.0
     found = ascend(run, p, end, seen.append, ((24, 30), (96, 20)))
     assert found is not None
     for best in (*seen, found):
         yield told(best.bound, best.grid.pi, best.share, best.mean)
+    search = StartSearch(run, p, found)
+    yield told(0.0, search._rest)
+    for width, steps in ((3, p.n), (40, 100_000 // (p.n * len(p.gpus) + 1))):
+        layer, budget = search._root(), 1.2 * abs(found.bound) + 10.0
+        for _ in range(min(p.n, steps)):
+            layer, lost = search._next(layer.labels, width, budget)
+            order = np.lexsort((layer.option, layer.parent))
+            labels = [column[order] for column in layer.labels[:-2]]
+            held = [x[i, : layer.labels.running[i]] for x in layer.labels[-2:] for i in order.tolist()]
+            yield told(lost, layer.parent[order], layer.option[order], *labels, np.concatenate([*held, []]))
 
 
 def short(lines: Iterable[str]) -> str:
@@ -128,7 +141,7 @@ def traces() -> Iterator[str]:
 
 @pytest.mark.parametrize(("name", "problem"), [*problems()])
 def test_outcomes_are_those_recorded(name: str, problem: ScheduleProblem) -> None:
-    """Lists, annealing, prices and the bound of one machine are what numba's kernels gave."""
+    """Lists, annealing, prices, the search over starts and the bound of one machine are what numba's kernels gave."""
     assert outcome(problem) == json.loads(GOLDEN.read_text())[name]
 
 
@@ -142,14 +155,15 @@ def test_the_source_does_what_is_compiled(seed: int, monkeypatch: pytest.MonkeyP
     """Run from the source as plain Python, all kernels say the same of a tiny problem of each kind of capacity."""
     problem, patched = random_problem(seed, jobs=6), set[str]()
     expected = outcome(problem)
-    for compiled in ((native, kernels), (native, kernels, annealing), (native, kernels, run_kernels)):
+    priced = native, kernels, price_kernels
+    for compiled in (priced[:2], (*priced[:2], annealing), priced, (*priced, run_kernels)):
         source = uncompiled(*compiled)
-        for user in (bounds, decode, local_search, prices):
+        for user in (bounds, decode, local_search, prices, starts):
             for name, found in vars(compiled[-1]).items():
                 if vars(user).get(name) is found and getattr(found, "__module__", "") == source.__name__:
                     monkeypatch.setattr(user, name, getattr(source, name))
                     patched.add(name)
-    assert patched >= {"serial", "restart", "anneal", "cheapest", "answer", "flows"}
+    assert patched >= {"serial", "restart", "anneal", "cheapest", "answer", "at_least", "extend", "dominated", "flows"}
     assert outcome(problem) == expected
 
 
@@ -158,8 +172,10 @@ def test_arrays_of_another_shape_are_refused() -> None:
     p = prepare(random_problem(0, jobs=6))
     data, room, none, one = kernels.Data(p), kernels.Room(p), np.zeros(0), np.zeros(0, np.int64)
     made, order, penalty = kernels.Schedule(data, *decode.made_of(p)), np.arange(p.n), np.zeros(len(p.gpus))
-    walk, grid = annealing.ListWalk(data, order, order * 0 - 1, 1), run_kernels.Grid(np.zeros(4), 0.0, 1.0)
-    wish = np.full(p.n, CHEAPEST)
+    walk, grid = annealing.ListWalk(data, order, order * 0 - 1, 1), price_kernels.Grid(np.zeros(4), 0.0, 1.0)
+    wish, table = np.full(p.n, CHEAPEST), np.zeros((p.n, 9))
+    two, begun, ends = np.zeros(2), np.zeros((2, 1), np.uint64), np.zeros((2, 1))
+    labels = starts.Labels(begun, two, order[:2], two, two, two, order[:2], ends, np.zeros((2, 1), np.int32))
     for call in (
         lambda: kernels.Schedule(data, none, one, none, one[None]),
         lambda: annealing.ListWalk(data, one, one, 1),
@@ -171,7 +187,9 @@ def test_arrays_of_another_shape_are_refused() -> None:
         lambda: annealing.anneal(data, room, made, walk, penalty, 0.0, none, np.zeros((1, 5))),
         lambda: run_kernels.cheapest(grid, data, p.total, none, none),
         lambda: run_kernels.answer(grid, data, penalty, penalty, 0.1, none, penalty, np.zeros(p.n)),
+        lambda: price_kernels.at_least(grid, data, p.price, p.price, np.arange(4.0), 1.0, 0, p.n, table),
         lambda: run_kernels.flows([0.0], [1.0], [1.0], [1], True),
+        lambda: price_kernels.dominated(np.arange(2) + 1, labels, 1, 0, 2, 0, np.zeros(2, np.uint8)),
     ):
         with pytest.raises(ValueError, match=r"not|no job|other jobs|no node"):
             call()

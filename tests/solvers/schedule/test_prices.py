@@ -8,7 +8,7 @@ import pytest
 from gangplan.instances.generators.jobs import moldable
 from gangplan.instances.schedule import MoldableJob, Pool, ScheduleProblem
 from gangplan.solvers import Run, native
-from gangplan.solvers.schedule import kernels, run_kernels
+from gangplan.solvers.schedule import kernels, price_kernels, run_kernels
 from gangplan.solvers.schedule.classic import BY_PRICES
 from gangplan.solvers.schedule.enumeration import random_problem
 from gangplan.solvers.schedule.methods import METHODS, SUITE
@@ -62,14 +62,14 @@ def test_the_cheapest_runs_are_those_of_every_point_of_the_grid() -> None:
 
     Each run is priced by an integral of its own.
     """
-    compared, source = 0, uncompiled(native, kernels, run_kernels)
+    compared, source = 0, uncompiled(native, kernels, price_kernels)
     for seed in range(40):
         rng = np.random.default_rng(seed)
         p = prepare(random_problem(seed, jobs=6))
         data, count = kernels.Data(p), int(rng.integers(2, 9))
         step = float(rng.choice([1.0, p.horizon / count + 0.1]))
         given = rng.uniform(0, 1, count) * (rng.random(count) < 0.7), float(p.release.min()), step
-        grid, slow = run_kernels.Grid(*given), (source.Grid(*given), source.Data(p))
+        grid, slow = price_kernels.Grid(*given), (source.Grid(*given), source.Data(p))
         cost, start = np.zeros(len(p.gpus)), np.zeros(len(p.gpus))
         run_kernels.cheapest(grid, data, p.total, cost, start)
         points = grid.zero + step * np.arange(count + 1)
